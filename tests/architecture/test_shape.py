@@ -1,0 +1,71 @@
+"""How big modules may be and what no file may name. Style and types are other tools' business."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkout import ROOT, SOURCES, modules
+
+LONGEST = 400
+TEXT_ENDINGS = frozenset(
+    {"", ".cfg", ".desktop", ".ini", ".json", ".md", ".py", ".qss", ".sh", ".svg", ".toml", ".txt"}
+)
+SHIPPED = ("run", "check", ".ci", "packaging", "docs", "README.md", "CHANGELOG.md", "pyproject.toml")
+HOME_PATH = re.compile(r"(?<![\w.~*}-])/(?:home|Users)/[A-Za-z]\w*|(?<![\w.~*}-])/(?:root|work)/[A-Za-z.]")
+REGISTRY = re.compile(
+    r"pypi\.org|pythonhosted\.org|registry\.npmjs|proxy\.golang|(?:index|find.links)(?:.url)?[=:\s]\s*\S{0,3}(?:https?|file)://",
+    re.IGNORECASE,
+)
+
+
+def texts(*roots: Path) -> Iterator[tuple[Path, str]]:
+    for root in roots:
+        files = [root] if root.is_file() else sorted(root.rglob("*"))
+        for path in files:
+            if path.is_file() and path.suffix in TEXT_ENDINGS and "__pycache__" not in path.parts:
+                yield path.relative_to(ROOT), path.read_text("utf-8", errors="replace")
+
+
+def shipped() -> Iterator[tuple[Path, str]]:
+    return texts(*SOURCES.values(), *(ROOT / name for name in SHIPPED if (ROOT / name).exists()))
+
+
+def says_why_it_is_long(source: str) -> bool:
+    return f"{LONGEST} lines" in (ast.get_docstring(ast.parse(source)) or "")
+
+
+def test_long_module_says_in_its_docstring_why_it_exceeds_400_lines() -> None:
+    long = {name: path.read_text("utf-8") for name, path in modules()}
+    too_long = {name: text.count("\n") for name, text in long.items() if text.count("\n") > LONGEST}
+
+    assert not [f"{name}: {count} lines" for name, count in too_long.items() if not says_why_it_is_long(long[name])]
+
+
+def test_nothing_shipped_names_somebodys_home() -> None:
+    found = [f"{path}: {hit.group()}" for path, text in shipped() for hit in HOME_PATH.finditer(text)]
+
+    assert not found
+
+
+def test_nothing_names_a_package_registry() -> None:
+    found = [f"{path}: {hit.group()}" for path, text in shipped() for hit in REGISTRY.finditer(text)]
+
+    assert not found
+
+
+@pytest.mark.skipif(len(ROOT.parts) < 3, reason="a checkout straight below `/` has a name like any other")
+def test_no_test_names_the_folder_of_this_checkout() -> None:
+    found = [str(path) for path, text in texts(ROOT / "tests") if f"{ROOT}/" in text]
+
+    assert not found
+
+
+def test_homes_and_registries_are_recognised() -> None:
+    assert HOME_PATH.search("see /home/" + "ann/x")
+    assert HOME_PATH.search("in '/ro" + "ot/.config'")
+    assert not HOME_PATH.search("${base}/root/x, docs/work/notes, ~/work/a")
+    assert REGISTRY.search("pip install --index-url " + "https://example.test/simple")
+    assert not REGISTRY.search("the index of the row")

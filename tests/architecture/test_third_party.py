@@ -1,0 +1,77 @@
+"""Each third-party library has one door: the package that wraps it. What the doors do with it is not looked at."""
+
+import ast
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.checkout import SOURCES, modules
+
+DOORS = {
+    "PySide6": ("gatewright_gui",),
+    "httpx": ("gatewright.adapters", "gatewright.builtins"),
+    "jsonschema": ("gatewright.schema",),
+    "jsonschema_rs": ("gatewright.schema",),
+    "loro": ("gatewright.blocks",),
+    "mcp": ("gatewright.adapters",),
+    "qasync": ("gatewright_gui.qt", "gatewright_gui.app"),
+    "re2": ("gatewright.base",),
+    "shiboken6": ("gatewright_gui",),
+    "sqlite3": ("gatewright.memory", "gatewright.gate"),
+    "typer": ("gatewright.cli",),
+    "wasmtime": ("gatewright.adapters",),
+    "watchfiles": ("gatewright.sources", "gatewright.policyfile"),
+}
+OPEN_TO_ALL = frozenset({"platformdirs", "pydantic", "pydantic_core"})
+
+
+def libraries(source: str) -> Iterator[tuple[str, int]]:
+    """The top-level names that a module imports, wherever in it, and the line; `import_module("name")` counts too."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                yield from ((alias.name.partition(".")[0], node.lineno) for alias in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module.partition(".")[0], node.lineno
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(module)), *_],
+            ):
+                yield module.partition(".")[0], node.lineno
+            case _:
+                pass
+
+
+def is_inside(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def imports() -> Iterator[tuple[str, str, str]]:
+    """Every import of a library: module, library, place in words."""
+    for module, path in modules():
+        for library, line in libraries(path.read_text("utf-8")):
+            yield module, library, f"{module}:{line} imports {library}"
+
+
+@pytest.mark.parametrize("library", sorted(DOORS))
+def test_library_is_imported_by_its_own_package_only(library: str) -> None:
+    strays = [
+        place
+        for module, name, place in imports()
+        if name == library and not any(is_inside(module, door) for door in DOORS[library])
+    ]
+
+    assert not strays
+
+
+def test_every_library_has_a_door() -> None:
+    known = sys.stdlib_module_names | DOORS.keys() | OPEN_TO_ALL | SOURCES.keys()
+
+    assert not [place for _, name, place in imports() if name not in known]
+
+
+def test_imports_inside_functions_and_by_name_are_seen() -> None:
+    source = "def f():\n    import re2\n    import_module('loro.x')\n    from mcp.client import y\n"
+
+    assert set(libraries(source)) == {("re2", 2), ("loro", 3), ("mcp", 4)}

@@ -1,0 +1,135 @@
+"""What every test gets: user folders of its own, the event loop its floor uses, and guards against unseen errors.
+
+It knows no package of the project: the fixtures hold for the engine without Qt and for the window with it.
+"""
+
+import asyncio
+import logging
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.support.xvfb import Display, private_display
+
+# Before Qt: its import hook breaks the lazy modules of pydantic when those come second.
+import_module("pydantic.fields")
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPORA = ROOT.parent / "shared" / "corpora"
+QT_FOLDERS = (ROOT / "tests" / "gui", ROOT / "tests" / "journeys")
+QT_FIXTURES = frozenset({"qtbot", "qapp", "qtmodeltester"})
+USER_FOLDERS = {
+    "HOME": ".",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_CACHE_HOME": ".cache",
+    "GATEWRIGHT_KEYS": "keys",
+}
+
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+_kept_applications: list[object] = []
+
+
+def pytest_configure() -> None:
+    """Draw nowhere; a run of journeys changes that once it has a display of its own."""
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+
+
+def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> Mapping[str, LoopFactory]:
+    """The Qt loop for tests that meet Qt, the plain one of asyncio for all others."""
+    return {"qt": _qt_loop} if _meets_qt(item) else {"plain": asyncio.new_event_loop}
+
+
+def _meets_qt(item: pytest.Item) -> bool:
+    fixtures: list[str] = getattr(item, "fixturenames", [])
+    return any(folder in item.path.parents for folder in QT_FOLDERS) or not QT_FIXTURES.isdisjoint(fixtures)
+
+
+def _qt_loop() -> asyncio.AbstractEventLoop:
+    from PySide6.QtWidgets import QApplication
+
+    application = QApplication.instance() or QApplication([])
+    _kept_applications[:] = [application]  # the wrapper owns the C++ object, which has to outlive every loop
+    QApplication.setQuitOnLastWindowClosed(False)
+    return import_module("qasync").QEventLoop(application)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def journey_display(request: pytest.FixtureRequest) -> Iterator[Display | None]:
+    """Start the private display before any QApplication exists, in a run that holds journeys and nothing else."""
+    if not all(item.get_closest_marker("journey") for item in request.session.items):
+        yield None
+        return
+    with private_display() as display, pytest.MonkeyPatch.context() as patch:
+        for name, value in display.environ().items():
+            patch.setenv(name, value)
+        patch.delenv("WAYLAND_DISPLAY", raising=False)
+        yield display
+
+
+@pytest.fixture
+def display(journey_display: Display | None) -> Display:
+    """The private X display; processes started by a journey draw on it without being told."""
+    if journey_display is None:
+        pytest.fail("journeys run by themselves: `pytest -m journey`")
+    return journey_display
+
+
+@pytest.fixture(autouse=True)
+def user_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An empty home for this test alone: settings, data, state and keys of the person running the tests stay out."""
+    with tempfile.TemporaryDirectory(
+        prefix="home-", dir=tmp_path_factory.getbasetemp(), ignore_cleanup_errors=True
+    ) as folder:
+        home = Path(folder)
+        for name, place in USER_FOLDERS.items():
+            monkeypatch.setenv(name, str(home / place))
+        monkeypatch.delenv("GATEWRIGHT_STATE", raising=False)
+        yield home
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """The folder of real tools and payloads that lies beside the checkout; it is no part of the repository."""
+    if not CORPORA.is_dir():
+        pytest.skip("the corpora are not here: they lie in `shared/corpora` beside the checkout")
+    return CORPORA
+
+
+class _Collector(logging.Handler):
+    """Keeps what asyncio could only log: exceptions of tasks nobody awaited, and of callbacks."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(self.format(record))
+
+
+@pytest.fixture(autouse=True)
+def no_unseen_error() -> Iterator[None]:
+    """Fail a test that leaves a hook of its own behind or an exception in asyncio's log.
+
+    What reaches the hooks is reported already: pytest-qt fails the test for `sys.excepthook`, and pytest warns, which
+    is an error here, for `sys.unraisablehook` and `threading.excepthook`. A hook left behind would blind them.
+    """
+    hooks = (sys.excepthook, sys.unraisablehook, threading.excepthook)
+    collector, logger = _Collector(), logging.getLogger("asyncio")
+    logger.addHandler(collector)
+    try:
+        yield
+    finally:
+        logger.removeHandler(collector)
+        left = (sys.excepthook, sys.unraisablehook, threading.excepthook)
+        sys.excepthook, sys.unraisablehook, threading.excepthook = hooks
+    assert left == hooks, "the test left an exception hook behind"
+    assert not collector.messages, "\n".join(collector.messages)

@@ -1,0 +1,101 @@
+"""A private X display for journeys: one Xvfb process, the real mouse and keyboard on it, and their end.
+
+It knows no window of ours: whoever wants to click says where.
+"""
+
+import os
+import selectors
+import shutil
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+START_SECONDS = 30.0
+STOP_SECONDS = 10.0
+INPUT_SECONDS = 30.0
+NEEDED_PROGRAMS = ("Xvfb", "xdotool")
+
+
+class NoDisplayError(RuntimeError):
+    """The X server or the mouse and keyboard are missing, or the server did not come up in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """A running X display; `name` is what DISPLAY has to say, the size is in pixels."""
+
+    name: str
+    width: int
+    height: int
+
+    def environ(self) -> dict[str, str]:
+        """The environment of a process that shall draw here and nowhere else."""
+        rest = {key: value for key, value in os.environ.items() if key != "WAYLAND_DISPLAY"}
+        return {**rest, "DISPLAY": self.name, "QT_QPA_PLATFORM": "xcb"}
+
+    def xdotool(self, *arguments: str) -> str:
+        """Run one xdotool command on this display; its output. Raises CalledProcessError when it fails."""
+        done = subprocess.run(
+            ["xdotool", *arguments],
+            env=self.environ(),
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=INPUT_SECONDS,
+        )
+        return done.stdout.strip()
+
+
+@contextmanager
+def private_display(width: int = 1400, height: int = 900) -> Generator[Display, None, None]:
+    """Start an X server on a free display number and end that one process afterwards."""
+    missing = [name for name in NEEDED_PROGRAMS if shutil.which(name) is None]
+    if missing:
+        raise NoDisplayError(f"journeys need {' and '.join(f'`{name}`' for name in missing)}: `./check` installs them")
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end, "rb") as numbers:
+        server = _start_server(write_end, width, height)
+        try:
+            yield Display(f":{_number(numbers.fileno(), server)}", width, height)
+        finally:
+            _stop(server)
+
+
+def _start_server(write_end: int, width: int, height: int) -> subprocess.Popen[bytes]:
+    command = ["Xvfb", "-displayfd", str(write_end), "-screen", "0", f"{width}x{height}x24"]
+    command += ["-nolisten", "tcp", "-noreset"]
+    try:
+        return subprocess.Popen(
+            command,
+            pass_fds=(write_end,),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    finally:
+        os.close(write_end)
+
+
+def _number(read_end: int, server: subprocess.Popen[bytes]) -> int:
+    """The display number the server chose; it writes it once it takes connections, and closes the pipe if it dies."""
+    said = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(read_end, selectors.EVENT_READ)
+        while not said.endswith(b"\n"):
+            if not selector.select(START_SECONDS):
+                raise NoDisplayError(f"Xvfb did not come up in {START_SECONDS:.0f} s")
+            piece = os.read(read_end, 64)
+            if not piece:
+                raise NoDisplayError(f"Xvfb ended at once with status {server.wait(STOP_SECONDS)}")
+            said += piece
+    return int(said)
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    try:
+        server.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
