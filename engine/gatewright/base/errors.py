@@ -1,0 +1,101 @@
+"""The tree of exceptions, sorted by who must act; a refusal of a call is a value (Verdict), never one of these.
+
+::
+
+    GatewrightError
+    +-- ModelMustCorrect           the model sees the message and tries again
+    |   +-- JsonRefused            the arguments are not one acceptable JSON object
+    |   +-- ToolFailure            a tool could not do what it was asked
+    +-- HumanMustDecide            an operator is needed
+    |   +-- EditRefused            an edit does not fit the policy as it is now
+    |   +-- NotTrusted             a definition from outside the workspace was not trusted yet
+    +-- AuthorMustFix              somebody's file or code is wrong
+    |   +-- PolicyInvalid          a policy with errors (all of them in ``problems``)
+    |   +-- WorkspaceError         a folder or file is missing, unreadable, not writable
+    |   +-- SchemaError            a JSON Schema that cannot be used
+    |   +-- RegistrationError      a tool that cannot be registered
+    |   |   +-- AlreadyRegistered  the same name and major version twice
+    |   +-- NotSupported           a thing the program does not do
+    +-- WeMustFix                  a bug of ours
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gatewright.base.problem import Problem
+
+
+class GatewrightError(Exception):
+    """The root of everything that Gatewright raises on purpose."""
+
+
+class ModelMustCorrect(GatewrightError):
+    """The model sent something that it can mend."""
+
+
+class JsonRefused(ModelMustCorrect):
+    """Arguments that are not one acceptable JSON object. ``code`` is stable, the message is for people."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ToolFailure(ModelMustCorrect):
+    """A tool could not do what it was asked; the message goes to the model and names nothing hidden."""
+
+    def __init__(self, message: str, *, code: str = "tool-failed") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class HumanMustDecide(GatewrightError):
+    """An operator has to act first."""
+
+
+class EditRefused(HumanMustDecide):
+    """An edit that does not fit the policy as it is now."""
+
+
+class NotTrusted(HumanMustDecide):
+    """A definition that reaches outside the workspace and was not trusted yet."""
+
+
+class AuthorMustFix(GatewrightError):
+    """The author of a file or of a tool has to act."""
+
+
+class PolicyInvalid(AuthorMustFix):
+    """A policy that may not be enforced; ``problems`` holds every finding, warnings included."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems) or "the policy is invalid")
+
+
+class WorkspaceError(AuthorMustFix):
+    """A folder or file of the workspace is missing, unreadable or not writable."""
+
+
+class SchemaError(AuthorMustFix):
+    """A JSON Schema that cannot be used."""
+
+
+class RegistrationError(AuthorMustFix):
+    """A tool that cannot be registered."""
+
+
+class AlreadyRegistered(RegistrationError):
+    """The same tool name and major version twice."""
+
+
+class NotSupported(AuthorMustFix):
+    """A thing that the program does not do; said plainly instead of pretending."""
+
+
+class WeMustFix(GatewrightError):
+    """A bug of ours: a state that the code rules out."""

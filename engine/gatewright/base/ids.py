@@ -1,0 +1,10 @@
+"""Fresh identifiers. It does not know what they name."""
+
+from __future__ import annotations
+
+import secrets
+
+
+def new_id(prefix: str) -> str:
+    """``prefix-`` and 16 random hexadecimal digits."""
+    return f"{prefix}-{secrets.token_hex(8)}"

@@ -1,0 +1,33 @@
+"""Patterns from outside, matched in linear time by RE2. It does not know what is matched."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, cast
+
+import re2  # pyright: ignore[reportMissingTypeStubs]
+
+_ENGINE: Any = cast("Any", re2)
+
+
+class LinearPattern(Protocol):
+    """A compiled pattern; matching takes time linear in the text."""
+
+    def search(self, text: str) -> object | None:
+        """A match anywhere in ``text``, or None."""
+        ...
+
+    def fullmatch(self, text: str) -> object | None:
+        """A match of the whole of ``text``, or None."""
+        ...
+
+
+def compile_linear(pattern: str) -> LinearPattern:
+    """Compile with RE2 syntax; raises ValueError for what RE2 cannot do (look-around, back-references)."""
+    options = _ENGINE.Options()
+    options.log_errors = False
+    try:
+        return cast("LinearPattern", _ENGINE.compile(pattern, options=options))
+    except _ENGINE.error as error:
+        detail = error.args[0] if error.args else error
+        text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
+        raise ValueError(text) from None

@@ -1,0 +1,77 @@
+"""Findings about files: place, code, message, near miss. It does not know what the files mean."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Address = tuple[str | int, ...]
+"""A key path into the policy in its canonical shape, e.g. ``("agents", "archivist", "tool_rules", 0)``."""
+
+
+class Severity(StrEnum):
+    """How bad a problem is: an error keeps the policy from being enforced, a warning does not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a file; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding. ``code`` is stable and kebab-case; ``near_miss`` is the likely intended word."""
+
+    severity: Severity
+    code: str
+    message: str
+    place: Place | None = None
+    near_miss: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        hint = f" (did you mean `{self.near_miss}`?)" if self.near_miss else ""
+        return f"{where}{self.severity}: {self.message}{hint} [{self.code}]"
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the policy may not be enforced because of it."""
+        return self.severity is Severity.ERROR
+
+    def to_json(self) -> dict[str, object]:
+        """Shape: severity, code, message, file, line, column, near_miss (each None when unknown)."""
+        place = self.place
+        return {
+            "severity": str(self.severity),
+            "code": self.code,
+            "message": self.message,
+            "file": place.file if place else None,
+            "line": place.line if place else None,
+            "column": place.column if place else None,
+            "near_miss": self.near_miss,
+        }
+
+
+def near_miss(word: str, candidates: Iterable[str]) -> str | None:
+    """The candidate most like ``word``, or None when nothing is close."""
+    options = list(candidates)
+    close = difflib.get_close_matches(word, options, n=1, cutoff=0.6)
+    if close:
+        return close[0]
+    folded = {option.casefold(): option for option in options}
+    return folded.get(word.casefold())

@@ -1,0 +1,113 @@
+"""The policy document as one immutable value. It does not know its file, its formatting or its enforcement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from gatewright.policy.permission import Permission
+from gatewright.policy.rule import ToolRule
+from gatewright.policy.verdict import Verdict
+
+DEFAULT_MAX_OUTPUT_BYTES = 16_384
+DEFAULT_MAX_FILE_BYTES = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """``[defaults]``: what agents and tools get where nothing else is said. ``timeout_s`` None: each tool's own."""
+
+    unlisted_tools: Verdict = Verdict.ALLOW
+    new_tools: str = "hold"
+    max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
+    timeout_s: float | None = None
+    approvals: Mapping[str, Verdict] = field(default_factory=dict[str, Verdict], hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """``[agents.ID]``. ``tools`` and ``sources`` are complete lists when present, None when absent.
+
+    ``approvals``: keys are a tier, ``tool`` or ``tool.operation``.
+    """
+
+    agent_id: str
+    description: str = ""
+    tools: tuple[str, ...] | None = None
+    sources: tuple[str, ...] | None = None
+    approvals: Mapping[str, Verdict] = field(default_factory=dict[str, Verdict], hash=False)
+    user_id: str | None = None
+    tool_rules: tuple[ToolRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRule:
+    """One ``permission_rules`` row: a gitignore pattern (no ``!``) and the level it gives."""
+
+    pattern: str
+    permission: Permission
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """``[[sources]]``; ``base_path`` is as written (relative to the policy file)."""
+
+    source_id: str
+    base_path: str
+    default_permission: Permission = Permission.READ_ONLY
+    permission_rules: tuple[PermissionRule, ...] = ()
+    max_file_bytes: int = DEFAULT_MAX_FILE_BYTES
+
+    @property
+    def levels(self) -> frozenset[Permission]:
+        """Every level that some path of the source may have by its rules or default."""
+        return frozenset({self.default_permission, *(rule.permission for rule in self.permission_rules)})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    """``[tools.NAME]``: what the operator overrides of a tool. None: as the tool says."""
+
+    timeout_s: float | None = None
+
+
+class Dialect(StrEnum):
+    """The shape of the file: ours, or one agent's file as Pattern reads it."""
+
+    GATEWRIGHT = "gatewright"
+    PATTERN = "pattern"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The whole policy. ``agents`` and ``tools`` keep the order of the file; keys are the ids and names."""
+
+    name: str | None = None
+    description: str | None = None
+    defaults: Defaults = field(default_factory=Defaults)
+    agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent], hash=False)
+    sources: tuple[Source, ...] = ()
+    tools: Mapping[str, ToolSettings] = field(default_factory=dict[str, ToolSettings], hash=False)
+    dialect: Dialect = Dialect.GATEWRIGHT
+
+    def source(self, source_id: str) -> Source | None:
+        """The source with that id, or None."""
+        return next((source for source in self.sources if source.source_id == source_id), None)
+
+    def sources_of(self, agent: Agent) -> tuple[Source, ...]:
+        """The sources that the agent may use, in file order."""
+        if agent.sources is None:
+            return self.sources
+        return tuple(source for source in self.sources if source.source_id in agent.sources)
+
+    def with_agent(self, agent: Agent) -> Policy:
+        """The policy with that agent put in, or replaced where it stands."""
+        return replace(self, agents={**self.agents, agent.agent_id: agent})
+
+    def with_source(self, source: Source) -> Policy:
+        """The policy with that source replaced where it stands, or added last."""
+        if self.source(source.source_id) is None:
+            return replace(self, sources=(*self.sources, source))
+        return replace(self, sources=tuple(source if s.source_id == source.source_id else s for s in self.sources))

@@ -1,0 +1,135 @@
+"""Edits as values: apply one, invert one. It does not know menus, undo stacks or files.
+
+An edit replaces whole agents, sources or the defaults; it carries what was there before, so that it refuses to land on
+a policy that has moved on, and so that its inverse needs no memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gatewright.base.errors import EditRefused
+from gatewright.policy.document import Agent, Defaults, Policy, Source
+
+
+@dataclass(frozen=True, slots=True)
+class AgentChange:
+    """One agent before and after; None on a side means that it is not there."""
+
+    before: Agent | None
+    after: Agent | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """One source before and after; None on a side means that it is not there."""
+
+    before: Source | None
+    after: Source | None
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultsChange:
+    """``[defaults]`` before and after."""
+
+    before: Defaults
+    after: Defaults
+
+
+Change = AgentChange | SourceChange | DefaultsChange
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A named list of changes, e.g. ``turn off `delete` of `file` for `archivist```."""
+
+    name: str
+    changes: tuple[Change, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changes nothing."""
+        return all(change.before == change.after for change in self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """What an applied edit touched, by id; ``everything`` when the defaults changed."""
+
+    agents: frozenset[str]
+    sources: frozenset[str]
+    everything: bool = False
+
+
+def apply(policy: Policy, edit: Edit) -> Policy:
+    """The policy after the edit. Raises EditRefused when the policy is not what the edit was made for."""
+    for change in edit.changes:
+        policy = _apply(policy, change)
+    return policy
+
+
+def inverse(edit: Edit) -> Edit:
+    """The edit that takes this one back."""
+    return Edit(edit.name, tuple(_invert(change) for change in reversed(edit.changes)))
+
+
+def change_set(edit: Edit) -> ChangeSet:
+    """The ids that the edit touches."""
+    agents = {side.agent_id for c in edit.changes if isinstance(c, AgentChange) for side in (c.before, c.after) if side}
+    sources = {
+        side.source_id for c in edit.changes if isinstance(c, SourceChange) for side in (c.before, c.after) if side
+    }
+    everything = any(isinstance(change, DefaultsChange) for change in edit.changes)
+    return ChangeSet(frozenset(agents), frozenset(sources), everything)
+
+
+def _apply(policy: Policy, change: Change) -> Policy:
+    match change:
+        case AgentChange(before, after):
+            return _apply_agent(policy, before, after)
+        case SourceChange(before, after):
+            return _apply_source(policy, before, after)
+        case DefaultsChange(before, after):
+            _expect(policy.defaults == before, "the defaults")
+            return replace(policy, defaults=after)
+
+
+def _apply_agent(policy: Policy, before: Agent | None, after: Agent | None) -> Policy:
+    agent_id = (after or before or Agent("")).agent_id
+    key = before.agent_id if before else agent_id
+    _expect(policy.agents.get(key) == before, f"agent `{key}`")
+    if before and after:
+        _expect(after.agent_id == key or after.agent_id not in policy.agents, f"agent `{after.agent_id}`")
+        rows = [after if agent.agent_id == key else agent for agent in policy.agents.values()]
+    elif after:
+        rows = [*policy.agents.values(), after]
+    else:
+        rows = [agent for agent in policy.agents.values() if agent.agent_id != key]
+    return replace(policy, agents={agent.agent_id: agent for agent in rows})
+
+
+def _apply_source(policy: Policy, before: Source | None, after: Source | None) -> Policy:
+    source_id = (after or before or Source("", "")).source_id
+    key = before.source_id if before else source_id
+    _expect(policy.source(key) == before, f"source `{key}`")
+    if before and after:
+        _expect(after.source_id == key or policy.source(after.source_id) is None, f"source `{after.source_id}`")
+        return replace(policy, sources=tuple(after if s.source_id == key else s for s in policy.sources))
+    if after:
+        return replace(policy, sources=(*policy.sources, after))
+    return replace(policy, sources=tuple(s for s in policy.sources if s.source_id != key))
+
+
+def _invert(change: Change) -> Change:
+    match change:
+        case AgentChange(before, after):
+            return AgentChange(after, before)
+        case SourceChange(before, after):
+            return SourceChange(after, before)
+        case DefaultsChange(before, after):
+            return DefaultsChange(after, before)
+
+
+def _expect(holds: bool, what: str) -> None:
+    if not holds:
+        raise EditRefused(f"{what} changed since this edit was made")

@@ -1,0 +1,291 @@
+"""Levels of paths by gitignore patterns: first match wins, else the default. It knows no disk and no base folder.
+
+A path is relative to the base, with ``/``; a trailing ``/`` says folder. It is made canonical first (``./``, doubled
+slashes, inner ``..``); an absolute path, or one that leaves the base, is outside and gets none. A pattern matches as
+``git check-ignore`` says: itself, or any folder above it. Case counts, whatever the file system says. Symlinks are
+not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gatewright.policy.document import PermissionRule
+from gatewright.policy.permission import Permission
+from gatewright.policy.wildmatch import (
+    MAX_PATTERN,
+    GitPattern,
+    Token,
+    Wild,
+    as_bytes_text,
+    literal_of,
+    matcher_of,
+    parse_git_pattern,
+    shallow_regex_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_CACHED_CHARS = 12_000_000
+_RECORD_CHARS = 100
+_DOTTED = frozenset({"", ".", ".."})
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The level of a path and the deciding rule (``index`` from 0); both None: the default, or ``outside``."""
+
+    permission: Permission
+    index: int | None = None
+    pattern: str | None = None
+    outside: bool = False
+
+
+def check_pattern(pattern: str) -> str | None:
+    """What is wrong with a pattern, or None. One that git could never match protects nothing: wrong."""
+    if pattern.startswith("!"):
+        return f"`{pattern}`: `!` is not supported, put the exception above the rule that it is taken from"
+    if len(pattern) > MAX_PATTERN:
+        return f"a pattern is longer than {MAX_PATTERN} characters"
+    if any(char in pattern for char in "\n\0"):
+        return "a pattern holds a line break or NUL"
+    if not pattern.strip(" \r"):
+        return "an empty pattern matches nothing"
+    if pattern.startswith("#"):
+        return f"`{pattern}` is a comment and matches nothing, write `\\{pattern}` for a name that starts with `#`"
+    if pattern.strip(" \r").strip("/") == "":
+        return f"`{pattern}` matches nothing, write `*` for everything"
+    if not _DOTTED.isdisjoint(pattern.strip(" \r").removesuffix("/").removeprefix("/").split("/")):
+        return f"`{pattern}` has a `.`, `..` or empty component, which no path in a source has, begin with `/`"
+    if parse_git_pattern(pattern).tokens is None:
+        return f"`{pattern}` matches nothing: it ends within `[...]` or after a backslash"
+    return None
+
+
+class PermissionRules:
+    """Rules in order and a default. Immutable; raises ValueError for a pattern that ``check_pattern`` refuses."""
+
+    def __init__(self, rules: Iterable[PermissionRule] = (), default: Permission = Permission.READ_ONLY) -> None:
+        self.rules = tuple(rules)
+        self.default = default
+        for rule in self.rules:
+            problem = check_pattern(rule.pattern)
+            if problem is not None:
+                raise ValueError(problem)
+        self._none = len(self.rules)
+        self._levels = (*(rule.permission for rule in self.rules), default)
+        patterns = [parse_git_pattern(rule.pattern) for rule in self.rules]
+        self._as_file = _Table(patterns, folder=False)
+        self._as_folder = _Table(patterns, folder=True)
+        self._folders: dict[str, _Folder] = {}
+        self._kept_chars = 0
+
+    def level(self, path: str) -> Permission:
+        """The level of a path; none outside the base."""
+        index = self._index(path)
+        return Permission.NONE if index is None else self._levels[index]
+
+    def explain(self, path: str) -> Explanation:
+        """The level of a path and the rule that gives it."""
+        index = self._index(path)
+        if index is None:
+            return Explanation(Permission.NONE, outside=True)
+        if index == self._none:
+            return Explanation(self.default)
+        return Explanation(self._levels[index], index, self.rules[index].pattern)
+
+    def levels(self, paths: Iterable[str]) -> list[Permission]:
+        """The levels of many paths; the verdicts of their folders are kept between calls."""
+        return [self.level(path) for path in paths]
+
+    def _index(self, path: str) -> int | None:
+        """The deciding rule, the number of rules for the default, None outside."""
+        if "//" in path or "/." in path or path.startswith((".", "/")) or not path:
+            canonical = _canonical(path)
+            if canonical is None:
+                return None
+            path = canonical
+        if not path.isascii():
+            path = as_bytes_text(path)
+        folder = path.endswith("/")
+        if folder:
+            path = path[:-1]
+        if not path:
+            return self._none
+        head, _, name = path.rpartition("/")
+        above = self._folders.get(head) or self._enter(head)
+        if above.inherited == 0:
+            return 0
+        table = self._as_folder if folder else self._as_file
+        return table.first(above.folder_globs if folder else above.file_globs, above.inherited, head, name, path)
+
+    def _enter(self, path: str) -> _Folder:
+        """The folder's record, made together with those of the folders above it."""
+        if self._kept_chars > _CACHED_CHARS:
+            self._folders, self._kept_chars = {}, 0
+        record = self._folders.setdefault("", self._record(self._none, ""))
+        at = 0
+        while path and at >= 0:
+            head = path[: max(at - 1, 0)]
+            at = path.find("/", at) + 1 or -1
+            here = path if at < 0 else path[: at - 1]
+            known = self._folders.get(here)
+            if known is None:
+                name = here.rpartition("/")[2]
+                index = self._as_folder.first(record.folder_globs, record.inherited, head, name, here)
+                known = self._folders.setdefault(here, self._record(index, here))
+                self._kept_chars += len(here) + _RECORD_CHARS
+            record = known
+        return record
+
+    def _record(self, inherited: int, folder: str) -> _Folder:
+        prefix = folder + "/" if folder else ""
+        return _Folder(inherited, self._as_file.globs_below(prefix), self._as_folder.globs_below(prefix))
+
+
+def _canonical(path: str) -> str | None:
+    if path.startswith("/"):
+        return None
+    written = path.split("/")
+    last = written[-1]
+    if _DOTTED.isdisjoint(written):
+        return path
+    parts: list[str] = []
+    for part in written:
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part not in _DOTTED:
+            parts.append(part)
+    return "/".join(parts) + ("/" if last in _DOTTED and parts else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _PathGlob:
+    """A pattern with folders and wildcards; ``prefix`` is its literal start, ``name`` what its last component needs."""
+
+    index: int
+    prefix: str
+    name: Callable[[str], object | None] | None
+    matches: Callable[[str], object | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """What is known of a folder: the rule that decides it, and the globs that can match right in it."""
+
+    inherited: int
+    file_globs: tuple[_PathGlob, ...]
+    folder_globs: tuple[_PathGlob, ...]
+
+
+@dataclass(slots=True)
+class _Forms:
+    """Patterns sorted by how they are looked up; a smaller index wins."""
+
+    names: dict[str, int] = field(default_factory=dict[str, int])
+    paths: dict[str, int] = field(default_factory=dict[str, int])
+    parents: dict[str, int] = field(default_factory=dict[str, int])
+    suffixes: dict[str, int] = field(default_factory=dict[str, int])
+    name_globs: list[tuple[int, tuple[Token, ...]]] = field(default_factory=list[tuple[int, tuple[Token, ...]]])
+    path_globs: list[_PathGlob] = field(default_factory=list["_PathGlob"])
+
+    def add(self, index: int, basename: bool, tokens: tuple[Token, ...]) -> None:
+        if not basename and tokens[0] is Wild.DEEP_FOLDERS and _is_component(tokens[1:]):
+            basename, tokens = True, tokens[1:]
+        literal = literal_of(tokens)
+        if literal is not None:
+            (self.names if basename else self.paths).setdefault(literal, index)
+        elif basename:
+            self._add_name_glob(index, tokens)
+        else:
+            self._add_path_glob(index, tokens)
+
+    def _add_name_glob(self, index: int, tokens: tuple[Token, ...]) -> None:
+        suffix = literal_of(tokens[1:]) if tokens[0] is Wild.STAR else None
+        if suffix is None:
+            self.name_globs.append((index, tokens))
+        else:
+            self.suffixes.setdefault(suffix, index)
+
+    def _add_path_glob(self, index: int, tokens: tuple[Token, ...]) -> None:
+        """``folder/*`` and ``folder/**`` ask for the parent only: what is deeper inherits."""
+        parent = literal_of(tokens[:-1])
+        if tokens[-1] in {Wild.STAR, Wild.DEEP_STAR} and parent and parent.endswith("/") and parent != "/":
+            self.parents.setdefault(parent[:-1], index)
+        else:
+            self.path_globs.append(_PathGlob(index, _prefix(tokens), _last_component(tokens), matcher_of(tokens)))
+
+
+def _is_component(tokens: tuple[Token, ...]) -> bool:
+    slash = ord("/")
+    return bool(tokens) and all(
+        token is Wild.STAR or (not isinstance(token, Wild) and slash not in token) for token in tokens
+    )
+
+
+def _prefix(tokens: tuple[Token, ...]) -> str:
+    end = 0
+    while end < len(tokens) and literal_of(tokens[end : end + 1]) is not None:
+        end += 1
+    return literal_of(tokens[:end]) or ""
+
+
+def _last_component(tokens: tuple[Token, ...]) -> Callable[[str], object | None] | None:
+    """A test of the last component alone, where the pattern has one; it spares the match of the whole path."""
+    start = len(tokens)
+    while start and _is_component(tokens[start - 1 : start]):
+        start -= 1
+    if start in {0, len(tokens)}:
+        return None
+    before, earlier = tokens[start - 1], tokens[start - 2 : start - 1]
+    if before is Wild.DEEP_STAR or (before is Wild.DEEP_FOLDERS and earlier not in {(), (frozenset({ord("/")}),)}):
+        return None
+    return matcher_of(tokens[start:])
+
+
+class _Table:
+    """All patterns as they apply to files, or to folders."""
+
+    __slots__ = ("_any_name", "_name_globs", "_names", "_parents", "_path_globs", "_paths", "_suffixes", "_tails")
+
+    def __init__(self, patterns: list[GitPattern], *, folder: bool) -> None:
+        forms = _Forms()
+        for index, pattern in enumerate(patterns):
+            if pattern.tokens is not None and (folder or not pattern.folders_only):
+                forms.add(index, pattern.basename, pattern.tokens)
+        self._names, self._paths, self._parents = forms.names, forms.paths, forms.parents
+        self._suffixes, self._tails = tuple(forms.suffixes), tuple(forms.suffixes.items())
+        self._path_globs = tuple(forms.path_globs)
+        self._name_globs = tuple((index, matcher_of(tokens)) for index, tokens in forms.name_globs)
+        shallow = [shallow_regex_of(tokens) or "" for _, tokens in forms.name_globs]
+        self._any_name = re.compile("|".join(f"(?:{regex})" for regex in shallow), re.DOTALL).fullmatch
+
+    def globs_below(self, prefix: str) -> tuple[_PathGlob, ...]:
+        """The path globs that can match something right in the folder whose path and ``/`` is ``prefix``."""
+        return tuple(g for g in self._path_globs if g.prefix.startswith(prefix) or prefix.startswith(g.prefix))
+
+    def first(self, globs: tuple[_PathGlob, ...], inherited: int, head: str, name: str, path: str) -> int:
+        """The smallest index of ``inherited`` and of the patterns that match ``path`` (= ``head/name``) itself."""
+        best = inherited
+        found = self._names.get(name)
+        if found is not None and found < best:
+            best = found
+        found = self._parents.get(head)
+        if found is not None and found < best:
+            best = found
+        found = self._paths.get(path)
+        if found is not None and found < best:
+            best = found
+        if name.endswith(self._suffixes):
+            best = min([best, *(index for tail, index in self._tails if name.endswith(tail))])
+        if self._name_globs and self._any_name(name):
+            best = min([best, *(index for index, matches in self._name_globs if index < best and matches(name))])
+        for glob in globs:
+            if glob.index < best and path.startswith(glob.prefix) and (glob.name is None or glob.name(name)):
+                best = glob.index if glob.matches(path) else best
+        return best

@@ -1,0 +1,49 @@
+"""Permission levels of files and blocks, and what each lets an action do. It does not know paths.
+
+The table is the contract's: partner and human mean one thing here, "ask before any writing".
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from gatewright.policy.verdict import Verdict
+
+
+class Permission(StrEnum):
+    """A level, from none (not even read or listed) to admin (delete too)."""
+
+    NONE = "none"
+    READ_ONLY = "read_only"
+    PARTNER = "partner"
+    HUMAN = "human"
+    APPEND = "append"
+    READ_WRITE = "read_write"
+    ADMIN = "admin"
+
+
+class Action(StrEnum):
+    """What an operation does to a file or block."""
+
+    READ = "read"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    DELETE = "delete"
+
+
+_ACTIONS = (Action.READ, Action.APPEND, Action.OVERWRITE, Action.DELETE)
+_ROWS = {
+    Permission.NONE: (Verdict.DENY, Verdict.DENY, Verdict.DENY, Verdict.DENY),
+    Permission.READ_ONLY: (Verdict.ALLOW, Verdict.DENY, Verdict.DENY, Verdict.DENY),
+    Permission.PARTNER: (Verdict.ALLOW, Verdict.ASK, Verdict.ASK, Verdict.ASK),
+    Permission.HUMAN: (Verdict.ALLOW, Verdict.ASK, Verdict.ASK, Verdict.ASK),
+    Permission.APPEND: (Verdict.ALLOW, Verdict.ALLOW, Verdict.DENY, Verdict.DENY),
+    Permission.READ_WRITE: (Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW, Verdict.ASK),
+    Permission.ADMIN: (Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW),
+}
+_TABLE = {(level, action): row[at] for level, row in _ROWS.items() for at, action in enumerate(_ACTIONS)}
+
+
+def verdict_for(level: Permission, action: Action) -> Verdict:
+    """What ``level`` says to ``action``."""
+    return _TABLE[level, action]

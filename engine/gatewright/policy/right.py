@@ -1,0 +1,114 @@
+"""Effective rights as values: what an agent may do with each operation, and why. It does not compute them.
+
+The words of the app are off, ask first, on; here they are deny, ask, allow. ``ticked`` is the checkbox: what the
+agent's own list and rules say. ``verdict`` is what all layers together say; a denied operation is hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gatewright.base.problem import Address
+from gatewright.policy.permission import Action
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
+
+
+class Layer(StrEnum):
+    """Who may turn an operation off or make it ask."""
+
+    TOOLS = "tools"
+    RULE = "rule"
+    APPROVALS = "approvals"
+    SOURCE = "source"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a right is as it is. ``code`` is stable; ``address`` leads to the deciding place in the policy, if any."""
+
+    layer: Layer
+    verdict: Verdict
+    code: str
+    text: str
+    address: Address | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperationFacts:
+    """What the policy needs to know of an operation. ``actions``: the file or block actions it may turn out to be."""
+
+    name: str
+    tier: SafetyTier
+    actions: tuple[Action, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """What the policy needs to know of a registered tool; a tool without operations has one, named ``""``."""
+
+    name: str
+    major: int
+    operations: tuple[OperationFacts, ...]
+    tier: SafetyTier
+    origin: str = "built-in"
+    needs_source: bool = False
+    description: str = ""
+
+    @property
+    def has_operations(self) -> bool:
+        """Whether it is gated operation by operation."""
+        return not (len(self.operations) == 1 and not self.operations[0].name)
+
+    @property
+    def operation_names(self) -> tuple[str, ...]:
+        """The operations in the tool's own order; empty for a tool without operations."""
+        return tuple(o.name for o in self.operations) if self.has_operations else ()
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRight:
+    """One row of the tree: the box, what all layers say, and every reason, the deciding one first."""
+
+    operation: str
+    ticked: bool
+    verdict: Verdict
+    tier: SafetyTier
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the model does not see it."""
+        return self.verdict is Verdict.DENY
+
+    @property
+    def is_overruled(self) -> bool:
+        """Whether the box is ticked and another layer turns the operation off."""
+        return self.ticked and self.is_hidden
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRight:
+    """One tool of one agent: its facts and the right on each operation, in the tool's own order."""
+
+    facts: ToolFacts
+    listed: bool
+    operations: tuple[OperationRight, ...]
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """The operations that the model sees."""
+        return frozenset(o.operation for o in self.operations if not o.is_hidden)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the model does not see the tool at all."""
+        return all(o.is_hidden for o in self.operations)
+
+    @property
+    def ticked_count(self) -> int:
+        """How many of its boxes are ticked."""
+        return sum(o.ticked for o in self.operations)

@@ -1,0 +1,151 @@
+"""Tool rules: fourteen-odd kinds as values. It does not know sessions, nor which kinds are enforced yet.
+
+A kind's class name is its spelling in the policy file. Durations are seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gatewright.base.jsonvalue import JsonValue
+
+DEFAULT_PRIORITY = 5
+ANY_TOOL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedOperations:
+    """Only these operations; several rules intersect."""
+
+    operations: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueLoop:
+    """After a successful call the loop goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitLoop:
+    """After a successful call the loop ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartConstraint:
+    """Must succeed before any other tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequiresPrecedingTools:
+    """The tools of the conditions must have succeeded earlier."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequiresFollowingTools:
+    """Must come before the tools of the conditions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusiveGroups:
+    """At most one tool of each group per session."""
+
+    groups: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredBeforeExit:
+    """Must have succeeded before the loop may end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredBeforeExitIf:
+    """As RequiredBeforeExit, if the tools of the conditions were called."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaxCalls:
+    """At most ``calls`` per session."""
+
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cooldown:
+    """At least ``seconds`` from start to start."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """A token bucket of ``calls`` per ``per_s`` seconds."""
+
+    calls: int
+    per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic:
+    """The model is reminded every ``seconds``."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RequiresConsent:
+    """Ask unless a standing grant covers it."""
+
+    scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentConstraints:
+    """Every call's fields must satisfy these schemas."""
+
+    fields: Mapping[str, JsonValue] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """Marks a tool that a source needs."""
+
+
+RuleKind = (
+    AllowedOperations
+    | ContinueLoop
+    | ExitLoop
+    | StartConstraint
+    | RequiresPrecedingTools
+    | RequiresFollowingTools
+    | ExclusiveGroups
+    | RequiredBeforeExit
+    | RequiredBeforeExitIf
+    | MaxCalls
+    | Cooldown
+    | RateLimit
+    | Periodic
+    | RequiresConsent
+    | ArgumentConstraints
+    | Needed
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRule:
+    """One rule on one tool. ``tool_name`` may be ``*`` or ``name@major``; higher ``priority`` is reported first."""
+
+    tool_name: str
+    rule_type: RuleKind
+    conditions: tuple[str, ...] = ()
+    priority: int = DEFAULT_PRIORITY
+    rule_id: str | None = None
+    metadata: Mapping[str, JsonValue] | None = field(default=None, hash=False)
+
+    @property
+    def kind(self) -> str:
+        """The spelling of the kind in the policy file."""
+        return type(self.rule_type).__name__

@@ -1,0 +1,23 @@
+"""Safety tiers of tools and operations, and the verdict each has by itself. It does not know agents."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from gatewright.policy.verdict import Verdict
+
+
+class SafetyTier(StrEnum):
+    """How much an operation can do; spelt as in the policy file's ``approvals``."""
+
+    READ_ONLY = "read_only"
+    SIDE_EFFECTING = "side_effecting"
+    PRIVILEGED = "privileged"
+
+
+TIER_DEFAULTS = {
+    SafetyTier.READ_ONLY: Verdict.ALLOW,
+    SafetyTier.SIDE_EFFECTING: Verdict.ALLOW,
+    SafetyTier.PRIVILEGED: Verdict.ASK,
+}
+"""The verdict of a tier where no ``approvals`` key says otherwise."""

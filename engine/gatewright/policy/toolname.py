@@ -1,0 +1,38 @@
+"""Tool names as the policy writes them: ``name`` or ``name@major``. It does not know which tools exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.policy.rule import ANY_TOOL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gatewright.policy.right import ToolFacts
+
+
+def split_name(written: str) -> tuple[str, int | None]:
+    """``("recall", 2)`` for ``recall@2``; the major is None for a bare name or a tail that is no number."""
+    name, at, major = written.rpartition("@")
+    return (name, int(major)) if at and name and major.isdecimal() and major.isascii() else (written, None)
+
+
+def names_tool(written: str, tool_name: str, major: int) -> bool:
+    """Whether ``written`` (bare, ``name@major`` or ``*``) stands for that tool."""
+    if written == ANY_TOOL:
+        return True
+    name, wanted = split_name(written)
+    return name == tool_name and wanted in {None, major}
+
+
+def chosen_tools(catalog: Iterable[ToolFacts], listed: tuple[str, ...] | None) -> dict[str, ToolFacts]:
+    """One major per name, in catalog order: the one that ``listed`` asks for by ``name@major``, else the highest."""
+    wanted = {name: major for name, major in map(split_name, listed or ()) if major is not None}
+    chosen: dict[str, ToolFacts] = {}
+    for facts in catalog:
+        held = chosen.get(facts.name)
+        asked = wanted.get(facts.name)
+        if held is None or facts.major == asked or (facts.major > held.major and held.major != asked):
+            chosen[facts.name] = facts
+    return chosen

@@ -1,0 +1,21 @@
+"""Allow, ask, deny, and which is stricter. It does not know who decides."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What a decision says; the order of strictness is allow < ask < deny."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+_STRICTNESS = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
+
+
+def strictest(*verdicts: Verdict) -> Verdict:
+    """The strictest of them; allow when there is none."""
+    return max(verdicts, key=_STRICTNESS.__getitem__, default=Verdict.ALLOW)

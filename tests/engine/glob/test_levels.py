@@ -1,0 +1,123 @@
+import pytest
+
+from gatewright.policy.document import PermissionRule
+from gatewright.policy.glob import Explanation, PermissionRules, check_pattern
+from gatewright.policy.permission import Permission
+
+
+def rules(*rows: tuple[str, Permission], default: Permission = Permission.READ_ONLY) -> PermissionRules:
+    return PermissionRules([PermissionRule(pattern, level) for pattern, level in rows], default)
+
+
+def test_first_match_wins_over_later_rules() -> None:
+    found = rules(("docs/public/**", Permission.ADMIN), ("docs/**", Permission.NONE))
+    assert found.level("docs/public/a.md") is Permission.ADMIN
+    assert found.explain("docs/x.md") == Explanation(Permission.NONE, 1, "docs/**")
+
+
+def test_a_path_without_a_rule_gets_the_default() -> None:
+    assert rules(("*.log", Permission.NONE)).explain("a.txt") == Explanation(Permission.READ_ONLY)
+
+
+def test_a_rule_on_a_folder_covers_all_below_and_beats_later_rules_there() -> None:
+    found = rules(("secrets/", Permission.NONE), ("*.md", Permission.ADMIN))
+    assert found.explain("a/secrets/deep/er/readme.md").index == 0
+    assert found.level("secrets/") is Permission.NONE
+    assert found.level("secrets") is Permission.READ_ONLY, "the pattern is for folders only"
+
+
+def test_an_earlier_exception_inside_a_closed_folder_is_honoured() -> None:
+    found = rules(("secrets/open.md", Permission.READ_WRITE), ("secrets/", Permission.NONE))
+    assert found.level("secrets/open.md") is Permission.READ_WRITE
+    assert found.level("secrets/other.md") is Permission.NONE
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "//etc/passwd", "../x", "a/../../x", "..", "/", "./../x"])
+def test_nothing_outside_the_base_has_a_level(path: str) -> None:
+    found = rules(("**", Permission.ADMIN), default=Permission.ADMIN)
+    assert found.explain(path) == Explanation(Permission.NONE, outside=True)
+    assert found.level(path) is Permission.NONE
+
+
+@pytest.mark.parametrize("path", ["docs/a.md", "./docs/a.md", "docs//a.md", "x/../docs/./a.md", ".//docs/a.md"])
+def test_paths_are_made_canonical_first(path: str) -> None:
+    assert rules(("/docs/a.md", Permission.APPEND)).explain(path).index == 0
+
+
+@pytest.mark.parametrize("path", ["secrets/", "secrets//", "secrets/.", "secrets/x/.."])
+def test_a_trailing_slash_or_dot_says_folder(path: str) -> None:
+    assert rules(("secrets/", Permission.NONE)).explain(path).index == 0
+
+
+@pytest.mark.parametrize("path", ["", ".", "./", "a/.."])
+def test_the_base_itself_has_the_default(path: str) -> None:
+    assert rules(("**", Permission.NONE), ("*", Permission.NONE)).explain(path) == Explanation(Permission.READ_ONLY)
+
+
+def test_backslashes_tildes_and_percent_signs_are_ordinary_characters_of_a_path() -> None:
+    found = rules((r"a\\b", Permission.NONE), ("~x", Permission.APPEND), ("%2e", Permission.ADMIN))
+    assert [found.level(path) for path in ("a\\b", "~x", "%2e")] == [
+        Permission.NONE,
+        Permission.APPEND,
+        Permission.ADMIN,
+    ]
+
+
+def test_case_counts() -> None:
+    assert rules(("*.KEY", Permission.NONE)).level("a.key") is Permission.READ_ONLY
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("!keep.md", "put the exception above"),
+        ("", "matches nothing"),
+        ("   ", "matches nothing"),
+        ("# note", "comment"),
+        ("/", "matches nothing"),
+        ("//", "matches nothing"),
+        ("./docs", "begin with `/`"),
+        ("docs/../x", "`..`"),
+        ("a//b", "empty component"),
+        ("secret[", "matches nothing"),
+        ("secret[[:foo:]]", "matches nothing"),
+        ("secret\\", "backslash"),
+        ("a\nb", "line break"),
+        ("x" * 5000, "longer"),
+    ],
+)
+def test_a_pattern_that_can_protect_nothing_is_refused(pattern: str, words: str) -> None:
+    problem = check_pattern(pattern)
+    assert problem is not None
+    assert words in problem
+    with pytest.raises(ValueError, match=r"pattern|matches|`"):
+        rules((pattern, Permission.NONE))
+
+
+@pytest.mark.parametrize("pattern", [r"\!keep.md", r"\#x", "a b ", "[!a]", "[]]", "**", "/**", "*/", ".*", "..x", "a/"])
+def test_an_ordinary_pattern_is_accepted(pattern: str) -> None:
+    assert check_pattern(pattern) is None
+
+
+def test_many_levels_at_once_are_the_single_ones() -> None:
+    found = rules(("*.py", Permission.READ_WRITE), ("/src/", Permission.APPEND), ("**/x/*.c", Permission.NONE))
+    paths = ["a.py", "src/a.c", "src/", "q/x/a.c", "q/x/y/a.c", "../a.py", "ünï/x/é.c"]
+    assert found.levels(paths) == [found.level(path) for path in paths]
+    assert found.level("ünï/x/é.c") is Permission.NONE
+
+
+def test_patterns_with_many_stars_take_linear_time() -> None:
+    found = rules(("*a*a*a*a*a*a*a*a*a*b", Permission.NONE), ("x/**/*a*a*a*a*a*a/**/*a*a*a*a*b", Permission.NONE))
+    assert found.level("a" * 4000) is Permission.READ_ONLY
+    assert found.level("x/" + "a/" * 1500 + "a" * 250) is Permission.READ_ONLY
+
+
+def test_a_very_deep_path_is_answered() -> None:
+    assert rules(("/a/a/", Permission.NONE)).level("a/" * 2000 + "b") is Permission.NONE
+    assert rules(("b", Permission.NONE)).level("a/" * 2000 + "b") is Permission.NONE
+
+
+def test_more_folders_than_are_remembered_are_answered() -> None:
+    found = rules(("keep/*/deep/", Permission.NONE))
+    wanted = [Permission.NONE] * 70_000
+    assert found.levels(f"keep/{number}/deep/file" for number in range(70_000)) == wanted

@@ -1,0 +1,235 @@
+"""How ticks become edits, and what the layers say together."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewright.base.errors import EditRefused
+from gatewright.policy import edit as edits
+from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source
+from gatewright.policy.edit import apply, inverse
+from gatewright.policy.effective import effective_rights
+from gatewright.policy.permission import Action, Permission
+from gatewright.policy.right import OperationFacts, OperationRight, ToolFacts, ToolRight
+from gatewright.policy.rights import ask_first, reset_tool, tick_operations, tick_tool
+from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
+
+OPS = ("read", "append", "save", "delete")
+FILE = ToolFacts(
+    "file",
+    1,
+    (
+        OperationFacts("read", SafetyTier.READ_ONLY, (Action.READ,)),
+        OperationFacts("append", SafetyTier.SIDE_EFFECTING, (Action.APPEND,)),
+        OperationFacts("save", SafetyTier.SIDE_EFFECTING, (Action.APPEND, Action.OVERWRITE)),
+        OperationFacts("delete", SafetyTier.SIDE_EFFECTING, (Action.DELETE,)),
+    ),
+    SafetyTier.SIDE_EFFECTING,
+    needs_source=True,
+)
+CLOCK = ToolFacts("clock", 1, (OperationFacts("", SafetyTier.READ_ONLY),), SafetyTier.READ_ONLY)
+SHELL = ToolFacts("shell", 1, (OperationFacts("", SafetyTier.PRIVILEGED),), SafetyTier.PRIVILEGED)
+CATALOG = (FILE, CLOCK, SHELL)
+OPEN_SOURCE = Source("docs", "docs", Permission.ADMIN)
+
+
+def policy_of(agent: Agent, *sources: Source, defaults: Defaults | None = None) -> Policy:
+    return Policy(agents={agent.agent_id: agent}, sources=sources or (OPEN_SOURCE,), defaults=defaults or Defaults())
+
+
+def rights_of(policy: Policy) -> dict[str, ToolRight]:
+    return effective_rights(policy, "a", CATALOG)
+
+
+def right(policy: Policy, operation: str, tool: str = "file") -> OperationRight:
+    return next(o for o in rights_of(policy)[tool].operations if o.operation == operation)
+
+
+def ticked(policy: Policy, tool: str = "file") -> set[str]:
+    return {o.operation for o in rights_of(policy)[tool].operations if o.ticked}
+
+
+def test_unticking_one_operation_writes_one_rule_with_the_others() -> None:
+    policy = policy_of(Agent("a", tools=("file",)))
+    after = apply(policy, tick_operations(policy, CATALOG, "a", "file", ["delete"], on=False))
+    assert after.agents["a"].tool_rules == (ToolRule("file", AllowedOperations(frozenset(OPS[:3]))),)
+    assert ticked(after) == {"read", "append", "save"}
+
+
+def test_ticking_all_again_keeps_the_list() -> None:
+    policy = policy_of(Agent("a", tools=("file",)))
+    off = apply(policy, tick_operations(policy, CATALOG, "a", "file", ["delete"], on=False))
+    on = apply(off, tick_operations(off, CATALOG, "a", "file", ["delete"], on=True))
+    assert on.agents["a"].tool_rules == (ToolRule("file", AllowedOperations(frozenset(OPS))),)
+
+
+def test_a_whole_tool_off_leaves_the_list_of_tools() -> None:
+    policy = policy_of(Agent("a", tools=("file", "clock")))
+    after = apply(policy, tick_tool(policy, CATALOG, "a", "file", on=False))
+    assert after.agents["a"].tools == ("clock",)
+    assert rights_of(after)["file"].is_hidden
+
+
+def test_a_tool_off_for_an_agent_without_a_list_writes_the_others() -> None:
+    policy = policy_of(Agent("a"))
+    after = apply(policy, tick_tool(policy, CATALOG, "a", "file", on=False))
+    assert after.agents["a"].tools == ("clock", "shell")
+
+
+def test_unticking_the_last_operation_takes_the_tool_off() -> None:
+    policy = policy_of(
+        Agent("a", tools=("file",), tool_rules=(ToolRule("file", AllowedOperations(frozenset({"read"}))),))
+    )
+    after = apply(policy, tick_operations(policy, CATALOG, "a", "file", ["read"], on=False))
+    assert after.agents["a"].tools == ()
+
+
+def test_one_operation_of_a_tool_that_is_off_turns_on_only_that_one() -> None:
+    policy = policy_of(Agent("a", tools=()))
+    after = apply(policy, tick_operations(policy, CATALOG, "a", "file", ["read"], on=True))
+    assert ticked(after) == {"read"}
+
+
+def test_an_authors_second_rule_is_not_merged_and_stands_in_the_way() -> None:
+    rules = (
+        ToolRule("file", AllowedOperations(frozenset({"read", "append"}))),
+        ToolRule("file", AllowedOperations(frozenset({"read", "save"}))),
+    )
+    policy = policy_of(Agent("a", tools=("file",), tool_rules=rules))
+    assert ticked(policy) == {"read"}
+    with pytest.raises(EditRefused, match="turned off by tool rule 2"):
+        tick_operations(policy, CATALOG, "a", "file", ["append"], on=True)
+
+
+def test_ask_first_is_an_approvals_key_and_goes_again() -> None:
+    policy = policy_of(Agent("a", tools=("file",)))
+    asking = apply(policy, ask_first(policy, CATALOG, "a", "file", "delete", on=True))
+    assert asking.agents["a"].approvals == {"file.delete": Verdict.ASK}
+    assert right(asking, "delete").verdict is Verdict.ASK
+    calm = apply(asking, ask_first(asking, CATALOG, "a", "file", "delete", on=False))
+    assert calm == policy
+
+
+def test_not_asking_for_a_privileged_tool_says_allow() -> None:
+    policy = policy_of(Agent("a", tools=("shell",)))
+    assert right(policy, "", "shell").verdict is Verdict.ASK
+    after = apply(policy, ask_first(policy, CATALOG, "a", "shell", "", on=False))
+    assert after.agents["a"].approvals == {"shell": Verdict.ALLOW}
+    assert right(after, "", "shell").verdict is Verdict.ALLOW
+
+
+def test_reset_removes_the_kept_rule_and_the_keys_of_that_tool_only() -> None:
+    rules = (ToolRule("file", AllowedOperations(frozenset({"read"}))), ToolRule("file", MaxCalls(3)))
+    agent = Agent("a", tools=("file",), tool_rules=rules, approvals={"file.read": Verdict.ASK, "clock": Verdict.ASK})
+    policy = policy_of(agent)
+    after = apply(policy, reset_tool(policy, CATALOG, "a", "file"))
+    assert after.agents["a"].tool_rules == (ToolRule("file", MaxCalls(3)),)
+    assert after.agents["a"].approvals == {"clock": Verdict.ASK}
+
+
+def test_a_rule_list_is_intersected_and_the_first_denial_names_the_higher_priority() -> None:
+    rules = (
+        ToolRule("file", AllowedOperations(frozenset({"read"})), priority=1),
+        ToolRule("file", AllowedOperations(frozenset({"append"})), priority=9),
+    )
+    policy = policy_of(Agent("a", tools=("file",), tool_rules=rules))
+    assert rights_of(policy)["file"].is_hidden
+    assert right(policy, "delete").reasons[0].address == ("agents", "a", "tool_rules", 1)
+
+
+def test_without_a_source_the_file_tool_is_hidden_though_it_is_ticked() -> None:
+    policy = policy_of(Agent("a", tools=("file",), sources=()))
+    assert right(policy, "read").is_overruled
+    assert right(policy, "read").reasons[0].code == "no-source"
+
+
+@pytest.mark.parametrize(
+    ("level", "hidden", "asking"),
+    [
+        (Permission.READ_ONLY, {"append", "save", "delete"}, set[str]()),
+        (Permission.APPEND, {"delete"}, set[str]()),
+        (Permission.HUMAN, set[str](), {"append", "save", "delete"}),
+        (Permission.READ_WRITE, set[str](), {"delete"}),
+        (Permission.NONE, set(OPS), set[str]()),
+    ],
+)
+def test_what_no_level_permits_is_hidden(level: Permission, hidden: set[str], asking: set[str]) -> None:
+    policy = policy_of(Agent("a", tools=("file",)), Source("docs", "docs", level))
+    operations = rights_of(policy)["file"].operations
+    assert {o.operation for o in operations if o.is_hidden} == hidden
+    assert {o.operation for o in operations if o.verdict is Verdict.ASK} == asking
+
+
+def test_one_rule_that_permits_is_enough_to_show_an_operation() -> None:
+    source = Source("docs", "docs", Permission.READ_ONLY, (PermissionRule("scratch/**", Permission.ADMIN),))
+    policy = policy_of(Agent("a", tools=("file",)), source)
+    assert right(policy, "delete").verdict is Verdict.ALLOW
+
+
+def test_an_approvals_deny_hides_and_the_most_specific_key_wins() -> None:
+    approvals = {"side_effecting": Verdict.DENY, "file.append": Verdict.ALLOW}
+    policy = policy_of(Agent("a", tools=("file",), approvals=approvals))
+    shown = rights_of(policy)["file"].shown
+    assert shown == {"read", "append"}
+
+
+def test_a_specific_key_of_the_defaults_stands_before_a_general_one_of_the_agent() -> None:
+    defaults = Defaults(approvals={"file.delete": Verdict.DENY})
+    policy = policy_of(Agent("a", tools=("file",), approvals={"file": Verdict.ALLOW}), defaults=defaults)
+    assert right(policy, "delete").is_hidden
+
+
+def test_consent_asks_and_cannot_be_allowed_away() -> None:
+    agent = Agent(
+        "a", tools=("clock",), tool_rules=(ToolRule("clock", RequiresConsent()),), approvals={"clock": Verdict.ALLOW}
+    )
+    assert right(policy_of(agent), "", "clock").verdict is Verdict.ASK
+
+
+def test_unlisted_tools_follow_the_defaults() -> None:
+    assert right(policy_of(Agent("a")), "", "clock").verdict is Verdict.ALLOW
+    strict = policy_of(Agent("a"), defaults=Defaults(unlisted_tools=Verdict.DENY))
+    assert right(strict, "", "clock").reasons[0].code == "unlisted-tool"
+
+
+def test_name_at_major_picks_that_major_and_a_bare_name_the_highest() -> None:
+    second = ToolFacts("recall", 2, (OperationFacts("insert", SafetyTier.READ_ONLY),), SafetyTier.READ_ONLY)
+    first = ToolFacts("recall", 1, (OperationFacts("", SafetyTier.READ_ONLY),), SafetyTier.READ_ONLY)
+    old = policy_of(Agent("a", tools=("recall@1",)))
+    new = policy_of(Agent("a", tools=("recall",)))
+    assert effective_rights(old, "a", (first, second))["recall"].facts.major == 1
+    assert effective_rights(new, "a", (second, first))["recall"].facts.major == 2
+
+
+def test_an_edit_refuses_to_land_on_a_policy_that_moved_on() -> None:
+    policy = policy_of(Agent("a", tools=("file",)))
+    edit = tick_tool(policy, CATALOG, "a", "file", on=False)
+    moved = apply(policy, tick_tool(policy, CATALOG, "a", "clock", on=True))
+    with pytest.raises(EditRefused, match="changed since"):
+        apply(moved, edit)
+
+
+ticks = st.lists(
+    st.tuples(st.sampled_from(["file", "clock", "shell"]), st.sets(st.sampled_from(OPS), min_size=1), st.booleans()),
+    max_size=8,
+)
+
+
+@given(ticks=ticks, start=st.sampled_from([None, (), ("file",), ("clock", "shell")]))
+def test_any_run_of_ticks_does_what_it_says_and_undoes_exactly(
+    ticks: list[tuple[str, set[str], bool]], start: tuple[str, ...] | None
+) -> None:
+    policy = policy_of(Agent("a", tools=start))
+    for tool, operations, on in ticks:
+        chosen = operations if tool == "file" else {""}
+        before = ticked(policy, tool)
+        edit = tick_operations(policy, CATALOG, "a", tool, chosen, on=on)
+        after = apply(policy, edit)
+        assert ticked(after, tool) == (before | chosen if on else before - chosen)
+        assert apply(after, inverse(edit)) == policy
+        assert edits.change_set(edit).agents == {"a"}
+        policy = after
