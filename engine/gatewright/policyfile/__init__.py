@@ -1,0 +1,14 @@
+"""The policy file: TOML read strictly with places, edited with the least change, stored whole. It enforces nothing."""
+
+from gatewright.policyfile.export import carries as carries
+from gatewright.policyfile.export import render_pattern as render_pattern
+from gatewright.policyfile.known import NOT_YET as NOT_YET
+from gatewright.policyfile.known import KnownTools as KnownTools
+from gatewright.policyfile.patch import patch_text as patch_text
+from gatewright.policyfile.place import Places as Places
+from gatewright.policyfile.reader import LoadedPolicy as LoadedPolicy
+from gatewright.policyfile.reader import parse_policy as parse_policy
+from gatewright.policyfile.render import render_policy as render_policy
+from gatewright.policyfile.store import digest_of as digest_of
+from gatewright.policyfile.store import read_policy_text as read_policy_text
+from gatewright.policyfile.store import write_policy_text as write_policy_text

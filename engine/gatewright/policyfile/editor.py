@@ -1,0 +1,381 @@
+"""Edits of a TOML text that leave every other line alone: members of tables, elements of lists. It knows no policy.
+
+Every operation adds replacements computed on the original text; ``result`` does them all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, TypeVar
+
+from gatewright.base.errors import WeMustFix
+from gatewright.policyfile.listdiff import Step, steps
+from gatewright.policyfile.literal import key_text, literal
+from gatewright.policyfile.render import block, statements
+from gatewright.policyfile.scan import Item, Kind, RawPath, Section, Statement, key_span, scan
+from gatewright.policyfile.splice import Splices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    T = TypeVar("T", bound=Hashable)
+
+REMOVED = object()
+"""As a new value in ``set_members``: the key goes."""
+VALUES = frozenset({Kind.SCALAR, Kind.ARRAY, Kind.INLINE})
+
+
+class Editor:
+    """One text and the edits of it."""
+
+    def __init__(self, text: str) -> None:
+        self.tree = scan(text)
+        self._splices = Splices(text)
+        self._sections: dict[RawPath, Section] = {}
+        self._below: defaultdict[RawPath, list[Section]] = defaultdict(list)
+        self._dotted: defaultdict[RawPath, list[tuple[Section, Statement]]] = defaultdict(list)
+        self._made: dict[RawPath, int] = {}
+        for section in self.tree.sections:
+            self._index(section)
+
+    def result(self) -> str:
+        """The edited text."""
+        for offset in self._made.values():
+            self._splices.replace(offset, offset, "\n")
+        self._made.clear()
+        return self._splices.result()
+
+    def find(self, path: RawPath) -> Item | None:
+        """The item at a path of the original text."""
+        return self.tree.find(path)
+
+    def source_of(self, item: Item) -> str:
+        """A value as it is written."""
+        return self._splices.text[item.start : item.end]
+
+    def set_value(self, item: Item, value: object) -> None:
+        """Write another value in the place of one."""
+        self._splices.replace(item.start, item.end, literal(value))
+
+    def set_members(self, path: RawPath, changes: Mapping[str, object]) -> None:
+        """Change, add and remove (``REMOVED``) keys of a table, which is made when it is not there."""
+        if not changes:
+            return
+        item = self.find(path)
+        if item is None:
+            self._make_table(path, {key: value for key, value in changes.items() if value is not REMOVED})
+        elif item.kind is Kind.INLINE:
+            self._set_inline(item, changes)
+        else:
+            self._set_table(path, item, changes)
+
+    def remove(self, path: RawPath) -> None:
+        """Remove whatever stands for ``path``: sections, statements, a member of an inline table."""
+        parent = self.find(path[:-1])
+        if parent is not None and parent.kind is Kind.INLINE and isinstance(path[-1], str):
+            self._set_inline(parent, {path[-1]: REMOVED})
+            return
+        for section in self._below[path]:
+            self._remove_section(section)
+        for _, statement in self._dotted[path]:
+            self._splices.replace(*self._lines_of(statement), "")
+
+    def rename(self, path: RawPath, name: str) -> None:
+        """Give the table at ``path`` another key, wherever the key is written."""
+        at = len(path) - 1
+        item, parent = self.find(path), self.find(path[:-1])
+        if item is not None and parent is not None and parent.kind is Kind.INLINE:
+            self._splices.replace(*key_span(self._splices.text, item.key_start), key_text(name))
+        for section in self._below[path]:
+            depth = at - sum(isinstance(part, int) for part in path)
+            self._splices.replace(*section.segments[depth], key_text(name))
+        for section, statement in self._dotted[path]:
+            self._splices.replace(*statement.segments[at - len(section.path)], key_text(name))
+
+    def edit_list(
+        self,
+        path: RawPath,
+        before: Sequence[T],
+        after: Sequence[T],
+        *,
+        plain: Callable[[T], Mapping[str, object]],
+        blocks: Callable[[T], Sequence[str]] | None = None,
+        change: Callable[[RawPath, T, T], None],
+        key: Callable[[T], Hashable] = lambda row: row,
+    ) -> None:
+        """Turn a list of tables from ``before`` to ``after``, in the shape in which it is written."""
+        if list(before) == list(after):
+            return
+        item = self.find(path)
+        plan = list(steps([key(row) for row in before], [key(row) for row in after]))
+        for step in plan:
+            if step.what == "keep" and before[step.i] != after[step.j]:
+                change((*path, step.i), before[step.i], after[step.j])
+        if item is not None and item.kind is Kind.TABLES:
+            self._edit_tables(path, item, before, after, plan, blocks or self._plain_blocks(path, plain), key)
+        elif item is not None:
+            self.edit_array(item, plan, len(before), [plain(row) for row in after])
+        elif (parent := self.find(path[:-1])) is not None and parent.kind is Kind.INLINE:
+            self._set_inline(parent, {str(path[-1]): [plain(row) for row in after]})
+        else:
+            made = blocks or self._plain_blocks(path, plain)
+            self.append_blocks(path[:-1], [text for row in after for text in made(row)])
+
+    def append_blocks(self, path: RawPath, blocks: Sequence[str]) -> None:
+        """Add tables behind the last one of ``path``, or at the end of the text."""
+        sections = self._below[path] if path else []
+        offset = self._end_of(sections[-1]) if sections else len(self._splices.text)
+        self._insert_blocks(offset, blocks)
+
+    def edit_words(self, path: RawPath, before: Sequence[str], after: Sequence[str]) -> None:
+        """Turn a list of texts from ``before`` to ``after``."""
+        item = self.find(path)
+        if item is None or item.kind is not Kind.ARRAY or len(item.elements) != len(before):
+            self.set_members(path[:-1], {str(path[-1]): list(after)})
+            return
+        plan = list(steps(before, after))
+        for step in plan:
+            if step.what == "keep" and before[step.i] != after[step.j]:
+                self.set_value(item.elements[step.i], after[step.j])
+        self.edit_array(item, plan, len(before), after)
+
+    def edit_array(self, item: Item, plan: Sequence[Step], count: int, after: Sequence[object]) -> None:
+        """Delete and insert elements of an inline list as ``plan`` says; kept ones are left to the caller."""
+        if all(step.what == "keep" for step in plan):
+            return
+        if len(item.elements) != count:
+            raise WeMustFix("a list of the policy file is not what was read")
+        if not any(step.what == "keep" for step in plan):
+            self._rewrite_array(item, after)
+            return
+        by_line = self._is_by_line(item)
+        grows = any(step.what == "insert" and step.i_end == count for step in plan)
+        if by_line and not grows and plan[-1].what == "delete" and item.elements[-1].comma < 0:
+            last = item.elements[plan[-1].i - 1]
+            self._splices.replace(last.comma, last.comma + 1, "")
+        for step in plan:
+            if step.what == "delete":
+                self._delete_elements(item, step, by_line=by_line)
+            elif step.what == "insert":
+                self._insert_elements(
+                    item, step, [literal(after[j]) for j in range(step.j, step.j_end)], by_line=by_line
+                )
+
+    def _index(self, section: Section) -> None:
+        self._sections[section.path] = section
+        if section.segments:
+            for length in range(1, len(section.path) + 1):
+                self._below[section.path[:length]].append(section)
+        for statement in section.statements:
+            full = section.path + statement.keys
+            for length in range(len(section.path) + 1, len(full) + 1):
+                self._dotted[full[:length]].append((section, statement))
+
+    def _lines_of(self, statement: Statement) -> tuple[int, int]:
+        return self._splices.line_start(statement.start), self._splices.line_end(statement.item.end)
+
+    def _end_of(self, section: Section) -> int:
+        return self._splices.line_end(section.end)
+
+    def _set_table(self, path: RawPath, item: Item, changes: Mapping[str, object]) -> None:
+        added: dict[str, object] = {}
+        for key, value in changes.items():
+            child = item.members.get(key)
+            if child is None:
+                if value is not REMOVED:
+                    added[key] = value
+            elif value is not REMOVED and child.kind in VALUES:
+                self.set_value(child, value)
+            else:
+                self.remove((*path, key))
+                if value is not REMOVED:
+                    added[key] = value
+        if added:
+            self._add_statements(path, added)
+
+    def _add_statements(self, path: RawPath, added: Mapping[str, object]) -> None:
+        splices, section = self._splices, self._sections.get(path)
+        if section is not None and section.statements:
+            indent = splices.indent(section.statements[-1].start)
+            self._add_lines(self._end_of(section), statements(added), indent)
+        elif section is not None and section.segments:
+            self._add_lines(self._end_of(section), statements(added), splices.indent(section.start))
+        elif section is not None:
+            self._add_on_top(section, added)
+        elif self._dotted[path]:
+            self._add_dotted(path, added)
+        else:
+            self._splices.insert_lines(self._make_header(path), statements(added))
+
+    def _make_header(self, path: RawPath) -> int:
+        """Give a table that only stands in the headers of its parts a header of its own; where its statements go."""
+        if path not in self._made:
+            first = min(self._below[path], key=lambda below: below.start)
+            offset = self._splices.comments_above(self._splices.line_start(first.start))
+            self._splices.insert_lines(offset, block(path, {}))
+            self._made[path] = offset
+        return self._made[path]
+
+    def _add_lines(self, offset: int, lines: str, indent: str) -> None:
+        self._splices.insert_lines(offset, "".join(f"{indent}{line}" for line in lines.splitlines(keepends=True)))
+
+    def _add_on_top(self, root: Section, added: Mapping[str, object]) -> None:
+        first = min((section.start for section in self.tree.sections if section.segments), default=None)
+        if first is None:
+            self._splices.insert_lines(len(self._splices.text), statements(added))
+            return
+        offset = max(self._splices.comments_above(self._splices.line_start(first)), root.start)
+        self._splices.replace(offset, offset, f"{statements(added)}\n")
+
+    def _add_dotted(self, path: RawPath, added: Mapping[str, object]) -> None:
+        section, last = self._dotted[path][-1]
+        text = self._splices.text
+        prefix = text[last.start : last.segments[len(path) - len(section.path) - 1][1]]
+        lines = "".join(f"{prefix}.{line}" for line in statements(added).splitlines(keepends=True))
+        self._add_lines(self._splices.line_end(last.item.end), lines, self._splices.indent(last.start))
+
+    def _make_table(self, path: RawPath, data: Mapping[str, object]) -> None:
+        parent = self.find(path[:-1])
+        if parent is not None and parent.kind is Kind.INLINE:
+            self._set_inline(parent, {str(path[-1]): dict(data)})
+        elif len(path) == 1 and self.tree.sections[0].statements:
+            self._insert_blocks(self._end_of(self.tree.sections[0]), [block(path, data)])
+        else:
+            self.append_blocks(path[:1], [block(path, data)])
+
+    def _insert_blocks(self, offset: int, blocks: Sequence[str]) -> None:
+        """Insert tables at the beginning of a line, each with a blank line before it (at the top: after it)."""
+        text = self._splices.text
+        on_top = not text[:offset].strip("\ufeff \t\r\n")
+        for made in blocks:
+            self._splices.insert_lines(offset, f"{made}\n" if on_top and text else f"\n{made}")
+
+    def _plain_blocks(self, path: RawPath, plain: Callable[[T], Mapping[str, object]]) -> Callable[[T], Sequence[str]]:
+        return lambda row: [block((*path, 0), plain(row))]
+
+    def _remove_section(self, section: Section) -> None:
+        self._splices.remove_block(self._splices.line_start(section.start), self._end_of(section))
+
+    def _edit_tables(
+        self,
+        path: RawPath,
+        item: Item,
+        before: Sequence[T],
+        after: Sequence[T],
+        plan: Sequence[Step],
+        blocks: Callable[[T], Sequence[str]],
+        key: Callable[[T], Hashable],
+    ) -> None:
+        parent = path[:-1]
+        if not after and parent not in self._sections and not self._dotted[parent] and parent not in self._made:
+            self._make_header(parent)
+        gone = {key(before[i]): i for step in plan if step.what == "delete" for i in range(step.i, step.i_end)}
+        come = {key(after[j]) for step in plan if step.what == "insert" for j in range(step.j, step.j_end)}
+        for step in plan:
+            if step.what == "delete":
+                for i in range(step.i, step.i_end):
+                    self._remove_element((*path, i), moved=key(before[i]) in come)
+            elif step.what == "insert":
+                texts: list[str] = []
+                for row in after[step.j : step.j_end]:
+                    old = gone.get(key(row))
+                    same = old is not None and before[old] == row
+                    texts += [self._element_text((*path, old))] if same and old is not None else blocks(row)
+                self._insert_tables(path, step, len(item.elements), texts)
+
+    def _insert_tables(self, path: RawPath, step: Step, count: int, texts: Sequence[str]) -> None:
+        if step.i > 0 or step.i_end == count:
+            above = step.i - 1 if step.i > 0 else count - 1
+            offset = max(self._end_of(section) for section in self._below[*path, above])
+            self._insert_blocks(offset, texts)
+        else:
+            first = self._below[*path, step.i_end][0]
+            offset = self._splices.comments_above(self._splices.line_start(first.start))
+            for text in texts:
+                self._splices.insert_lines(offset, f"{text}\n")
+
+    def _element_text(self, path: RawPath) -> str:
+        """The sections of one element as they are written, with the comment lines directly above them."""
+        found: list[str] = []
+        for section in self._below[path]:
+            start = self._splices.comments_above(self._splices.line_start(section.start))
+            text = self._splices.text[start : self._end_of(section)].replace("\r\n", "\n")
+            found.append(text if text.endswith("\n") else f"{text}\n")
+        return "\n".join(found)
+
+    def _remove_element(self, path: RawPath, *, moved: bool) -> None:
+        for section in self._below[path]:
+            start = self._splices.line_start(section.start)
+            start = self._splices.comments_above(start) if moved else start
+            self._splices.remove_block(start, self._end_of(section))
+
+    def _set_inline(self, item: Item, changes: Mapping[str, object]) -> None:
+        names = {id(child): name for name, child in item.members.items()}
+        if any(id(element) not in names for element in item.elements):
+            raise WeMustFix("an inline table with dotted keys cannot be edited in place")
+        gone = [key for key, value in changes.items() if value is REMOVED and key in item.members]
+        added = {key: value for key, value in changes.items() if value is not REMOVED and key not in item.members}
+        kept = [names[id(element)] for element in item.elements if names[id(element)] not in gone]
+        if not kept:
+            self.set_value(item, added)
+            return
+        for key in kept:
+            if key in changes:
+                self.set_value(item.members[key], changes[key])
+        order = [names[id(element)] for element in item.elements]
+        for step in steps(order, kept):
+            if step.what == "delete":
+                self._delete_elements(item, step, by_line=False)
+        if added:
+            last = item.members[kept[-1]].end
+            self._splices.replace(last, last, f", {literal(added)[2:-2]}")
+
+    def _rewrite_array(self, item: Item, after: Sequence[object]) -> None:
+        self._splices.replace(item.start, item.end, literal(list(after)))
+
+    def _is_by_line(self, item: Item) -> bool:
+        """Whether every element has its lines for itself."""
+        splices = self._splices
+        for element in item.elements:
+            end = element.comma + 1 if element.comma >= 0 else element.end
+            rest = splices.text[end : splices.line_end(end)].strip()
+            alone = not splices.indent(_first(element)).strip() and (not rest or rest.startswith("#"))
+            if not alone or "\n" in splices.text[element.end : end]:
+                return False
+        return True
+
+    def _delete_elements(self, item: Item, step: Step, *, by_line: bool) -> None:
+        elements, splices = item.elements, self._splices
+        if by_line:
+            for element in elements[step.i : step.i_end]:
+                end = splices.line_end(max(element.comma, element.end))
+                splices.replace(splices.line_start(_first(element)), end, "")
+        elif step.i_end < len(elements):
+            splices.replace(_first(elements[step.i]), _first(elements[step.i_end]), "")
+        else:
+            splices.replace(elements[step.i - 1].end, elements[-1].end, "")
+
+    def _insert_elements(self, item: Item, step: Step, texts: Sequence[str], *, by_line: bool) -> None:
+        elements, splices = item.elements, self._splices
+        at_end = step.i_end >= len(elements)
+        anchor = elements[step.i - 1] if at_end else elements[step.i_end]
+        if not by_line:
+            joined = ", ".join(texts)
+            offset = anchor.end if at_end else _first(anchor)
+            splices.replace(offset, offset, f", {joined}" if at_end else f"{joined}, ")
+            return
+        indent = splices.indent(_first(anchor))
+        lines = [f"{indent}{text},\n" for text in texts]
+        if not at_end:
+            offset = splices.line_start(_first(anchor))
+        else:
+            offset = splices.line_end(max(anchor.comma, anchor.end))
+            if anchor.comma < 0:
+                splices.replace(anchor.end, anchor.end, ",")
+                lines[-1] = f"{indent}{texts[-1]}\n"
+        splices.replace(offset, offset, "".join(lines))
+
+
+def _first(element: Item) -> int:
+    """Where an element of a list (or a member of an inline table, with its key) begins."""
+    return element.key_start

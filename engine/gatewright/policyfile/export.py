@@ -1,0 +1,113 @@
+"""Writing one agent in Pattern's own shape, with what that shape cannot carry said at its top. It reads nothing.
+
+Pattern knows a list of tools, tool rules tagged ``{ type, value }`` and file sources; durations are whole seconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import NotSupported
+from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults
+from gatewright.policy.permission import Permission
+from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent
+from gatewright.policy.toolname import split_name
+from gatewright.policy.verdict import Verdict
+from gatewright.policyfile.plain import plain_rule
+from gatewright.policyfile.render import block, statements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gatewright.policy.document import Agent, Policy, Source
+    from gatewright.policy.rule import ToolRule
+
+_HEAD = """\
+# Written by Gatewright for Pattern's runtime, agent by agent.
+# That runtime does NOT enforce operations: it shows and runs every operation of each tool below, whatever the
+# AllowedOperations rules say. It also matches the patterns of files by its own rules, which are not gitignore's.
+# Deploy the policy with Gatewright where the rights have to hold.
+"""
+
+
+def render_pattern(policy: Policy, agent_id: str) -> str:
+    """The agent's file in Pattern's shape; comments at the top name everything that is lost.
+
+    Raises NotSupported for an agent without tools: there an empty list means every tool.
+    """
+    agent = policy.agents.get(agent_id)
+    if agent is None:
+        raise NotSupported(f"no agent `{agent_id}` to export")
+    if not carries(policy, agent):
+        raise NotSupported(f"agent `{agent_id}` has no tools, and Pattern reads an empty list as all of them")
+    sources = policy.sources_of(agent)
+    lost = [*_lost(policy, agent), *(fault for source in sources for fault in _lost_source(source))]
+    return "\n".join(_blocks(agent, sources, "".join(f"# Lost here: {fault}.\n" for fault in lost)))
+
+
+def carries(policy: Policy, agent: Agent) -> bool:
+    """Whether Pattern's shape can say which tools the agent has."""
+    return bool(agent.tools) or (agent.tools is None and policy.defaults.unlisted_tools is Verdict.ALLOW)
+
+
+def _blocks(agent: Agent, sources: tuple[Source, ...], lost: str) -> Iterator[str]:
+    tools = {} if agent.tools is None else {"tools": list(agent.tools)}
+    yield _HEAD + lost + statements({"name": agent.agent_id, **tools})
+    for rule in agent.tool_rules:
+        yield block(("tool_rules", 0), _rule(rule))
+    for source in sources:
+        path = ("data_sources", source.source_id)
+        yield block(path, {"type": "file", "name": source.source_id, "paths": [source.base_path]})
+        for row in source.permission_rules:
+            yield block((*path, "permission_rules", 0), {"pattern": row.pattern, "permission": _level(row.permission)})
+        yield block((*path, "permission_rules", 0), {"pattern": "**", "permission": _level(source.default_permission)})
+
+
+def _level(permission: Permission) -> str:
+    """The strictest level that Pattern has stands for none."""
+    return str(Permission.READ_ONLY if permission is Permission.NONE else permission)
+
+
+def _rule(rule: ToolRule) -> dict[str, object]:
+    data = plain_rule(rule, adjacent=True)
+    kind = rule.rule_type
+    if isinstance(kind, Cooldown | Periodic):
+        data["rule_type"] = {"type": rule.kind, "value": int(kind.seconds)}
+    elif isinstance(kind, RequiresConsent):
+        data["rule_type"] = {"type": rule.kind, "value": {} if kind.scope is None else {"scope": kind.scope}}
+    return data
+
+
+def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
+    defaults = policy.defaults
+    if agent.approvals or defaults.approvals:
+        yield "the approvals"
+    if (defaults.max_output_bytes, defaults.timeout_s) != (Defaults().max_output_bytes, None):
+        yield "the limits of [defaults]"
+    if any(settings.timeout_s is not None for settings in policy.tools.values()):
+        yield "the settings of [tools]"
+    if agent.user_id is not None:
+        yield "the user_id"
+    for name in agent.tools or ():
+        if split_name(name)[1] is not None:
+            yield f"the major version in {name}"
+    for number, rule in enumerate(agent.tool_rules, 1):
+        yield from (f"{fault} of rule {number}" for fault in _lost_rule(rule))
+
+
+def _lost_rule(rule: ToolRule) -> Iterator[str]:
+    kind = rule.rule_type
+    if isinstance(kind, RateLimit | ArgumentConstraints):
+        yield f"the kind {rule.kind}"
+    if isinstance(kind, Cooldown | Periodic) and kind.seconds != int(kind.seconds):
+        yield "the fraction of a second"
+    if split_name(rule.tool_name)[1] is not None:
+        yield "the major version"
+
+
+def _lost_source(source: Source) -> Iterator[str]:
+    levels = {source.default_permission, *(rule.permission for rule in source.permission_rules)}
+    if Permission.NONE in levels:
+        yield f"the level none of source {source.source_id}, written as read_only: its files can be read there"
+    if source.max_file_bytes != DEFAULT_MAX_FILE_BYTES:
+        yield f"max_file_bytes of source {source.source_id}"

@@ -1,0 +1,122 @@
+"""Where a part of the policy stands in its file: canonical addresses to lines and columns. It does not read values.
+
+Canonical addresses name agents and sources by id (``("sources", "docs", "permission_rules", 2)``) whatever the dialect;
+raw paths follow the TOML. The text is scanned at the first question, not before.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from gatewright.base.problem import Address, Place
+from gatewright.policy.document import Dialect
+from gatewright.policyfile.scan import BOM, Item, Kind, RawPath, Tree, scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Places:
+    """The places of one text. ``file`` is the name that they carry."""
+
+    def __init__(self, text: str, file: str, dialect: Dialect) -> None:
+        self._text = text
+        self._file = file
+        self._dialect = dialect
+        self._tree: Tree | None = None
+        self._lines: list[int] | None = None
+        self._sources: dict[str, RawPath] | None = None
+
+    @property
+    def tree(self) -> Tree:
+        """The scanned text."""
+        if self._tree is None:
+            self._tree = scan(self._text)
+        return self._tree
+
+    def place(self, address: Address) -> Place | None:
+        """Where the part with this canonical address stands; of an unknown one, where its nearest parent does."""
+        return self.place_of_raw(self.raw_path(address))
+
+    def raw_path(self, address: Address) -> RawPath:
+        """The path in the TOML for a canonical address."""
+        match address:
+            case ("agents", _, *rest) if self._dialect is Dialect.PATTERN:
+                return tuple(rest)
+            case ("sources", str(source_id), *rest):
+                path = self._source_paths().get(source_id, ("sources",))
+                if rest == ["base_path"] and path[0] == "data_sources":
+                    return path
+                return (*(path[:2] if path[0] == "data_sources" else path), *rest)
+            case _:
+                return address
+
+    def place_of_raw(self, path: RawPath, *, at_value: bool = False) -> Place:
+        """Where the key (or the value) at a raw path stands, or its nearest parent."""
+        item, depth = self.tree.nearest(path)
+        return self.place_at(item.start if at_value and depth == len(path) else item.key_start)
+
+    def place_at(self, offset: int) -> Place:
+        """Line and column of an offset."""
+        if self._lines is None:
+            self._lines = [0, *(at + 1 for at in _newlines(self._text))]
+        line = bisect_right(self._lines, offset)
+        start = self._lines[line - 1]
+        skipped = len(BOM) if line == 1 and self._text.startswith(BOM) else 0
+        return Place(self._file, line, max(offset - start - skipped, 0) + 1)
+
+    def source_path(self, source_id: str) -> RawPath | None:
+        """The raw path of a source: ``("sources", 0)``, or in Pattern's files ``("data_sources", KEY, "paths", 0)``."""
+        return self._source_paths().get(source_id)
+
+    def _source_paths(self) -> dict[str, RawPath]:
+        if self._sources is None:
+            self._sources = dict(self._find_sources())
+        return self._sources
+
+    def _find_sources(self) -> Iterator[tuple[str, RawPath]]:
+        root = self.tree.root
+        taken: set[str] = set()
+        for index, item in enumerate(_elements(root.members.get("sources"))):
+            source_id = self._text_of(item.members.get("id"))
+            if source_id is not None and source_id not in taken:
+                taken.add(source_id)
+                yield source_id, ("sources", index)
+        if self._dialect is Dialect.PATTERN and (table := root.members.get("data_sources")):
+            for key, item in table.members.items():
+                paths = _elements(item.members.get("paths"))
+                if self._text_of(item.members.get("type")) == "file":
+                    for index, source_id in enumerate(ids_of_paths(key, len(paths), taken)):
+                        yield source_id, ("data_sources", key, "paths", index)
+
+    def _text_of(self, item: Item | None) -> str | None:
+        if item is None or item.kind is not Kind.SCALAR:
+            return None
+        value: object = tomllib.loads(f"v = {self._text[item.start : item.end]}")["v"]
+        return value if isinstance(value, str) else None
+
+
+def ids_of_paths(key: str, count: int, taken: set[str]) -> list[str]:
+    """The source ids of the paths of ``[data_sources.KEY]``: ``KEY``, ``KEY-2``, ...; they are put into ``taken``."""
+    found: list[str] = []
+    number = 1
+    while len(found) < count:
+        candidate = key if number == 1 else f"{key}-{number}"
+        number += 1
+        if candidate not in taken:
+            taken.add(candidate)
+            found.append(candidate)
+    return found
+
+
+def _elements(item: Item | None) -> list[Item]:
+    return item.elements if item is not None and item.kind in {Kind.TABLES, Kind.ARRAY} else []
+
+
+def _newlines(text: str) -> Iterator[int]:
+    at = text.find("\n")
+    while at >= 0:
+        yield at
+        at = text.find("\n", at + 1)

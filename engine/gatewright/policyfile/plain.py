@@ -1,0 +1,172 @@
+"""Policy values as plain data in the shape of the file, defaults left out. It does not know TOML's syntax.
+
+``adjacent`` writes a kind as Pattern reads it, ``{ type, value }``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from gatewright.base.duration import format_duration, parse_duration
+from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults
+from gatewright.policy.permission import Permission
+from gatewright.policy.rule import (
+    DEFAULT_PRIORITY,
+    AllowedOperations,
+    ArgumentConstraints,
+    ContinueLoop,
+    Cooldown,
+    ExclusiveGroups,
+    ExitLoop,
+    MaxCalls,
+    Needed,
+    Periodic,
+    RateLimit,
+    RequiredBeforeExit,
+    RequiredBeforeExitIf,
+    RequiresConsent,
+    RequiresFollowingTools,
+    RequiresPrecedingTools,
+    StartConstraint,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gatewright.policy.document import Agent, PermissionRule, Source
+    from gatewright.policy.rule import RuleKind, ToolRule
+    from gatewright.policy.verdict import Verdict
+
+Plain = dict[str, object]
+
+
+def plain_rule(rule: ToolRule, *, adjacent: bool = False) -> Plain:
+    """``tool_name``, ``rule_type`` and what differs from the defaults."""
+    data: Plain = {"tool_name": rule.tool_name, "rule_type": plain_kind(rule.rule_type, adjacent=adjacent)}
+    if rule.conditions:
+        data["conditions"] = list(rule.conditions)
+    if rule.priority != DEFAULT_PRIORITY:
+        data["priority"] = rule.priority
+    if rule.rule_id is not None:
+        data["id"] = rule.rule_id
+    if rule.metadata is not None:
+        data["metadata"] = dict(rule.metadata)
+    return data
+
+
+def plain_kind(kind: RuleKind, *, adjacent: bool = False) -> object:
+    """The value of ``rule_type``."""
+    name, payload = type(kind).__name__, plain_payload(kind)
+    if adjacent:
+        return {"type": name} if payload is None else {"type": name, "value": payload}
+    return name if payload is None else {name: payload}
+
+
+def plain_payload(kind: RuleKind) -> object:
+    """The payload of a kind; None when it has none."""
+    match kind:
+        case AllowedOperations(operations):
+            return sorted(operations)
+        case ExclusiveGroups(groups):
+            return [list(group) for group in groups]
+        case MaxCalls(calls):
+            return calls
+        case Cooldown(seconds) | Periodic(seconds):
+            return plain_duration(seconds)
+        case RateLimit(calls, per_s):
+            return {"calls": calls, "per": plain_duration(per_s)}
+        case RequiresConsent(scope):
+            return {} if scope is None else {"scope": scope}
+        case ArgumentConstraints(fields):
+            return dict(fields)
+        case (
+            ContinueLoop()
+            | ExitLoop()
+            | StartConstraint()
+            | RequiresPrecedingTools()
+            | RequiresFollowingTools()
+            | RequiredBeforeExit()
+            | RequiredBeforeExitIf()
+            | Needed()
+        ):
+            return None
+        case _:
+            assert_never(kind)
+
+
+def plain_duration(seconds: float) -> object:
+    """``"2m"`` where that says exactly the same, else the number of seconds."""
+    text = format_duration(seconds)
+    try:
+        return text if parse_duration(text) == seconds else _number(seconds)
+    except ValueError:
+        return _number(seconds)
+
+
+def duration_like(written: object, seconds: float) -> object:
+    """A duration spelt as ``written`` is: a number stays one, ``{ secs, nanos }`` stays that."""
+    if isinstance(written, int | float):
+        return _number(seconds)
+    if isinstance(written, dict):
+        data = {"secs": int(seconds), "nanos": round((seconds - int(seconds)) * 1e9)}
+        return data if data["nanos"] < 1_000_000_000 and parse_duration(data) == seconds else plain_duration(seconds)
+    return plain_duration(seconds)
+
+
+def plain_approvals(approvals: Mapping[str, Verdict]) -> Plain:
+    """Verdicts as text."""
+    return {key: str(verdict) for key, verdict in approvals.items()}
+
+
+def plain_permission_rule(rule: PermissionRule) -> Plain:
+    """One row of ``permission_rules``."""
+    data: Plain = {"pattern": rule.pattern, "permission": str(rule.permission)}
+    if rule.comment is not None:
+        data["comment"] = rule.comment
+    return data
+
+
+def plain_source(source: Source) -> Plain:
+    """A source without its rules."""
+    data: Plain = {"id": source.source_id, "type": "file", "base_path": source.base_path}
+    if source.default_permission is not Permission.READ_ONLY:
+        data["default_permission"] = str(source.default_permission)
+    if source.max_file_bytes != DEFAULT_MAX_FILE_BYTES:
+        data["max_file_bytes"] = source.max_file_bytes
+    return data
+
+
+def plain_agent(agent: Agent) -> Plain:
+    """An agent without its rules."""
+    data: Plain = {}
+    if agent.description:
+        data["description"] = agent.description
+    if agent.tools is not None:
+        data["tools"] = list(agent.tools)
+    if agent.sources is not None:
+        data["sources"] = list(agent.sources)
+    if agent.approvals:
+        data["approvals"] = plain_approvals(agent.approvals)
+    if agent.user_id is not None:
+        data["user_id"] = agent.user_id
+    return data
+
+
+def plain_defaults(defaults: Defaults) -> Plain:
+    """What differs from the built-in defaults."""
+    standard, data = Defaults(), Plain()
+    if defaults.unlisted_tools != standard.unlisted_tools:
+        data["unlisted_tools"] = str(defaults.unlisted_tools)
+    if defaults.new_tools != standard.new_tools:
+        data["new_tools"] = defaults.new_tools
+    if defaults.max_output_bytes != standard.max_output_bytes:
+        data["max_output_bytes"] = defaults.max_output_bytes
+    if defaults.timeout_s is not None:
+        data["timeout"] = plain_duration(defaults.timeout_s)
+    if defaults.approvals:
+        data["approvals"] = plain_approvals(defaults.approvals)
+    return data
+
+
+def _number(seconds: float) -> int | float:
+    return int(seconds) if seconds == int(seconds) else seconds

@@ -1,0 +1,137 @@
+"""Reading ``[[sources]]`` and Pattern's ``[data_sources.KEY]``: tables to values. It does not look at folders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, PermissionRule, Source
+from gatewright.policy.glob import check_pattern
+from gatewright.policy.permission import Permission
+from gatewright.policyfile.place import ids_of_paths
+from gatewright.policyfile.report import shown
+
+if TYPE_CHECKING:
+    from gatewright.policyfile.row import Row
+
+LEVELS = {str(level): level for level in Permission}
+SOURCE_KEYS = (
+    "id",
+    "type",
+    "base_path",
+    "default_permission",
+    "permission_rules",
+    "required_tools",
+    "watch",
+    "max_file_bytes",
+    "follow_symlinks",
+)
+FILE_DATA_KEYS = ("type", "paths", "permission_rules", "default_permission", "max_file_bytes")
+FOREIGN_DATA_KEYS = ("name", "recursive", "include_patterns", "exclude_patterns")
+SOURCE_TYPES = {"file": "file", "folder_changes": "folder_changes"}
+DATA_TYPES = ("file", "bluesky", "discord", "shell", "custom")
+
+
+def read_sources(rows: list[Row]) -> list[Source]:
+    """The sources of ``[[sources]]``; one that cannot be built is left out (an error)."""
+    seen: dict[str, str] = {}
+    found: list[Source] = []
+    for row in rows:
+        source = _source(row)
+        if source is None:
+            continue
+        folded = source.source_id.casefold()
+        if folded in seen:
+            row.fault("id", "duplicate", f"a source is named {shown(seen[folded])} already")
+        seen.setdefault(folded, source.source_id)
+        found.append(source)
+    return found
+
+
+def read_data_sources(table: Row, taken: set[str]) -> list[Source]:
+    """The file sources of ``[data_sources.KEY]``, one per path; entries of other types are warnings."""
+    found: list[Source] = []
+    for key in table.raw:
+        row = table.table(key)
+        if row is None or not row.require("type", f"data source {shown(key)}"):
+            continue
+        kind = row.text("type")
+        if kind == "file":
+            found += _of_paths(row, key, taken)
+        elif kind in DATA_TYPES:
+            text = f"data sources of type `{kind}` are not read: nothing of {shown(key)} is enforced here"
+            row.report.warning(row.path, "pattern-key", text)
+        elif kind is not None:
+            near = row.report.near(kind, DATA_TYPES)
+            row.fault("type", "unknown-variant", f"no data source is of type {shown(kind)}", near)
+    return found
+
+
+def _source(row: Row) -> Source | None:
+    row.only(SOURCE_KEYS, "a source")
+    source_id = row.text("id", filled=True) if row.require("id", "a source") else None
+    base_path = _base_path(row) if row.require("base_path", "a source") else None
+    if row.require("type", "a source") and row.choice("type", SOURCE_TYPES) == "folder_changes":
+        row.fault("type", "not-supported", "sources of type `folder_changes` are not supported yet")
+    _refuse_unsupported(row)
+    level, size, rules = _common(row, None)
+    if source_id is None or base_path is None:
+        return None
+    return Source(source_id, base_path, level, rules, size)
+
+
+def _refuse_unsupported(row: Row) -> None:
+    for key in ("watch", "follow_symlinks"):
+        value = row.raw.get(key, False)
+        if not isinstance(value, bool):
+            row.wrong(key, "true or false", value)
+        elif value:
+            row.fault(key, "not-supported", f"`{key} = true` is not supported yet")
+    if row.items("required_tools"):
+        row.fault("required_tools", "not-supported", "`required_tools` are not supported yet")
+
+
+def _common(row: Row, level_of_rules: Permission | None) -> tuple[Permission, int, tuple[PermissionRule, ...]]:
+    level = row.choice("default_permission", LEVELS) or Permission.READ_ONLY
+    size = row.integer("max_file_bytes", 1) or DEFAULT_MAX_FILE_BYTES
+    rules = [_permission_rule(entry, level_of_rules) for entry in row.rows("permission_rules")]
+    return level, size, tuple(rule for rule in rules if rule is not None)
+
+
+def _permission_rule(row: Row, otherwise: Permission | None) -> PermissionRule | None:
+    row.only(("pattern", "permission", "comment"), "a permission rule")
+    pattern = row.text("pattern") if row.require("pattern", "a permission rule") else None
+    if pattern is not None and (why := check_pattern(pattern)):
+        row.fault("pattern", "bad-glob", why)
+    level = otherwise
+    if "permission" in row.raw or otherwise is None:
+        level = row.choice("permission", LEVELS) if row.require("permission", "a permission rule") else None
+    comment = row.text("comment")
+    return None if pattern is None or level is None else PermissionRule(pattern, level, comment)
+
+
+def _base_path(row: Row) -> str | None:
+    path = row.text("base_path")
+    if path is not None and (why := path_error(path)):
+        row.fault("base_path", "bad-value", f"`base_path` {why}")
+    return path
+
+
+def path_error(path: str) -> str | None:
+    """Why ``path`` cannot be the base of a source, or None."""
+    if not path.strip():
+        return "may not be blank"
+    return "may not hold control characters" if any(char < " " or char == "\x7f" for char in path) else None
+
+
+def _of_paths(row: Row, key: str, taken: set[str]) -> list[Source]:
+    for foreign in FOREIGN_DATA_KEYS:
+        if foreign in row.raw and foreign != "name":
+            row.report.warning(row.at(foreign), "pattern-key", f"`{foreign}` of a data source is not read")
+    row.only((*FILE_DATA_KEYS, *FOREIGN_DATA_KEYS), "a data source")
+    level, size, rules = _common(row, Permission.READ_WRITE)
+    paths = row.texts("paths") if row.require("paths", f"data source {shown(key)}") else []
+    for index, path in paths:
+        if why := path_error(path):
+            row.report.error(row.at("paths", index), "bad-value", f"a path {why}")
+    ids = ids_of_paths(key, len(paths), taken)
+    return [Source(name, path, level, rules, size) for name, (_, path) in zip(ids, paths, strict=True)]

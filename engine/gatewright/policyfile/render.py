@@ -1,0 +1,66 @@
+"""Writing a policy as a new, tidy file in our dialect. It keeps nobody's formatting: ``patch_text`` does that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.policy.document import Defaults
+from gatewright.policyfile.literal import header, key_text, literal
+from gatewright.policyfile.plain import (
+    plain_agent,
+    plain_defaults,
+    plain_duration,
+    plain_permission_rule,
+    plain_rule,
+    plain_source,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gatewright.policy.document import Agent, Policy, Source
+    from gatewright.policyfile.scan import RawPath
+
+
+def render_policy(policy: Policy) -> str:
+    """The text of a whole policy file. Raises NotSupported for a value that TOML cannot hold."""
+    return "\n".join(_blocks(policy))
+
+
+def block(path: RawPath, data: Mapping[str, object]) -> str:
+    """A header and its statements."""
+    return f"{header(path)}\n{statements(data)}"
+
+
+def statements(data: Mapping[str, object]) -> str:
+    """One ``key = value`` line per entry."""
+    return "".join(f"{key_text(key)} = {literal(value)}\n" for key, value in data.items())
+
+
+def agent_blocks(agent: Agent, *, adjacent: bool = False) -> Iterator[str]:
+    """``[agents.ID]`` and its rules, with ``rule_type`` as Pattern reads it when ``adjacent``."""
+    path: RawPath = ("agents", agent.agent_id)
+    yield block(path, plain_agent(agent))
+    for rule in agent.tool_rules:
+        yield block((*path, "tool_rules", 0), plain_rule(rule, adjacent=adjacent))
+
+
+def source_blocks(source: Source) -> Iterator[str]:
+    """``[[sources]]`` and its rules."""
+    yield block(("sources", 0), plain_source(source))
+    for rule in source.permission_rules:
+        yield block(("sources", 0, "permission_rules", 0), plain_permission_rule(rule))
+
+
+def _blocks(policy: Policy) -> Iterator[str]:
+    named = {"name": policy.name, "description": policy.description}
+    yield statements({"gatewright": 1, **{key: value for key, value in named.items() if value is not None}})
+    if policy.defaults != Defaults():
+        yield block(("defaults",), plain_defaults(policy.defaults))
+    for agent in policy.agents.values():
+        yield from agent_blocks(agent)
+    for source in policy.sources:
+        yield from source_blocks(source)
+    for name, settings in policy.tools.items():
+        data = {} if settings.timeout_s is None else {"timeout": plain_duration(settings.timeout_s)}
+        yield block(("tools", name), data)

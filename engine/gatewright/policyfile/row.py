@@ -1,0 +1,189 @@
+"""One TOML table while it is read: typed fields, and findings for what does not fit. It does not know the policy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from gatewright.base.duration import parse_duration
+from gatewright.policyfile.report import Report, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from gatewright.policyfile.scan import RawPath
+
+Raw = dict[str, object]
+Option = TypeVar("Option", bound=str)
+MAX_INT = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A table, its path in the file and the report that its faults go to. Every getter gives a default on a fault."""
+
+    raw: Raw
+    path: RawPath
+    report: Report
+
+    def at(self, *more: str | int) -> RawPath:
+        """The path of something in the table."""
+        return (*self.path, *more)
+
+    def fault(self, key: str | int, code: str, message: str, near: str | None = None) -> None:
+        """An error at the value of ``key``."""
+        self.report.error(self.at(key), code, message, near=near)
+
+    def only(self, keys: Collection[str], what: str) -> None:
+        """Report every key that is not among ``keys``."""
+        for key in self.raw:
+            if key not in keys:
+                near = self.report.near(key, keys)
+                self.report.error(
+                    self.at(key), "unknown-key", f"unknown key {shown(key)} in {what}", near=near, at_value=False
+                )
+
+    def require(self, key: str, what: str) -> bool:
+        """Whether ``key`` is there; an error if not."""
+        if key in self.raw:
+            return True
+        self.report.error(self.path, "missing-key", f"{what} needs `{key}`", at_value=False)
+        return False
+
+    def text(self, key: str, *, filled: bool = False) -> str | None:
+        """Text, or None when absent or wrong; ``filled``: neither blank nor with control characters."""
+        if key not in self.raw:
+            return None
+        value = self.raw[key]
+        if not isinstance(value, str):
+            self.wrong(key, "text", value)
+            return None
+        if filled and (why := name_error(value)):
+            self.fault(key, "bad-value", f"`{key}` {why}")
+            return None
+        return value
+
+    def integer(self, key: str, low: int, high: int = MAX_INT) -> int | None:
+        """A whole number within the limits, or None."""
+        if key not in self.raw:
+            return None
+        return whole_number(self.raw[key], self.at(key), self.report, f"`{key}`", low, high)
+
+    def duration(self, key: str) -> float | None:
+        """Seconds, or None."""
+        return seconds_of(self.raw[key], self.at(key), self.report) if key in self.raw else None
+
+    def choice(self, key: str, options: Mapping[str, Option]) -> Option | None:
+        """One of the spelt-out options, or None."""
+        return option(self.raw[key], self.at(key), self.report, f"`{key}`", options) if key in self.raw else None
+
+    def table(self, key: str) -> Row | None:
+        """The table under ``key``, or None."""
+        if key not in self.raw:
+            return None
+        value = self.raw[key]
+        if isinstance(value, dict):
+            return Row(cast("Raw", value), self.at(key), self.report)
+        self.wrong(key, "a table", value)
+        return None
+
+    def items(self, key: str) -> list[object]:
+        """The list under ``key``, empty when absent or wrong."""
+        if key not in self.raw:
+            return []
+        value = self.raw[key]
+        if isinstance(value, list):
+            return cast("list[object]", value)
+        self.wrong(key, "a list", value)
+        return []
+
+    def rows(self, key: str) -> list[Row]:
+        """The tables of the list under ``key``; other elements are errors."""
+        found: list[Row] = []
+        for index, value in enumerate(self.items(key)):
+            if isinstance(value, dict):
+                found.append(Row(cast("Raw", value), self.at(key, index), self.report))
+            else:
+                self.report.error(
+                    self.at(key, index), "wrong-type", f"an entry of `{key}` must be a table, not {kind_of(value)}"
+                )
+        return found
+
+    def texts(self, key: str) -> list[tuple[int, str]]:
+        """The texts of the list under ``key`` with their indexes; other elements are errors."""
+        return texts_of(self.items(key), self.at(key), self.report, f"`{key}`")
+
+    def wrong(self, key: str, wanted: str, value: object) -> None:
+        """A wrong-type error at ``key``."""
+        self.fault(key, "wrong-type", f"`{key}` must be {wanted}, not {kind_of(value)}")
+
+
+def texts_of(values: list[object], path: RawPath, report: Report, what: str) -> list[tuple[int, str]]:
+    """The texts among ``values`` with their indexes; other elements are errors."""
+    found: list[tuple[int, str]] = []
+    for index, value in enumerate(values):
+        if isinstance(value, str):
+            found.append((index, value))
+        else:
+            report.error((*path, index), "wrong-type", f"an entry of {what} must be text, not {kind_of(value)}")
+    return found
+
+
+def whole_number(value: object, path: RawPath, report: Report, what: str, low: int, high: int = MAX_INT) -> int | None:
+    """``value`` if it is a whole number within the limits, or None."""
+    if type(value) is not int:
+        report.error(path, "wrong-type", f"{what} must be a whole number, not {kind_of(value)}")
+        return None
+    if not low <= value <= high:
+        limits = f"{low:,} or more" if high == MAX_INT else f"{low:,} to {high:,}"
+        report.error(path, "bad-value", f"{what} must be {limits}")
+        return None
+    return value
+
+
+def seconds_of(value: object, path: RawPath, report: Report) -> float | None:
+    """The seconds of a duration, or None."""
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        report.error(path, "bad-duration", str(error))
+    except OverflowError:
+        report.error(path, "bad-duration", "a duration may not be longer than ten years")
+    return None
+
+
+def option(value: object, path: RawPath, report: Report, what: str, options: Mapping[str, Option]) -> Option | None:
+    """The option that ``value`` spells, or None."""
+    if not isinstance(value, str):
+        report.error(path, "wrong-type", f"{what} must be text, not {kind_of(value)}")
+        return None
+    if value in options:
+        return options[value]
+    listed = ", ".join(f"`{name}`" for name in options)
+    message = f"{what} is {listed}, not {shown(value)}"
+    report.error(path, "unknown-variant", message, near=report.near(value, options))
+    return None
+
+
+def name_error(word: str) -> str | None:
+    """Why ``word`` may not be an id or a name, or None."""
+    if not word.strip():
+        return "may not be blank"
+    if word != word.strip():
+        return "may not begin or end with a space"
+    if not word.isprintable():
+        return "may not hold control characters"
+    return None
+
+
+def kind_of(value: object) -> str:
+    """What a TOML value is, in words."""
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, float):
+        return "a number" if math.isfinite(value) else "inf or nan"
+    for kind, words in ((str, "text"), (int, "a whole number"), (list, "a list"), (dict, "a table")):
+        if isinstance(value, kind):
+            return words
+    return "a date or time"

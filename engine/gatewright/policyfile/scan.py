@@ -1,0 +1,334 @@
+"""Where everything in a TOML text stands: tables, keys, values, list elements, as offsets. It does not judge the text.
+
+The loader has read the text with tomllib already; this scan only finds places, so it follows the grammar of valid TOML
+and stops where a text does not, keeping what it has found. It never recurses: nesting costs no stack.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RawPath = tuple[str | int, ...]
+"""A path in the file as TOML nests it, e.g. ``("sources", 0, "id")``."""
+Span = tuple[int, int]
+
+BOM = "\ufeff"
+_GAP = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
+_SPACE = re.compile(r"[ \t]*+")
+_KEY = re.compile(r'[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\'')
+_PLAIN_KEY = re.compile(r"([A-Za-z0-9_-]++)[ \t]*+=[ \t]*+")
+_STRING = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*+"{3,5}|\'\'\'(?:[^\']|\'(?!\'\'))*+\'{3,5}|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\'',
+    re.DOTALL,
+)
+_SCALAR = re.compile(r"\d{4}-\d\d-\d\d[ ]\d\d:[^\s,\]}#]++|[^\s,\]}#]++")
+
+
+_GAP_MARKS = frozenset(" \t\r\n#")
+
+
+class Kind(Enum):
+    """How a thing is written."""
+
+    SCALAR = auto()
+    ARRAY = auto()
+    INLINE = auto()
+    TABLE = auto()
+    TABLES = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """One value, table or array of tables. ``start`` and ``end`` span the value, or the header of a table.
+
+    ``key_start`` is where its key (or header) stands; ``comma`` is the comma behind it, -1 when there is none.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    key_start: int
+    comma: int = -1
+    has_header: bool = False
+    members: dict[str, Item] = field(default_factory=dict[str, "Item"])
+    elements: list[Item] = field(default_factory=list["Item"])
+
+
+_NO_MEMBERS: dict[str, Item] = {}
+_NO_ELEMENTS: list[Item] = []
+# what every scalar shares: nothing is ever put into one
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """One ``key = value`` line of a table. ``segments`` are the spans of the parts of its key."""
+
+    keys: tuple[str, ...]
+    segments: tuple[Span, ...]
+    item: Item
+
+    @property
+    def start(self) -> int:
+        """Where its key begins."""
+        return self.segments[0][0]
+
+
+@dataclass(slots=True, eq=False)
+class Section:
+    """A header and the statements below it, up to the next header; the first one has no header and an empty path."""
+
+    path: RawPath
+    start: int
+    header_end: int
+    segments: tuple[Span, ...] = ()
+    statements: list[Statement] = field(default_factory=list[Statement])
+
+    @property
+    def end(self) -> int:
+        """Where the last statement, or the header, ends (comments behind it not counted)."""
+        return self.statements[-1].item.end if self.statements else self.header_end
+
+
+@dataclass(slots=True, eq=False)
+class Tree:
+    """A scanned text. ``duplicates`` are the places of keys and headers that stand there a second time."""
+
+    text: str
+    root: Item
+    sections: list[Section]
+    duplicates: list[int]
+
+    def find(self, path: RawPath) -> Item | None:
+        """The item at ``path``, or None."""
+        item, depth = self.nearest(path)
+        return item if depth == len(path) else None
+
+    def nearest(self, path: RawPath) -> tuple[Item, int]:
+        """The deepest item on the way to ``path`` and how many parts of the path lead to it."""
+        item = self.root
+        for depth, part in enumerate(path):
+            child = _child(item, part)
+            if child is None:
+                return item, depth
+            item = child
+        return item, len(path)
+
+    def below(self, path: RawPath) -> Iterator[Section]:
+        """The sections whose header stands for ``path`` or for something inside it."""
+        return (section for section in self.sections if section.path[: len(path)] == path and section.segments)
+
+
+def scan(text: str) -> Tree:
+    """Scan a whole text; of a broken one, what stands before the break."""
+    scanner = _Scanner(text)
+    with contextlib.suppress(_Broken, IndexError):
+        scanner.run()
+    return scanner.tree
+
+
+def key_span(text: str, position: int) -> Span:
+    """The span of the key that begins at ``position``."""
+    found = _KEY.match(text, position)
+    return found.span() if found else (position, position)
+
+
+def _child(item: Item, part: str | int) -> Item | None:
+    if isinstance(part, str):
+        return item.members.get(part)
+    return item.elements[part] if 0 <= part < len(item.elements) else None
+
+
+class _Broken(Exception):
+    """The text is no TOML from here on."""
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        start = len(BOM) if text.startswith(BOM) else 0
+        root = Item(Kind.TABLE, start, start, start)
+        self.tree = Tree(text, root, [Section((), start, start)], [])
+
+    def run(self) -> None:
+        text, position, table = self._text, self.tree.root.start, self.tree.root
+        while (position := self._gap(position)) < len(text):
+            if text[position] == "[":
+                position, table = self._header(position)
+            else:
+                position = self._statement(position, table)
+
+    def _gap(self, position: int) -> int:
+        if self._text[position : position + 1] not in _GAP_MARKS:
+            return position
+        found = _GAP.match(self._text, position)
+        return found.end() if found else position
+
+    def _expect(self, position: int, wanted: str) -> int:
+        found = _SPACE.match(self._text, position)
+        position = found.end() if found else position
+        if not self._text.startswith(wanted, position):
+            raise _Broken
+        return position + len(wanted)
+
+    def _key(self, position: int) -> tuple[tuple[str, ...], tuple[Span, ...], int]:
+        keys: list[str] = []
+        spans: list[Span] = []
+        while True:
+            found = _SPACE.match(self._text, position)
+            word = _KEY.match(self._text, found.end() if found else position)
+            if word is None:
+                raise _Broken
+            keys.append(_plain(word.group()))
+            spans.append(word.span())
+            space = _SPACE.match(self._text, word.end())
+            end = space.end() if space else word.end()
+            if self._text[end : end + 1] != ".":
+                return tuple(keys), tuple(spans), word.end()
+            position = end + 1
+
+    def _key_and_mark(self, position: int) -> tuple[tuple[str, ...], tuple[Span, ...], int]:
+        """A key and its ``=``: the parts, their spans, where the value begins."""
+        if plain := _PLAIN_KEY.match(self._text, position):
+            return (plain[1],), (plain.span(1),), plain.end()
+        keys, spans, end = self._key(position)
+        return keys, spans, self._gap(self._expect(end, "="))
+
+    def _header(self, position: int) -> tuple[int, Item]:
+        marks = 2 if self._text.startswith("[[", position) else 1
+        keys, spans, end = self._key(position + marks)
+        end = self._expect(end, "]" * marks)
+        table, path = self.tree.root, list[str | int]()
+        for key in keys[:-1]:
+            table = self._step(table, key, position, path)
+        table = (
+            self._entry(table, keys[-1], position, path) if marks == 2 else self._own(table, keys[-1], position, path)
+        )
+        table.start = table.key_start = position
+        table.end, table.has_header = end, True
+        self.tree.sections.append(Section(tuple(path), position, end, spans))
+        return end, table
+
+    def _step(self, table: Item, key: str, position: int, path: list[str | int]) -> Item:
+        child = table.members.get(key)
+        if child is None:
+            child = table.members[key] = Item(Kind.TABLE, position, position, position)
+        path.append(key)
+        if child.kind is Kind.TABLES:
+            path.append(len(child.elements) - 1)
+            return child.elements[-1]
+        if child.kind is not Kind.TABLE:
+            self.tree.duplicates.append(position)
+            raise _Broken
+        return child
+
+    def _own(self, table: Item, key: str, position: int, path: list[str | int]) -> Item:
+        held = table.members.get(key)
+        if held is not None and (held.has_header or held.kind is not Kind.TABLE):
+            self.tree.duplicates.append(position)
+            raise _Broken
+        return self._step(table, key, position, path)
+
+    def _entry(self, table: Item, key: str, position: int, path: list[str | int]) -> Item:
+        held = table.members.setdefault(key, Item(Kind.TABLES, position, position, position))
+        if held.kind is not Kind.TABLES:
+            self.tree.duplicates.append(position)
+            raise _Broken
+        held.elements.append(Item(Kind.TABLE, position, position, position))
+        path += [key, len(held.elements) - 1]
+        return held.elements[-1]
+
+    def _statement(self, position: int, table: Item) -> int:
+        keys, spans, start = self._key_and_mark(position)
+        item = self._value(start)
+        self._insert(table, keys, spans, item)
+        self.tree.sections[-1].statements.append(Statement(keys, spans, item))
+        return item.end
+
+    def _insert(self, table: Item, keys: tuple[str, ...], spans: tuple[Span, ...], item: Item) -> None:
+        for key, span in zip(keys[:-1], spans[:-1], strict=True):
+            table = self._step(table, key, span[0], [])
+        item.key_start = spans[0][0]
+        if keys[-1] in table.members:
+            self.tree.duplicates.append(spans[0][0])
+            raise _Broken
+        table.members[keys[-1]] = item
+
+    def _value(self, position: int) -> Item:
+        boxes: list[Item] = []
+        item = self._begin(position)
+        while True:
+            if item.end:
+                position = item.end
+            else:
+                boxes.append(item)
+                position = item.start + 1
+            while boxes:
+                box, position = boxes[-1], self._gap(position)
+                if self._text[position] == "," and item is not box:
+                    item.comma = position
+                    position = self._gap(position + 1)
+                if self._text[position] != ("]" if box.kind is Kind.ARRAY else "}"):
+                    item = self._next(box, position)
+                    break
+                item, position = boxes.pop(), position + 1
+                item.end = position
+            else:
+                return item
+
+    def _begin(self, position: int) -> Item:
+        mark = self._text[position]
+        if mark == "[":
+            return Item(Kind.ARRAY, position, 0, position)
+        if mark == "{":
+            return Item(Kind.INLINE, position, 0, position)
+        found = (_STRING if mark in "\"'" else _SCALAR).match(self._text, position)
+        if found is None:
+            raise _Broken
+        return Item(Kind.SCALAR, position, found.end(), position, -1, False, _NO_MEMBERS, _NO_ELEMENTS)
+
+    def _next(self, box: Item, position: int) -> Item:
+        if box.kind is Kind.ARRAY:
+            item = self._begin(position)
+        else:
+            keys, spans, start = self._key_and_mark(position)
+            item = self._begin(start)
+            self._insert(box, keys, spans, item)
+        box.elements.append(item)
+        return item
+
+
+def _plain(word: str) -> str:
+    if word[0] == "'":
+        return word[1:-1]
+    if word[0] != '"':
+        return word
+    return unescaped(word[1:-1])
+
+
+def unescaped(body: str) -> str:
+    """The text that the body of a basic string stands for; a bad escape stays as it is written."""
+    if "\\" not in body:
+        return body
+    return _ESCAPE.sub(_escape, body)
+
+
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = found[1]
+    if len(code) > 1:
+        number = int(code[1:], 16)
+        return chr(number) if number <= 0x10FFFF else found[0]
+    try:
+        return str(json.loads(f'"{found[0]}"'))
+    except ValueError:
+        return found[0]

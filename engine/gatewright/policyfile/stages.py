@@ -1,0 +1,65 @@
+"""The way from one policy to another in small steps, for edits that meet in one place. It does not know the text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gatewright.policy.document import Agent, Policy, Source
+
+
+def renamed_agents(before: Policy, after: Policy) -> dict[str, str]:
+    """Old to new ids: where one went and one came at the same place, it is the same agent."""
+    old, new = list(before.agents), list(after.agents)
+    gone = [agent_id for agent_id in old if agent_id not in after.agents]
+    come = [agent_id for agent_id in new if agent_id not in before.agents]
+    if len(gone) != len(come) or [old.index(name) for name in gone] != [new.index(name) for name in come]:
+        return {}
+    return dict(zip(gone, come, strict=True))
+
+
+def stages(before: Policy, after: Policy) -> Iterator[Policy]:
+    """Policies on the way, each one change from the one before it; the last one is ``after``."""
+    policy = before
+    for old, new in renamed_agents(before, after).items():
+        rows = [replace(a, agent_id=new) if a.agent_id == old else a for a in policy.agents.values()]
+        policy = replace(policy, agents={row.agent_id: row for row in rows})
+        yield policy
+    for agent_id in [name for name in policy.agents if name not in after.agents]:
+        policy = replace(policy, agents={k: v for k, v in policy.agents.items() if k != agent_id})
+        yield policy
+    for agent in after.agents.values():
+        for step in _agent_stages(policy.agents.get(agent.agent_id), agent):
+            policy = policy.with_agent(step)
+            yield policy
+    for step in _source_stages(policy.sources, after.sources):
+        policy = replace(policy, sources=step)
+        yield policy
+    yield (policy := replace(policy, tools=after.tools))
+    yield (policy := replace(policy, defaults=after.defaults))
+    yield after
+
+
+def _agent_stages(old: Agent | None, new: Agent) -> Iterator[Agent]:
+    if old is None:
+        yield new
+        return
+    yield (old := replace(old, description=new.description))
+    yield (old := replace(old, tools=new.tools))
+    yield (old := replace(old, sources=new.sources))
+    yield (old := replace(old, user_id=new.user_id))
+    yield (old := replace(old, approvals=new.approvals))
+    yield new
+
+
+def _source_stages(old: tuple[Source, ...], new: tuple[Source, ...]) -> Iterator[tuple[Source, ...]]:
+    wanted = {source.source_id: source for source in new}
+    rows = tuple(source for source in old if source.source_id in wanted)
+    yield rows
+    for index, source in enumerate(rows):
+        rows = (*rows[:index], wanted[source.source_id], *rows[index + 1 :])
+        yield rows
+    yield new

@@ -1,0 +1,82 @@
+"""A policy's text on disk: read, digest, replace. It does not know what the text says.
+
+Messages begin with what is wrong and name the file; a write never lands on content that nobody has seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from gatewright.base.atomicfile import write_atomically
+from gatewright.base.errors import WorkspaceError
+from gatewright.policyfile.reader import MAX_BYTES
+
+
+def read_policy_text(path: Path) -> str:
+    """The text of the file, line endings and BOM as they are. Raises WorkspaceError with the reason."""
+    content = _read(path)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise WorkspaceError(f"`{path}` is not UTF-8 text (line {line})") from None
+
+
+def digest_of(text: str) -> str:
+    """SHA-256 (FIPS 180-4) of the text in UTF-8, 64 hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def write_policy_text(path: Path, text: str, *, expected: str | None) -> None:
+    """Replace the file's content, whole or not at all. ``expected`` is the text it must hold now, None: no such file.
+
+    Raises WorkspaceError when the disk says otherwise, or cannot be written; then the file is as it was.
+    """
+    _check_unchanged(path, expected)
+    try:
+        write_atomically(path, text.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise WorkspaceError(f"`{path}` was not saved: the text is not UTF-8") from None
+    except OSError as error:
+        raise WorkspaceError(f"`{path}` was not saved: {_reason(error)}") from None
+
+
+def _check_unchanged(path: Path, expected: str | None) -> None:
+    if expected is None:
+        if os.path.lexists(path):
+            raise WorkspaceError(f"`{path}` was not saved: a file of that name is there already")
+        return
+    if not os.path.exists(path):  # noqa: PTH110 -- Path.exists raises when the folder may not be searched
+        raise WorkspaceError(f"`{path}` was not saved: the file is gone from the disk")
+    if _read(path) != expected.encode("utf-8", "surrogatepass"):
+        raise WorkspaceError(f"`{path}` was not saved: it was changed by another program meanwhile")
+    if not os.access(path, os.W_OK):
+        raise WorkspaceError(f"`{path}` was not saved: the file is read-only")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise WorkspaceError(f"`{path}` is a folder, not a policy file")
+        if not stat.S_ISREG(mode):
+            raise WorkspaceError(f"`{path}` is no ordinary file")
+        with path.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise WorkspaceError(f"`{path}` cannot be read: {_reason(error)}") from None
+    if len(content) > MAX_BYTES:
+        raise WorkspaceError(f"`{path}` is larger than {MAX_BYTES // 1024 // 1024} MiB: it is no policy file")
+    return content
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file or folder"
+    if isinstance(error, PermissionError):
+        return "permission denied"
+    said = error.strerror if isinstance(error, OSError) else str(error)
+    return (said or type(error).__name__).lower()

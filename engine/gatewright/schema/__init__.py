@@ -1,0 +1,44 @@
+"""JSON Schemas of tools: generate, inline, discover and filter operations, check arguments, write provider formats.
+
+It knows JSON values only: no tools, no policies, no files.
+"""
+
+from __future__ import annotations
+
+from gatewright.schema.check import ArgumentError, SchemaChecker, SchemaProblem, check_schema
+from gatewright.schema.difference import Change, schema_difference, text_difference
+from gatewright.schema.discover import discover_operations
+from gatewright.schema.filter import FilterLint, FilterResult, filter_operations, filter_with_lints
+from gatewright.schema.formats import FORMATS, Format, ProviderLint, ToolListing, format_named
+from gatewright.schema.generate import schema_of
+from gatewright.schema.inline import inline_references
+from gatewright.schema.operation import Confidence, Operation, OperationSet
+from gatewright.schema.prose import clean_text
+from gatewright.schema.walk import Schema
+
+__all__ = [
+    "FORMATS",
+    "ArgumentError",
+    "Change",
+    "Confidence",
+    "FilterLint",
+    "FilterResult",
+    "Format",
+    "Operation",
+    "OperationSet",
+    "ProviderLint",
+    "Schema",
+    "SchemaChecker",
+    "SchemaProblem",
+    "ToolListing",
+    "check_schema",
+    "clean_text",
+    "discover_operations",
+    "filter_operations",
+    "filter_with_lints",
+    "format_named",
+    "inline_references",
+    "schema_difference",
+    "schema_of",
+    "text_difference",
+]

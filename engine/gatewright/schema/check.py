@@ -1,0 +1,210 @@
+"""Arguments against a schema, compiled once, and schemas against their own rules.
+
+It fetches nothing: a reference that leaves the document is a problem of the schema. Patterns run in linear time.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any, cast
+
+import jsonschema_rs
+from jsonschema.exceptions import SchemaError as MetaschemaError
+from jsonschema.validators import validator_for
+
+from gatewright.base.errors import GatewrightError, SchemaError
+from gatewright.base.jsonvalue import checked_object
+from gatewright.schema.inline import inline_references
+from gatewright.schema.phrase import ArgumentError, phrase_errors
+from gatewright.schema.sample import is_large, sampled
+from gatewright.schema.tagged import Unions, value_at
+from gatewright.schema.walk import Schema, as_object, pointer_text, walk
+
+MAX_ERRORS = 20
+_PATTERNS = jsonschema_rs.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_000_000)
+_DRAFTS = {
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft-07/schema",
+}
+MAX_SCHEMA_DEPTH = 128
+
+__all__ = ["MAX_ERRORS", "ArgumentError", "SchemaChecker", "SchemaProblem", "check_schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaProblem:
+    """Why a schema cannot be used, with the pointer into it."""
+
+    pointer: str
+    message: str
+
+
+class SchemaChecker:
+    """One compiled schema; checking is thread-safe and never raises for any argument value."""
+
+    __slots__ = ("_unions", "_validator")
+
+    def __init__(self, schema: Schema) -> None:
+        """Raises SchemaError for a schema that cannot be compiled."""
+        self._unions = Unions(schema)
+        self._validator = _compiled(schema)
+
+    def is_valid(self, value: object) -> bool:
+        """Whether ``value`` fits; what is no JSON value does not.
+
+        The engine reads a text only where the schema asks for more than its type, so half of a surrogate pair may pass
+        here; `checked_object` refuses it before.
+        """
+        try:
+            return self._validator.is_valid(value)
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            return False
+
+    def errors(self, value: object) -> tuple[ArgumentError, ...]:
+        """What is wrong with ``value``, outermost first, at most `MAX_ERRORS`; empty exactly when it is valid.
+
+        Messages name what is allowed and never repeat what was sent.
+        """
+        try:
+            if self._validator.is_valid(value):
+                return ()
+            found = self._phrased(value)
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            return (_unreadable(value, error),)
+        return found[:MAX_ERRORS] or (ArgumentError("", "something in this long value does not fit the schema"),)
+
+    def _phrased(self, value: object) -> tuple[ArgumentError, ...]:
+        """The engine lists every error before it hands out the first, so a large value is looked at in part."""
+        if not is_large(value):
+            return phrase_errors(islice(self._validator.iter_errors(value), MAX_ERRORS), self._unions, value)
+        part = sampled(value)
+        errors = (error for error in self._validator.iter_errors(part) if _is_real(error, value))
+        return phrase_errors(islice(errors, MAX_ERRORS), self._unions, part)
+
+
+def _is_real(error: jsonschema_rs.ValidationError, value: object) -> bool:
+    """Whether an error of a sample is one of the whole value too, not due to what was left out."""
+    if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Required):
+        return error.kind.property not in (as_object(value_at(value, error.instance_path)) or {})
+    return error.kind.name not in ("minItems", "minProperties", "contains", "minContains", "dependentRequired")
+
+
+def _unreadable(value: object, error: Exception) -> ArgumentError:
+    """A refusal for what the engine cannot take; the cause in our words, since its words may repeat the input."""
+    try:
+        checked_object(value)
+    except GatewrightError as refused:
+        return ArgumentError("", str(refused))
+    except RecursionError:
+        pass
+    detail = "nesting is too deep" if "ecursion" in str(error) else "the arguments are not plain JSON"
+    return ArgumentError("", detail)
+
+
+def _compiled(schema: Schema) -> jsonschema_rs.Validator:
+    if as_object(schema) is None:
+        raise SchemaError("the schema of a tool must be a JSON object")
+    try:
+        return jsonschema_rs.validator_for(_addressed(schema), pattern_options=_PATTERNS, offline=True, mask="value")
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        problems = check_schema(schema)
+        detail = problems[0].message if problems else str(error).splitlines()[0]
+        where = f" at `{problems[0].pointer}`" if problems and problems[0].pointer else ""
+        raise SchemaError(f"the schema cannot be used{where}: {detail}") from None
+
+
+def _addressed(schema: Schema) -> Schema:
+    """A schema whose `$schema` is missing or unknown counts as 2020-12."""
+    address = schema.get("$schema")
+    if isinstance(address, str) and address.rstrip("#") in _DRAFTS:
+        return schema
+    return {**schema, "$schema": "https://json-schema.org/draft/2020-12/schema"}
+
+
+def check_schema(schema: object) -> tuple[SchemaProblem, ...]:
+    """Everything that keeps ``schema`` from being a tool's input schema; empty when it can be used."""
+    root = as_object(schema)
+    if root is None:
+        return (SchemaProblem("", "the schema of a tool must be a JSON object"),)
+    try:
+        return tuple(_problems(root))
+    except RecursionError:
+        return (SchemaProblem("", "the schema is nested too deeply"),)
+
+
+def _problems(root: Schema) -> Iterator[SchemaProblem]:
+    address = root.get("$schema")
+    if address is not None and not (isinstance(address, str) and address.rstrip("#") in _DRAFTS):
+        yield SchemaProblem("/$schema", "only the drafts 7, 2019-09 and 2020-12 are supported")
+        return
+    if any(len(pointer) > MAX_SCHEMA_DEPTH for pointer, _ in walk(root)):
+        yield SchemaProblem("", "the schema is nested too deeply")
+        return
+    found = list(_metaschema_problems(root))
+    places = {problem.pointer for problem in found}
+    found += [problem for problem in _pattern_problems(root) if problem.pointer not in places]
+    yield from found
+    if found:
+        return
+    try:
+        inlined = inline_references(root)
+    except SchemaError as error:
+        yield SchemaProblem("", str(error))
+        return
+    if not _is_object_schema(inlined):
+        yield SchemaProblem("/type", "the root of a tool's schema must be an object")
+
+
+def _metaschema_problems(root: Schema) -> Iterator[SchemaProblem]:
+    addressed = _addressed(root)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        validator = cast("Any", validator_for(addressed))
+        try:
+            validator.check_schema(addressed)
+        except MetaschemaError as error:
+            path = tuple(error.absolute_path)
+            said = f"not a valid schema: {error.message[:200]}"
+            if error.validator in ("anyOf", "oneOf"):
+                said = f"not a valid schema: this value is not allowed for `{path[-1] if path else 'a schema'}`"
+            yield SchemaProblem(pointer_text(path), said)
+
+
+def _pattern_problems(root: Schema) -> Iterator[SchemaProblem]:
+    for pointer, node in walk(root):
+        patterns = [(("pattern",), node.get("pattern"))]
+        patterns += [(("patternProperties", key), key) for key in as_object(node.get("patternProperties")) or {}]
+        for step, pattern in patterns:
+            if isinstance(pattern, str) and not is_linear_pattern(pattern):
+                message = "the pattern cannot run in linear time; look-around and back-references are not supported"
+                yield SchemaProblem(pointer_text((*pointer, *step)), message)
+
+
+@lru_cache(maxsize=4096)
+def is_linear_pattern(pattern: str) -> bool:
+    """Whether the engine that checks arguments takes ``pattern``."""
+    try:
+        jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=_PATTERNS, offline=True)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_object_schema(schema: Schema) -> bool:
+    kind = schema.get("type")
+    if kind is not None:
+        return kind == "object"
+    return "enum" not in schema and "const" not in schema and not _only_other_types(schema)
+
+
+def _only_other_types(schema: Schema) -> bool:
+    branches = [
+        branch for keyword in ("oneOf", "anyOf") for branch in schema.get(keyword, ()) if as_object(branch) is not None
+    ]
+    return bool(branches) and any(not _is_object_schema(branch) for branch in branches)

@@ -1,0 +1,187 @@
+"""Inlining of `$ref`: what comes out can be read without looking elsewhere. It knows no operations and fetches nothing.
+
+Recursive definitions stay under `$defs`, since no finite schema can hold them; a reference that leaves the document is
+refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from gatewright.base.errors import SchemaError
+from gatewright.schema.walk import Schema, as_list, as_object, children, map_children, pointer_text, walk
+
+MAX_NODES = 50_000
+MAX_DEPTH = 64
+_ANNOTATIONS = frozenset(
+    {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"}
+)
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+def inline_references(schema: Schema) -> Schema:
+    """``schema`` with every `$ref` replaced by what it names; the same object when there is none.
+
+    Raises SchemaError with the pointer for a remote or unresolvable reference, and for one that grows without bound.
+    """
+    if not any(keyword in node for _, node in walk(schema) for keyword in _REFERENCES):
+        return schema
+    return _Inliner(schema).result()
+
+
+class _Inliner:
+    """One run over one document."""
+
+    def __init__(self, root: Schema) -> None:
+        self.root = root
+        self.ignores_siblings = "draft-07" in str(root.get("$schema", "")) or "draft-06" in str(root.get("$schema", ""))
+        self.targets: dict[str, Any] = {}
+        self.anchors = {str(node["$anchor"]): node for _, node in walk(root) if isinstance(node.get("$anchor"), str)}
+        self.recursive: dict[str, str] = {}
+        self.nodes = 0
+        self._check_places()
+        self._find_recursive()
+
+    def result(self) -> Schema:
+        body = {key: value for key, value in self.root.items() if key not in ("$defs", "definitions")}
+        inlined = self._expand(self._opened(body), 0)
+        defs = {name: self._expand(self.targets[ref], 0) for ref, name in self.recursive.items() if ref != "#"}
+        return {**inlined, "$defs": defs} if defs else inlined
+
+    def _opened(self, body: Schema) -> Schema:
+        """A root that is nothing but a recursive reference is replaced by its target, so that it says what it is."""
+        reference = body.get("$ref")
+        target = as_object(self.targets.get(reference)) if isinstance(reference, str) else None
+        if reference == "#" or reference not in self.recursive or target is None:
+            return body
+        siblings = {key: value for key, value in body.items() if key != "$ref"}
+        return {**target, **siblings}
+
+    def _check_places(self) -> None:
+        """Resolve each reference once; say where the one that cannot be resolved stands."""
+        for pointer, node in walk(self.root):
+            for keyword in _REFERENCES[1:]:
+                if keyword in node:
+                    raise SchemaError(f"`{keyword}` at `{pointer_text(pointer)}` is not supported")
+            if pointer and isinstance(node.get("$id"), str) and any("$ref" in inner for _, inner in walk(node)):
+                raise SchemaError(f"`$id` with references inside at `{pointer_text(pointer)}` is not supported")
+            reference = node.get("$ref")
+            if isinstance(reference, str):
+                self.targets[reference] = self._resolve(reference, pointer_text((*pointer, "$ref")))
+
+    def _resolve(self, reference: str, place: str) -> Any:
+        own_id = self.root.get("$id")
+        local = reference.removeprefix(own_id) if isinstance(own_id, str) and own_id else reference
+        if not local.startswith("#"):
+            raise SchemaError(
+                f"the reference `{reference}` at `{place}` leaves the document; remote schemas are never fetched"
+            )
+        fragment = unquote(local[1:])
+        if fragment and not fragment.startswith("/"):
+            if fragment not in self.anchors:
+                raise SchemaError(f"the reference `{reference}` at `{place}` names no anchor of this schema")
+            return self.anchors[fragment]
+        found = _at_pointer(self.root, fragment)
+        if as_object(found) is None and not isinstance(found, bool):
+            raise SchemaError(f"the reference `{reference}` at `{place}` leads to no schema")
+        return found
+
+    def _find_recursive(self) -> None:
+        """A reference is recursive when following references from its target comes back to it."""
+        edges = {reference: _references_in(target) for reference, target in self.targets.items()}
+        taken: set[str] = set()
+        for reference in self.targets:
+            if _reaches(edges, reference):
+                name = _fresh(reference.rsplit("/", 1)[-1].strip("#") or "root", taken)
+                taken.add(name)
+                self.recursive[reference] = name
+
+    def _expand(self, node: Any, depth: int) -> Any:
+        schema = as_object(node)
+        if schema is None:
+            return node
+        self.nodes += 1
+        if self.nodes > MAX_NODES or depth > MAX_DEPTH:
+            raise SchemaError(f"references expand to more than {MAX_NODES:,} schemas or {MAX_DEPTH} levels")
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            return self._without_mapping(map_children(schema, lambda child: self._expand(child, depth + 1)))
+        return self._expand_reference(schema, reference, depth)
+
+    def _expand_reference(self, schema: Schema, reference: str, depth: int) -> Any:
+        siblings = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "definitions")}
+        if self.ignores_siblings:
+            siblings = {key: value for key, value in siblings.items() if key in _ANNOTATIONS or depth == 0}
+        siblings = map_children(siblings, lambda child: self._expand(child, depth + 1))
+        if reference in self.recursive:
+            target = "#" if reference == "#" else f"#/$defs/{_escaped(self.recursive[reference])}"
+            return {**siblings, "$ref": target}
+        resolved = self._expand(self.targets[reference], depth + 1)
+        inner = as_object(resolved)
+        if inner is None:
+            return resolved if not siblings else {"allOf": [resolved], **siblings}
+        inner = {key: value for key, value in inner.items() if key not in ("$anchor", "$id", "$defs", "definitions")}
+        if all(key in _ANNOTATIONS or key not in inner for key in siblings):
+            return {**inner, **siblings}
+        return {**siblings, "allOf": [inner, *(as_list(siblings.get("allOf")) or [])]}
+
+    @staticmethod
+    def _without_mapping(schema: Schema) -> Schema:
+        """A discriminator whose mapping points at definitions keeps only the name of its tag."""
+        discriminator = as_object(schema.get("discriminator"))
+        if discriminator is None or "mapping" not in discriminator:
+            return schema
+        return {**schema, "discriminator": {key: value for key, value in discriminator.items() if key != "mapping"}}
+
+
+def _at_pointer(root: Schema, fragment: str) -> Any:
+    current: Any = root
+    for raw in fragment.split("/")[1:]:
+        step = raw.replace("~1", "/").replace("~0", "~")
+        as_map, as_array = as_object(current), as_list(current)
+        if as_map is not None and step in as_map:
+            current = as_map[step]
+        elif as_array is not None and step.isdigit() and len(step) < 6 and int(step) < len(as_array):
+            current = as_array[int(step)]
+        else:
+            return None
+    return current
+
+
+def _references_in(target: Any) -> set[str]:
+    """References met while ``target`` is expanded; definitions that it only carries do not count."""
+    found: set[str] = set()
+    stack = [as_object(target)]
+    while stack:
+        node = stack.pop()
+        if node is None:
+            continue
+        if isinstance(node.get("$ref"), str):
+            found.add(node["$ref"])
+        stack.extend(child for step, child in children(node) if step[0] not in ("$defs", "definitions"))
+    return found
+
+
+def _reaches(edges: dict[str, set[str]], start: str) -> bool:
+    seen: set[str] = set()
+    stack = list(edges[start])
+    while stack:
+        current = stack.pop()
+        if current == start:
+            return True
+        if current not in seen:
+            seen.add(current)
+            stack.extend(edges.get(current, ()))
+    return False
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    wanted, number = unquote(name), 2
+    while wanted in taken:
+        wanted, number = f"{unquote(name)}{number}", number + 1
+    return wanted
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1").replace("%", "%25")

@@ -1,0 +1,154 @@
+"""A closed list of texts as one property spells it: `enum`, `const`, a union of either, nullable or not.
+
+It does not know whether the list is one of operations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gatewright.schema.walk import Schema, as_list, as_object
+
+_WORDS = frozenset({"title", "description"})
+_UNIONS = ("oneOf", "anyOf")
+_NAME_LISTS = (
+    "enumNames",
+    "enumDescriptions",
+    "x-enumNames",
+    "x-enum-varnames",
+    "x-enumDescriptions",
+    "x-enum-descriptions",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The texts in order, the keyword that held them, and whether null is one of the values."""
+
+    names: tuple[str, ...]
+    keyword: str
+    nullable: bool = False
+
+
+def choice_of(value: object) -> Choice | None:
+    """The closed list that ``value`` (a property's schema) allows, or None when it is open or not of texts."""
+    schema = as_object(value)
+    if schema is None:
+        return None
+    found = [choice for choice in (_enum(schema), _const(schema), *_unions(schema), *_all_of(schema)) if choice]
+    if not found or ((types := _types(schema)) and "string" not in types):
+        return None
+    names = tuple(name for name in found[0].names if all(name in other.names for other in found))
+    nullable = all(choice.nullable for choice in found) or schema.get("nullable") is True
+    return Choice(names, found[0].keyword, nullable) if names else None
+
+
+def restricted(schema: Schema, allowed: frozenset[str], *, keep_null: bool) -> Schema:
+    """A copy of a property's schema that accepts the ``allowed`` texts only, and null when ``keep_null``."""
+    result = {key: value for key, value in schema.items() if not _is_lost(key, value, allowed, keep_null=keep_null)}
+    values = as_list(schema.get("enum"))
+    if values is not None:
+        _restrict_enum(result, values, allowed, keep_null=keep_null)
+    for keyword in (*_UNIONS, "allOf"):
+        branches = as_list(schema.get(keyword))
+        if branches is not None:
+            rest = _restricted_branches(branches, allowed, keep_null=keep_null)
+            only = as_object(rest[0]) if len(rest) == 1 else None
+            if only is not None and not any(key in result for key in only if key not in _WORDS):
+                del result[keyword]
+                result = {**only, **result}
+            else:
+                result[keyword] = rest
+    types = as_list(schema.get("type"))
+    if types is not None and not keep_null:
+        rest = [name for name in types if name != "null"]
+        result["type"] = rest[0] if len(rest) == 1 else rest
+    examples = as_list(schema.get("examples"))
+    if examples is not None:
+        result["examples"] = [example for example in examples if example in allowed]
+    return {key: value for key, value in result.items() if key != "examples" or value}
+
+
+def _is_lost(key: str, value: object, allowed: frozenset[str], *, keep_null: bool) -> bool:
+    if key == "default":
+        return not (isinstance(value, str) and value in allowed) and not (value is None and keep_null)
+    if key == "example":
+        return not (isinstance(value, str) and value in allowed)
+    return key == "nullable" and not keep_null
+
+
+def _restrict_enum(result: Schema, values: list[Any], allowed: frozenset[str], *, keep_null: bool) -> None:
+    kept = [index for index, value in enumerate(values) if _is_kept(value, allowed, keep_null=keep_null)]
+    result["enum"] = [values[index] for index in kept]
+    for keyword in _NAME_LISTS:
+        labels, table = as_list(result.get(keyword)), as_object(result.get(keyword))
+        if labels is not None and len(labels) == len(values):
+            result[keyword] = [labels[index] for index in kept]
+        elif labels is not None:
+            del result[keyword]
+        elif table is not None:
+            result[keyword] = {name: text for name, text in table.items() if name in allowed}
+
+
+def _is_kept(value: object, allowed: frozenset[str], *, keep_null: bool) -> bool:
+    return keep_null if value is None else isinstance(value, str) and value in allowed
+
+
+def _restricted_branches(branches: list[Any], allowed: frozenset[str], *, keep_null: bool) -> list[Any]:
+    result: list[Any] = []
+    for branch in branches:
+        choice, schema = choice_of(branch), as_object(branch)
+        if schema is not None and choice is not None:
+            if any(name in allowed for name in choice.names):
+                result.append(restricted(schema, allowed, keep_null=keep_null))
+        elif keep_null or not _is_null(branch):
+            result.append(branch)
+    return result
+
+
+def _types(schema: Schema) -> list[Any]:
+    given = schema.get("type")
+    return [given] if isinstance(given, str) else as_list(given) or []
+
+
+def _enum(schema: Schema) -> Choice | None:
+    values = as_list(schema.get("enum"))
+    if not values or not all(value is None or isinstance(value, str) for value in values):
+        return None
+    return Choice(tuple(dict.fromkeys(value for value in values if value is not None)), "enum", None in values)
+
+
+def _const(schema: Schema) -> Choice | None:
+    value = schema.get("const")
+    return Choice((value,), "const") if isinstance(value, str) else None
+
+
+def _unions(schema: Schema) -> list[Choice]:
+    return [choice for keyword in _UNIONS if (choice := _union(schema, keyword))]
+
+
+def _union(schema: Schema, keyword: str) -> Choice | None:
+    branches = as_list(schema.get(keyword))
+    if not branches:
+        return None
+    choices = [choice_of(branch) for branch in branches if not _is_null(branch)]
+    if not choices or None in choices:
+        return None
+    names = [name for choice in choices if choice for name in choice.names]
+    nullable = any(_is_null(branch) for branch in branches) or any(choice.nullable for choice in choices if choice)
+    single = len(choices) == 1 and choices[0] is not None
+    return Choice(tuple(dict.fromkeys(names)), choices[0].keyword if single and choices[0] else keyword, nullable)
+
+
+def _all_of(schema: Schema) -> list[Choice]:
+    return [choice for branch in as_list(schema.get("allOf")) or [] if (choice := choice_of(branch))]
+
+
+def _is_null(branch: object) -> bool:
+    schema = as_object(branch)
+    if schema is None:
+        return False
+    return (
+        schema.get("type") == "null" or ("const" in schema and schema["const"] is None) or schema.get("enum") == [None]
+    )

@@ -1,0 +1,71 @@
+"""What field names and value names say about operations. It does not know schemas.
+
+Names mislead, so a name alone decides little: a strong name needs a closed list of texts, a weak one needs verbs too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gatewright.schema.operation import Confidence
+
+_STRONG = frozenset(
+    {"op", "operation", "action", "command", "cmd", "verb", "subcommand", "operation_name", "operation_type"}
+    | {"action_type", "action_name", "command_name", "command_type", "sub_command", "op_type", "op_name"}
+)
+_WEAK = frozenset({"mode", "method", "task", "request", "request_type"})
+_TAGS = frozenset({"type", "kind", "tag", "t"})
+_HTTP = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_FILTERING = re.compile(r"\b(filter(s|ed|ing)?|narrow|restrict|only (return|show|list|include))\b", re.IGNORECASE)
+_VERBS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    abort accept activate add allow analyze append apply approve archive assign attach authorize backup ban
+    block build cancel check clean cleanup clear clone close commit compare configure connect continue convert
+    copy create deactivate decline delete deny deploy describe detach detect diff disable disconnect download
+    draft drop duplicate edit enable exec execute explore export fetch fill find flag forward generate get
+    grant hide import info insert install invite invoke kill launch link list load lock log login logout mark
+    merge mkdir modify mount move open overwrite patch pause peek pin ping pop post prepend preview prune
+    publish pull push put query read rebase reconnect redo refresh register reject release reload remove
+    rename reorganize replace reply reset resolve restart restore resume retry revert revoke rewrite rollback
+    rotate run save scale scan schedule search send set share show skip split start stash stat status stop
+    submit subscribe suggest suspend switch sync tag terminate test touch transition unapprove unarchive unban
+    unblock undo unflag ungroup uninstall unlink unlock unmerge unmount unpin unread unregister unshare
+    unsubscribe update upgrade upload upsert validate verify view watch write
+    """,
+    )
+)
+
+
+def snake(name: str) -> str:
+    """``actionType`` and ``action-type`` as ``action_type``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower()
+
+
+def is_verb(value: str) -> bool:
+    """Whether an operation's name begins with a word of doing."""
+    return snake(value).split("_")[0].split(".")[0].split(":")[0] in _VERBS
+
+
+def property_confidence(name: str, values: tuple[str, ...], description: str) -> Confidence | None:
+    """How sure it is that a flat property with these values selects operations; None: it does not look so."""
+    plain = snake(name)
+    verbs = sum(map(is_verb, values))
+    if plain in _STRONG:
+        return "low" if _FILTERING.search(description) and verbs * 2 <= len(values) else "high"
+    if plain not in _WEAK:
+        return None
+    if set(values) & _HTTP:
+        return "low"
+    if verbs * 2 > len(values) and len(values) > 1:
+        return "high"
+    return "low" if verbs else None
+
+
+def tag_score(name: str) -> int:
+    """How much a union's tag is named like one: 3 an operation word, 2 a weak one, 1 a tag, 0 anything else."""
+    plain = snake(name)
+    if plain in _STRONG:
+        return 3
+    return 2 if plain in _WEAK else 1 if plain in _TAGS else 0

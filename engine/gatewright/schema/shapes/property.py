@@ -1,0 +1,112 @@
+"""The flat shapes: one property of the root whose values are the operations. It knows no unions of objects."""
+
+from __future__ import annotations
+
+from gatewright.schema.operation import Confidence, Operation, OperationSet
+from gatewright.schema.shapes.branch import without_hidden_branches
+from gatewright.schema.shapes.choice import Choice, choice_of, restricted
+from gatewright.schema.shapes.naming import property_confidence
+from gatewright.schema.shapes.shape import Candidate, Shape
+from gatewright.schema.walk import LISTS, Schema, as_object, objects, properties_of, required_of
+
+_SCORES: dict[Confidence, int] = {"declared": 100, "high": 50, "low": 10}
+_SHAPE_NAMES = {
+    "enum": "property-enum",
+    "const": "property-const",
+    "oneOf": "property-union",
+    "anyOf": "property-union",
+}
+
+
+def _find(schema: Schema, field: str | None) -> tuple[Candidate, ...]:
+    candidates: list[Candidate] = []
+    for name, value in properties_of(schema).items():
+        choice = choice_of(value)
+        if choice is not None and field in (None, name):
+            confidence = "declared" if field else _confidence(name, value, choice)
+            if confidence is not None:
+                candidates.append(_candidate(schema, name, choice, confidence))
+    return tuple(candidates)
+
+
+def _confidence(name: str, value: object, choice: Choice) -> Confidence | None:
+    description = (as_object(value) or {}).get("description")
+    return property_confidence(name, choice.names, description if isinstance(description, str) else "")
+
+
+def _candidate(schema: Schema, name: str, choice: Choice, confidence: Confidence) -> Candidate:
+    required = required_of(schema)
+    default = properties_of(schema)[name].get("default")
+    found = OperationSet(
+        field=name,
+        operations=tuple(_operation(schema, name, operation) for operation in choice.names),
+        shape=_SHAPE_NAMES[choice.keyword],
+        confidence=confidence,
+        default=default if name not in required and isinstance(default, str) and default in choice.names else None,
+        field_required=name in required,
+    )
+    return Candidate(found, _SCORES[confidence] + (5 if name in required else 0))
+
+
+def _operation(schema: Schema, field: str, name: str) -> Operation:
+    required = required_of(schema)
+    names = [parameter for parameter in properties_of(schema) if parameter != field]
+    return Operation(
+        name,
+        tuple(parameter for parameter in names if parameter in required),
+        tuple(parameter for parameter in names if parameter not in required),
+    )
+
+
+def _filter(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
+    result = without_hidden_branches(schema, found.field, frozenset(found.names) - allowed)
+    result = with_restricted_field(result, found, allowed)
+    return closed(result)
+
+
+def with_restricted_field(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
+    """``schema`` whose operation property accepts the allowed names only, required unless its default is allowed."""
+    keeps_default = found.default in allowed
+    own = restricted(properties_of(schema)[found.field], allowed, keep_null=keeps_default)
+    result: Schema = {**schema, "properties": {**properties_of(schema), found.field: own}}
+    if not keeps_default:
+        result["required"] = with_required(schema, found.field)
+    return result
+
+
+def with_required(schema: Schema, field: str) -> list[str]:
+    """The required names with ``field`` among them."""
+    required = list(required_of(schema))
+    return required if field in required else [*required, field]
+
+
+def closed(schema: Schema) -> Schema:
+    """``schema`` with `additionalProperties: false` unless it says something itself.
+
+    Names that only branches declare are named at the root too, since the keyword sees no other place.
+    """
+    if "additionalProperties" in schema or "unevaluatedProperties" in schema:
+        return schema
+    declared = properties_of(schema)
+    elsewhere: Schema = {
+        name: {} for branch in _in_place(schema) for name in properties_of(branch) if name not in declared
+    }
+    result = {**schema, "additionalProperties": False}
+    return {**result, "properties": {**declared, **elsewhere}} if elsewhere else result
+
+
+def _in_place(schema: Schema) -> list[Schema]:
+    """Every schema that applies to the same value as ``schema``."""
+    found: list[Schema] = []
+    stack = [schema]
+    while stack:
+        node = stack.pop()
+        inner = [branch for keyword in LISTS & {"allOf", "anyOf", "oneOf"} for branch in objects(node.get(keyword))]
+        inner += [branch for keyword in ("if", "then", "else") if (branch := as_object(node.get(keyword)))]
+        inner += [branch for branch in (as_object(node.get("dependentSchemas")) or {}).values() if as_object(branch)]
+        found.extend(inner)
+        stack.extend(inner)
+    return found
+
+
+PROPERTY_SHAPE = Shape(frozenset(_SHAPE_NAMES.values()), _find, _filter)

@@ -1,0 +1,30 @@
+"""What every shape family provides. It knows none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gatewright.schema.operation import OperationSet
+from gatewright.schema.walk import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A reading of a schema; among several the highest ``score`` wins."""
+
+    found: OperationSet
+    score: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One family; ``names`` are the values of `OperationSet.shape` that it gives.
+
+    ``find(schema, field)`` reads an inlined schema (``field`` None: by name and place).
+    ``filter(schema, found, allowed)`` returns a new schema with the allowed operations only, its texts untouched.
+    """
+
+    names: frozenset[str]
+    find: Callable[[Schema, str | None], tuple[Candidate, ...]]
+    filter: Callable[[Schema, OperationSet, frozenset[str]], Schema]

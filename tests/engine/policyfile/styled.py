@@ -1,0 +1,133 @@
+"""Policies written as different authors would: inline, dotted, tagged, commented, indented. It knows no edits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import cast
+
+from hypothesis import strategies as st
+
+from gatewright.policy.document import Agent, Defaults, Policy, Source
+from gatewright.policyfile.literal import dotted, header, key_text, literal
+from gatewright.policyfile.plain import plain_agent, plain_defaults, plain_permission_rule, plain_rule, plain_source
+from gatewright.policyfile.scan import RawPath
+
+Data = Mapping[str, object]
+Rows = Sequence[Data]
+
+
+class Author:
+    """Writes one policy; every choice of style is drawn."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+        self._numbers = count()
+        self.blocks: list[str] = []
+
+    def write(self, policy: Policy) -> str:
+        top = {"gatewright": 1, "name": policy.name, "description": policy.description}
+        root = "".join(self._line(key, literal(value)) for key, value in top.items() if value is not None)
+        inline = self._chance() and self._chance()
+        if inline and policy.agents:
+            root += self._line("agents", literal({name: _whole(agent) for name, agent in policy.agents.items()}))
+        else:
+            for agent in policy.agents.values():
+                root += self._agent(agent)
+        if policy.defaults != Defaults():
+            self._table(("defaults",), plain_defaults(policy.defaults))
+        self._sources(policy.sources)
+        for name, settings in policy.tools.items():
+            self._table(("tools", name), {} if settings.timeout_s is None else {"timeout": settings.timeout_s})
+        return root + "".join(self.blocks)
+
+    def _agent(self, agent: Agent) -> str:
+        path: RawPath = ("agents", agent.agent_id)
+        data, rules = plain_agent(agent), [self._rule(plain_rule(rule)) for rule in agent.tool_rules]
+        if self._chance() and self._chance():
+            prefix = dotted(path)
+            lines = [(f"{prefix}.{key}", value) for key, value in data.items()]
+            if rules:
+                lines.append((f"{prefix}.tool_rules", rules))
+            if lines:
+                return "".join(self._line(key, self._value(value)) for key, value in lines)
+        approvals = data.pop("approvals", None)
+        if approvals is not None and self._chance():
+            data["approvals"], approvals = approvals, None
+        if rules and self._chance():
+            data["tool_rules"], rules = rules, []
+        if data or not (rules or approvals) or self._chance():
+            self._table(path, data)
+        if isinstance(approvals, dict):
+            self._table((*path, "approvals"), cast("Data", approvals))
+        self._rows((*path, "tool_rules", 0), rules)
+        return ""
+
+    def _rule(self, data: Mapping[str, object]) -> dict[str, object]:
+        kind, adjacent = data["rule_type"], self._chance()
+        if adjacent and isinstance(kind, str):
+            kind = {"type": kind}
+        elif adjacent:
+            ((name, payload),) = cast("Data", kind).items()
+            kind = {"type": name, "value": payload}
+        return {**data, "rule_type": kind}
+
+    def _sources(self, sources: Sequence[Source]) -> None:
+        if sources and self._chance() and self._chance():
+            rows = [
+                {**plain_source(source), "permission_rules": [*map(plain_permission_rule, source.permission_rules)]}
+                for source in sources
+            ]
+            self.blocks.insert(0, self._line("sources", self._value(rows)))
+            return
+        for source in sources:
+            rules = [plain_permission_rule(rule) for rule in source.permission_rules]
+            data = plain_source(source)
+            if self._chance():
+                data["permission_rules"], rules = rules, []
+            self._table(("sources", 0), data)
+            self._rows(("sources", 0, "permission_rules", 0), rules)
+
+    def _rows(self, path: RawPath, rows: Rows) -> None:
+        for row in rows:
+            self._table(path, row)
+
+    def _table(self, path: RawPath, data: Mapping[str, object]) -> None:
+        apart = {k: cast("Data", v) for k, v in data.items() if isinstance(v, dict) and v and self._chance()}
+        indent = "  " if self._chance() else ""
+        lines = "".join(
+            indent + self._line(key_text(key), self._value(value)) for key, value in data.items() if key not in apart
+        )
+        gap = "\n" if self._chance() else ""
+        self.blocks.append(f"{gap}{self._mark()}{indent}{header(path)}{self._tail()}\n{lines}")
+        for key, table in apart.items():
+            sub = [self._line(key_text(k), self._value(v)) for k, v in table.items()]
+            self.blocks.append(f"[{dotted(path)}.{key_text(key)}]\n{''.join(sub)}")
+
+    def _value(self, value: object) -> str:
+        if isinstance(value, list) and value and self._chance():
+            last = "," if self._chance() else ""
+            inner = ",\n".join(f"    {literal(entry)}" for entry in cast("list[object]", value))
+            return f"[\n    # {next(self._numbers)}\n{inner}{last}{self._tail()}\n]"
+        return literal(cast("object", value))
+
+    def _line(self, key: str, value: str) -> str:
+        return f"{self._mark()}{key} = {value}{self._tail()}\n"
+
+    def _mark(self) -> str:
+        return f"# mark {next(self._numbers)}\n" if self._chance() and self._chance() else ""
+
+    def _tail(self) -> str:
+        return f" # tail {next(self._numbers)}" if self._chance() and self._chance() else ""
+
+    def _chance(self) -> bool:
+        return self._draw(st.booleans())
+
+
+def _whole(agent: Agent) -> dict[str, object]:
+    return plain_agent(agent) | {"tool_rules": [plain_rule(rule) for rule in agent.tool_rules]}
+
+
+@st.composite
+def styled(draw: st.DrawFn, policy: Policy) -> str:
+    return Author(draw).write(policy)

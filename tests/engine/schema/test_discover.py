@@ -1,0 +1,131 @@
+"""What discovery finds in each shape, and what it leaves alone."""
+
+from typing import Any
+
+import pytest
+
+from gatewright.base.errors import SchemaError
+from gatewright.schema import discover_operations
+
+
+def flat(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def variant(tag: str, value: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {tag: value, **more}, "required": [tag, *more]}
+
+
+def test_an_enum_named_operation_is_found_with_its_parameters() -> None:
+    schema = {**flat(operation={"enum": ["read", "write"]}, path={}, content={}), "required": ["operation", "path"]}
+    found = discover_operations(schema)
+    assert found is not None
+    assert found.to_json() == {
+        "field": "operation",
+        "shape": "property-enum",
+        "confidence": "high",
+        "default": None,
+        "operations": [
+            {"name": "read", "required": ["path"], "optional": ["content"]},
+            {"name": "write", "required": ["path"], "optional": ["content"]},
+        ],
+        "suggested": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("spelling", "shape"),
+    [
+        ({"enum": ["read"]}, "property-enum"),
+        ({"const": "read"}, "property-const"),
+        ({"oneOf": [{"const": "read"}, {"const": "write"}]}, "property-union"),
+        ({"anyOf": [{"const": "read"}, {"enum": ["write"]}]}, "property-union"),
+        ({"anyOf": [{"enum": ["read", "write"]}, {"type": "null"}]}, "property-enum"),
+        ({"type": ["string", "null"], "enum": ["read", None]}, "property-enum"),
+        ({"$ref": "#/$defs/Op"}, "property-enum"),
+        ({"allOf": [{"$ref": "#/$defs/Op"}]}, "property-enum"),
+    ],
+)
+def test_every_flat_spelling_is_found(spelling: dict[str, Any], shape: str) -> None:
+    schema = {**flat(action=spelling), "$defs": {"Op": {"enum": ["read", "write"]}}}
+    found = discover_operations(schema)
+    assert found is not None
+    assert (found.field, found.shape, found.names[0]) == ("action", shape, "read")
+
+
+@pytest.mark.parametrize("keyword", ["oneOf", "anyOf"])
+def test_a_root_union_gives_each_operation_its_own_parameters(keyword: str) -> None:
+    schema = {
+        keyword: [
+            variant("kind", {"const": "read"}, path={"type": "string"}),
+            variant("kind", {"enum": ["move", "copy"]}, source={}, target={}),
+        ]
+    }
+    found = discover_operations(schema)
+    assert found is not None
+    assert (found.field, found.shape, found.confidence) == ("kind", "tagged-union", "high")
+    assert [operation.to_json() for operation in found.operations] == [
+        {"name": "read", "required": ["path"], "optional": []},
+        {"name": "move", "required": ["source", "target"], "optional": []},
+        {"name": "copy", "required": ["source", "target"], "optional": []},
+    ]
+
+
+def test_the_discriminator_says_which_of_two_tags_counts() -> None:
+    branches = [variant("action", {"const": name}, how={"const": how}) for name, how in (("a", "x"), ("b", "y"))]
+    found = discover_operations({"oneOf": branches, "discriminator": {"propertyName": "how"}})
+    assert found is not None
+    assert found.field == "how"
+
+
+def test_a_field_that_may_be_left_out_has_its_default_operation() -> None:
+    found = discover_operations(flat(mode={"enum": ["list", "push"], "default": "push"}))
+    assert found is not None
+    assert found.default == "push"
+    assert found.operation_of({}) == "push"
+    assert found.operation_of({"mode": None}) == "push"
+    assert found.operation_of({"mode": "PUSH"}) == "PUSH"
+    assert found.operation_of({"mode": 3}) is None
+
+
+def test_a_required_field_has_no_default_operation() -> None:
+    schema = {**flat(operation={"enum": ["list", "push"], "default": "push"}), "required": ["operation"]}
+    found = discover_operations(schema)
+    assert found is not None
+    assert found.default is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        flat(mode={"enum": ["values", "formulas"]}),
+        flat(format={"enum": ["json", "csv"]}),
+        flat(type={"enum": ["create", "delete"]}),
+        flat(operation={"type": "string"}),
+        flat(operation={"enum": [1, 2]}),
+        {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"type": "object"},
+    ],
+)
+def test_ordinary_parameters_are_no_operations(schema: dict[str, Any]) -> None:
+    assert discover_operations(schema) is None
+
+
+def test_a_filter_named_action_is_shown_with_low_confidence() -> None:
+    field = {"enum": ["open", "done", "all"], "description": "Filter the todos by what happened to them."}
+    found = discover_operations(flat(action=field))
+    assert found is not None
+    assert found.confidence == "low"
+
+
+def test_a_declared_field_overrides_the_guess() -> None:
+    schema = flat(action={"enum": ["create", "delete"]}, format={"enum": ["json", "csv"]})
+    found = discover_operations(schema, field="format")
+    assert found is not None
+    assert (found.field, found.confidence) == ("format", "declared")
+    assert discover_operations(schema, field="absent") is None
+
+
+def test_a_reference_that_leaves_the_document_is_an_error() -> None:
+    with pytest.raises(SchemaError, match="leaves the document"):
+        discover_operations(flat(operation={"$ref": "https://example.com/op.json"}))
