@@ -1,0 +1,183 @@
+"""The ``file`` tool: files of the attached sources, and the blocks that hold their unsaved text. It does no I/O itself.
+
+What the model is told names no operation outside that operation's own line, since any other may be hidden from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins.result import done, place
+from gatewright.policy.permission import Action
+from gatewright.policy.rule import ContinueLoop, ToolRule
+from gatewright.policy.target import Assessment, Located
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.decorator import operation
+from gatewright.tools.parameter import LabelParameter, PathParameter, SourceParameter
+from gatewright.tools.tool import Tool
+
+Path = Annotated[str, PathParameter(), Field(description="Path below the base of a source, `/` between the names.")]
+Label = Annotated[str, LabelParameter(), Field(description="Label of the block, in place of its path.")]
+SourceId = Annotated[str, SourceParameter(), Field(description="Which source, if several could hold the path.")]
+Content = Annotated[str, Field(description="The text, exactly as it is to stand in the file.")]
+Old = Annotated[str, Field(min_length=1, description="The text to look for; it has to occur exactly once.")]
+New = Annotated[str, Field(description="The text to put there instead; empty takes it out.")]
+
+
+class FileTool(Tool):
+    """Files of the sources of the calling agent."""
+
+    name = "file"
+    description = (
+        "Works with text files in the folders that are attached for you. Changes to a text gather in the file's block; "
+        "the disk keeps what it has until the block is written to it."
+    )
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE})
+    resource_bounds = ResourceBounds(timeout_s=20.0)
+    result_type = ResultType.OBJECT
+    normalization = Normalization.JSON
+    usage_rule = "Paths are relative to the base of their source; nothing outside it can be reached."
+    tool_rules = (ToolRule("file", ContinueLoop()),)
+    needs_source = True
+
+    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
+    async def read(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
+        """Give the text of a file, from its block if there is one, else from disk."""
+        at = _at_path(context, path, source)
+        text = await context.require_sources().read(at)
+        data: dict[str, JsonValue] = {"content": text.content, "origin": text.origin, "unsaved": text.unsaved}
+        return done(f"text of `{at.relative}` from {text.origin}", {**_named(at), **data})
+
+    @operation(name="list", tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
+    async def list_folder(
+        self, context: ToolExecutionContext, path: Path = ".", source: SourceId | None = None
+    ) -> JsonValue:
+        """Show what is in a folder (the base, if no path is given), as far as it is open to you."""
+        at = _at_path(context, path, source)
+        entries = await context.require_sources().list_folder(at)
+        count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+        return done(f"{count} in `{at.relative}`", {**_named(at), "entries": entries})
+
+    @operation(actions=(Action.READ,))
+    async def load(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
+        """Take the text of a file from disk into its block."""
+        at = _at_path(context, path, source)
+        return done(f"`{at.relative}` is in its block", await context.require_sources().load(at))
+
+    @operation(
+        actions=(Action.APPEND, Action.OVERWRITE),
+        one_of=(("path", "label"),),
+        usage_rule="End a series of changes to a file with `save`, since only that puts them on disk.",
+    )
+    async def save(
+        self,
+        context: ToolExecutionContext,
+        path: Path | None = None,
+        label: Label | None = None,
+        source: SourceId | None = None,
+    ) -> JsonValue:
+        """Write the block of a file to disk; this fails if the file was changed there meanwhile."""
+        at = _at_either(context, path, label, source)
+        if context.granted is None:
+            raise ToolFailure("writing was not granted", code="not-granted")
+        return done(f"`{at.relative}` is on disk", await context.require_sources().save(at, context.granted))
+
+    @operation(actions=(Action.APPEND,))
+    async def append(
+        self, context: ToolExecutionContext, path: Path, content: Content, source: SourceId | None = None
+    ) -> JsonValue:
+        """Add the content at the end of a file's block."""
+        at = _at_path(context, path, source)
+        data = await context.require_sources().append(at, content)
+        return done(f"text was added at the end of the block of `{at.relative}`", data)
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def replace(
+        self, context: ToolExecutionContext, path: Path, old: Old, new: New, source: SourceId | None = None
+    ) -> JsonValue:
+        """Put the new text where the old one stands in a file's block."""
+        at = _at_path(context, path, source)
+        data = await context.require_sources().replace(at, old, new)
+        return done(f"the new text is in the block of `{at.relative}`", data)
+
+    @operation(actions=(Action.APPEND,))
+    async def create(
+        self, context: ToolExecutionContext, path: Path, content: Content = "", source: SourceId | None = None
+    ) -> JsonValue:
+        """Make a new file on disk, empty without content; this fails if there is one."""
+        at = _at_path(context, path, source)
+        return done(f"`{at.relative}` is a new file", await context.require_sources().create(at, content))
+
+    @operation(actions=(Action.DELETE,))
+    async def delete(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
+        """Remove a file, no folder, from disk, and its block."""
+        at = _at_path(context, path, source)
+        return done(f"`{at.relative}` is gone", await context.require_sources().delete(at))
+
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
+        """The action, what speaks for asking, and the change to the text. Raises ToolFailure for a refused place."""
+        known = super().assess(operation, arguments, context)
+        sources = context.require_sources()
+        match operation:
+            case "save":
+                return sources.assess_save(_of(arguments, context))
+            case "load":
+                return sources.assess_load(_of(arguments, context))
+            case "create":
+                change = sources.assess_text(_of(arguments, context), _text(arguments, "content") or "")
+                return Assessment(known.action, change.ask, change.diff)
+            case "append":
+                return Assessment(known.action, diff=_change("", _text(arguments, "content") or ""))
+            case "replace":
+                return Assessment(
+                    known.action, diff=_change(_text(arguments, "old") or "", _text(arguments, "new") or "")
+                )
+            case _:
+                return known
+
+
+def file_tool() -> Tool:
+    """The ``file`` tool, for whoever registers it with the first source."""
+    return FileTool()
+
+
+def _at_path(context: ToolExecutionContext, path: str, source_id: str | None) -> Located:
+    return place(context.require_sources().locate(path, source_id=source_id, allowed=context.source_ids))
+
+
+def _at_either(context: ToolExecutionContext, path: str | None, label: str | None, source_id: str | None) -> Located:
+    if path is not None:
+        return _at_path(context, path, source_id)
+    if label is None:
+        raise ToolFailure("a path or a label is needed", code="bad-argument")
+    at = place(context.require_sources().locate_label(label, allowed=context.source_ids))
+    if source_id not in (None, at.source_id):
+        raise ToolFailure("the label belongs to another source", code="bad-argument")
+    return at
+
+
+def _of(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Located:
+    return _at_either(context, _text(arguments, "path"), _text(arguments, "label"), _text(arguments, "source"))
+
+
+def _text(arguments: Mapping[str, JsonValue], name: str) -> str | None:
+    value = arguments.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _named(at: Located) -> dict[str, JsonValue]:
+    return {"path": at.relative, "source": at.source_id}
+
+
+def _change(old: str, new: str) -> str:
+    """The passage that goes and the one that comes, line by line; where it stands is not known before the call."""
+    gone = [f"-{line}" for line in old.splitlines()]
+    return "\n".join([*gone, *(f"+{line}" for line in new.splitlines())])

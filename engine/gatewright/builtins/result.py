@@ -1,0 +1,20 @@
+"""The common result of built-in tools: ``{success, message, data?}``. It does not know what was done."""
+
+from __future__ import annotations
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.target import Located, Refusal
+
+
+def done(message: str, data: JsonValue = None) -> JsonValue:
+    """A success; ``data`` is left out when there is none. Failures are raised as ToolFailure instead."""
+    result: dict[str, JsonValue] = {"success": True, "message": message}
+    return result if data is None else {**result, "data": data}
+
+
+def place(found: Located | Refusal) -> Located:
+    """The place that was found. Raises ToolFailure with the hint that is safe to show when it was refused."""
+    if isinstance(found, Refusal):
+        raise ToolFailure(found.hint, code=found.code)
+    return found

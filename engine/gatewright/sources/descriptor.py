@@ -1,0 +1,342 @@
+"""Files below a base folder, reached by descriptors only, component by component. It knows no level and no block.
+
+Each folder on the way is opened relative to the one above it and never through a symlink, and a file is looked at and
+read (or written beside and renamed) through the descriptor of its folder: what is checked is what is used, whoever
+swaps names meanwhile. Symlinks are not followed, not even to places inside the base; following them is not supported.
+A regular file with more than one name (hard link) is refused: its other names are not searched for, so it cannot be
+shown that none lies outside. FIFOs, sockets and devices are refused without opening them.
+
+Names are compared as the file system compares them. On one that folds case, ``A`` and ``a`` are one file while globs
+see two names: state levels there for both spellings.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import NotSupported, ToolFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+Identity = tuple[int, int]
+"""Device and inode."""
+
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_PASS_THROUGH = _FOLDER | getattr(os, "O_PATH", 0)
+_FILE = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands at a path: its metadata (None: nothing), and the identities of every folder passed and of itself."""
+
+    status: os.stat_result | None
+    identities: tuple[Identity, ...]
+
+    @property
+    def exists(self) -> bool:
+        """Whether something stands there."""
+        return self.status is not None
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return self.status is not None and stat.S_ISDIR(self.status.st_mode)
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """Device and inode of a file."""
+    return (status.st_dev, status.st_ino)
+
+
+def supported() -> bool:
+    """Whether the platform opens files relative to a folder's descriptor and without following links."""
+    needed = {os.open, os.stat, os.mkdir, os.unlink, os.rename}
+    return needed <= os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
+
+
+def unusable(status: os.stat_result) -> ToolFailure | None:
+    """Why an entry that is no folder may not be used, or None."""
+    mode = status.st_mode
+    if stat.S_ISLNK(mode):
+        return ToolFailure("the path leads through a symbolic link, which is not followed", code="symlink")
+    if not stat.S_ISREG(mode):
+        return ToolFailure("this is neither a file nor a folder but a device, pipe or socket", code="special-file")
+    if status.st_nlink > 1:
+        return ToolFailure("the file has a second name (hard link), perhaps outside the source", code="hard-link")
+    return None
+
+
+@contextmanager
+def open_folder(base: str, parts: tuple[str, ...], *, make: bool = False) -> Generator[int]:
+    """The descriptor of a folder below ``base``; ``make`` makes what is missing. Raises ToolFailure."""
+    descriptor = _walk(base, parts, make=make)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def look(base: str, parts: tuple[str, ...]) -> Standing:
+    """What stands at a path, by names alone: good for deciding, while every use goes through descriptors again.
+
+    Raises ToolFailure where the way there is no plain folder.
+    """
+    try:
+        status = os.lstat(base)
+    except OSError as error:
+        raise _base_failure(error) from None
+    if not stat.S_ISDIR(status.st_mode):
+        raise _base_failure(NotADirectoryError())
+    path, passed = base.rstrip("/"), [identity_of(status)]
+    for name in parts:
+        if not stat.S_ISDIR(status.st_mode):
+            raise _not_passable(status)
+        path = f"{path}/{name}"
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            return Standing(None, tuple(passed))
+        except OSError as error:
+            raise _failure(error) from None
+        passed.append(identity_of(status))
+    return Standing(status, tuple(passed))
+
+
+def read_bytes(folder: int, name: str, limit: int) -> tuple[bytes, os.stat_result]:
+    """The content of a regular file of at most ``limit`` bytes, and its metadata. Raises ToolFailure."""
+    status = _status(name, folder)
+    if status is None:
+        raise ToolFailure("there is no such file", code="not-found")
+    _refuse_unusable(status)
+    with _failures():
+        descriptor = os.open(name, os.O_RDONLY | _FILE, dir_fd=folder)
+    with os.fdopen(descriptor, "rb") as stream, _failures():
+        status = os.fstat(stream.fileno())
+        _refuse_unusable(status)
+        content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise ToolFailure(f"the file is larger than the limit of {limit:,} bytes", code="too-large")
+    return content, status
+
+
+def write_new(folder: int, name: str, content: bytes) -> None:
+    """Make a file that does not exist yet; never overwrites. Raises ToolFailure."""
+    try:
+        with _failures():
+            os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=folder))
+    except ToolFailure as failure:
+        if failure.code == "exists":
+            raise ToolFailure("there is something at that path, and it is never overwritten", code="exists") from None
+        raise
+    try:
+        status = _status(name, folder)
+        if status is None:
+            raise ToolFailure("the new file vanished at once", code="not-found")
+        replace_bytes(folder, name, content, status)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+        raise
+
+
+def replace_bytes(folder: int, name: str, content: bytes, seen: os.stat_result) -> None:
+    """Replace a file by ``content`` in one step, mode kept, if it is still the one ``seen``. Raises ToolFailure."""
+    _refuse_unusable(seen)
+    if not os.access(name, os.W_OK, dir_fd=folder):
+        raise ToolFailure("the file is write-protected", code="no-access")
+    temporary = f".{name[:60]}.{secrets.token_hex(6)}.tmp"
+    with _failures():
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                _keep_mode_and_owner(stream.fileno(), seen)
+                os.fsync(stream.fileno())
+            _refuse_if_changed(folder, name, seen)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+    sync_folder(folder)
+
+
+def remove(folder: int, name: str) -> bool:
+    """Remove a regular file; whether there was one. Raises ToolFailure for a folder and anything else."""
+    status = _status(name, folder)
+    if status is None:
+        return False
+    if stat.S_ISDIR(status.st_mode):
+        raise ToolFailure("this is a folder, and folders are not removed", code="is-a-folder")
+    _refuse_unusable(status)
+    with _failures():
+        os.unlink(name, dir_fd=folder)
+    sync_folder(folder)
+    return True
+
+
+@contextmanager
+def entries_of(base: str, parts: tuple[str, ...]) -> Generator[Iterator[os.DirEntry[str]]]:
+    """The entries of a folder, through its descriptor; their ``stat(follow_symlinks=False)`` works inside. Raises."""
+    with open_folder(base, parts) as passing, _failures():
+        descriptor = os.open(".", _FOLDER, dir_fd=passing)
+        try:
+            with os.scandir(descriptor) as entries:
+                yield entries
+        finally:
+            os.close(descriptor)
+
+
+def sync_folder(folder: int) -> None:
+    """Make renames in a folder durable, as far as the file system goes along."""
+    with suppress(OSError):
+        descriptor = os.open(".", _FOLDER, dir_fd=folder)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _walk(base: str, parts: tuple[str, ...], *, make: bool = False) -> int:
+    descriptor = _open_base(base)
+    try:
+        for name in parts:
+            if make:
+                with suppress(FileExistsError), _failures(FileExistsError):
+                    os.mkdir(name, dir_fd=descriptor)
+            deeper = _enter(descriptor, name)
+            os.close(descriptor)
+            descriptor = deeper
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _open_base(base: str) -> int:
+    if not supported():
+        raise NotSupported("file sources need a platform that opens files relative to a folder's descriptor")
+    try:
+        return os.open(base, _PASS_THROUGH)
+    except OSError as error:
+        raise _base_failure(error) from None
+
+
+def _base_failure(error: OSError) -> ToolFailure:
+    match error:
+        case FileNotFoundError():
+            return ToolFailure("the folder of this source is missing", code="source-missing")
+        case NotADirectoryError():
+            return ToolFailure("the base of this source is not a folder", code="source-missing")
+        case PermissionError():
+            return ToolFailure("the folder of this source cannot be opened (no permission)", code="no-access")
+        case _:
+            return ToolFailure(f"the folder of this source cannot be opened ({_words(error)})", code="io")
+
+
+def _enter(folder: int, name: str) -> int:
+    try:
+        return os.open(name, _PASS_THROUGH, dir_fd=folder)
+    except FileNotFoundError:
+        raise ToolFailure("there is no such file or folder", code="not-found") from None
+    except OSError as error:
+        if error.errno in {errno.ENOTDIR, errno.ELOOP}:
+            raise _not_passable(_status(name, folder)) from None
+        raise _failure(error) from None
+
+
+def _not_passable(status: os.stat_result | None) -> ToolFailure:
+    if status is not None and stat.S_ISLNK(status.st_mode):
+        return ToolFailure("the path leads through a symbolic link, which is not followed", code="symlink")
+    return ToolFailure("a part of the path is not a folder", code="not-a-folder")
+
+
+def _status(name: str, folder: int) -> os.stat_result | None:
+    try:
+        with _failures(FileNotFoundError):
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _refuse_unusable(status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise ToolFailure("this is a folder, not a file", code="is-a-folder")
+    failure = unusable(status)
+    if failure is not None:
+        raise failure
+
+
+def _keep_mode_and_owner(descriptor: int, seen: os.stat_result) -> None:
+    with suppress(PermissionError):
+        if (seen.st_uid, seen.st_gid) != (os.geteuid(), os.getegid()):
+            os.fchown(descriptor, seen.st_uid, seen.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(seen.st_mode))
+
+
+def _refuse_if_changed(folder: int, name: str, seen: os.stat_result) -> None:
+    now = _status(name, folder)
+    same = now is not None and (identity_of(now), now.st_size, now.st_mtime_ns, now.st_nlink) == (
+        identity_of(seen),
+        seen.st_size,
+        seen.st_mtime_ns,
+        seen.st_nlink,
+    )
+    if not same:
+        raise ToolFailure(CONFLICT, code="conflict")
+
+
+CONFLICT = "file modified externally, use file load to refresh"
+
+
+@contextmanager
+def _failures(*passed: type[OSError]) -> Generator[None]:
+    """An OSError becomes a ToolFailure, except those of the kinds ``passed``."""
+    try:
+        yield
+    except passed:
+        raise
+    except OSError as error:
+        raise _failure(error) from None
+
+
+def _failure(error: OSError) -> ToolFailure:
+    match error.errno:
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return ToolFailure(f"the file system refuses it ({_words(error)})", code="no-access")
+        case errno.EEXIST:
+            return ToolFailure("there is something at that path", code="exists")
+        case errno.ENOENT:
+            return ToolFailure("there is no such file or folder", code="not-found")
+        case errno.ELOOP:
+            return ToolFailure("the path leads through a symbolic link, which is not followed", code="symlink")
+        case errno.ENOTDIR:
+            return ToolFailure("a part of the path is not a folder", code="not-a-folder")
+        case errno.EISDIR:
+            return ToolFailure("this is a folder, not a file", code="is-a-folder")
+        case errno.ENXIO | errno.EAGAIN:
+            return ToolFailure("this is neither a file nor a folder but a device, pipe or socket", code="special-file")
+        case errno.ENAMETOOLONG:
+            return ToolFailure("the path is too long for this file system", code="path-too-long")
+        case _:
+            return ToolFailure(f"the file system failed ({_words(error)})", code="io")
+
+
+def _words(error: OSError) -> str:
+    if error.errno == errno.EROFS:
+        return "write-protected"
+    return os.strerror(error.errno).lower() if error.errno else "unknown error"

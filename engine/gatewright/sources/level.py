@@ -1,0 +1,28 @@
+"""The strictest of several levels. It knows no path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.target import LevelDecision
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ORDER = (Verdict.ALLOW, Verdict.ASK, Verdict.DENY)
+
+
+def strictest_level(decisions: Sequence[LevelDecision]) -> LevelDecision:
+    """The decision that no other one is stricter than; read_only where two differ in both ways (append, partner)."""
+    if len(decisions) == 1:
+        return decisions[0]
+    for one in decisions:
+        if all(_at_least_as_strict(one.permission, other.permission) for other in decisions):
+            return one
+    return LevelDecision(Permission.READ_ONLY)
+
+
+def _at_least_as_strict(one: Permission, other: Permission) -> bool:
+    return one is other or all(_ORDER.index(verdict_for(one, a)) >= _ORDER.index(verdict_for(other, a)) for a in Action)

@@ -1,0 +1,77 @@
+"""The entries of a folder as a model may see them. It knows no agent and decides no level.
+
+Left out: what has level none, what no operation can use (links, pipes, devices, hard links), and names that are not
+UTF-8 and could not be written in a call.
+"""
+
+from __future__ import annotations
+
+import stat
+from typing import TYPE_CHECKING
+
+from gatewright.policy.permission import Permission
+from gatewright.sources.descriptor import entries_of, identity_of, unusable
+from gatewright.sources.filesource import BASE
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.policy.target import LevelDecision
+    from gatewright.sources.descriptor import Identity
+    from gatewright.sources.filesource import FileSource
+
+MAX_ENTRIES = 5_000
+
+
+def list_entries(
+    source: FileSource, relative: str, level_of: Callable[[str, bool, Sequence[Identity]], LevelDecision]
+) -> list[JsonValue]:
+    """Folders first, then by name; of more than 5,000 entries the last row says how many were left out."""
+    parts = () if relative == BASE else tuple(relative.split("/"))
+    loaded = source.loaded_labels()
+    rows: list[tuple[bool, str, dict[str, JsonValue]]] = []
+    left_out = 0
+    with entries_of(source.base, parts) as entries:
+        for entry in entries:
+            row = None if not _is_utf8(entry.name) else _row(source, relative, entry, level_of, loaded)
+            if row is None:
+                continue
+            if len(rows) < MAX_ENTRIES:
+                rows.append((row["kind"] != "folder", entry.name, row))
+            else:
+                left_out += 1
+    rows.sort(key=lambda item: item[:2])
+    listed: list[JsonValue] = [row for _, _, row in rows]
+    return [*listed, {"kind": "more", "left_out": left_out}] if left_out else listed
+
+
+def _row(
+    source: FileSource,
+    folder: str,
+    entry: os.DirEntry[str],
+    level_of: Callable[[str, bool, Sequence[Identity]], LevelDecision],
+    loaded: frozenset[str],
+) -> dict[str, JsonValue] | None:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    is_folder = stat.S_ISDIR(status.st_mode)
+    if not is_folder and unusable(status) is not None:
+        return None
+    relative = entry.name if folder == BASE else f"{folder}/{entry.name}"
+    level = level_of(relative, is_folder, (identity_of(status),))
+    if level.permission is Permission.NONE:
+        return None
+    row: dict[str, JsonValue] = {"name": entry.name, "kind": "folder" if is_folder else "file"}
+    if not is_folder:
+        row["size"] = status.st_size
+    row["permission"] = str(level.permission)
+    row["loaded"] = not is_folder and source.label(relative) in loaded
+    return row
+
+
+def _is_utf8(name: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in name)

@@ -1,0 +1,251 @@
+"""The running sources as one thing: routing, levels over overlapping bases, locks, threads. It knows no agent.
+
+The first source to start registers the ``file`` tool, the last one to stop withdraws it. Where bases overlap, a file
+has the strictest level that any of them gives it. Disk work runs in threads, one call per file at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
+from gatewright.policy.glob import PermissionRules
+from gatewright.policy.permission import Permission
+from gatewright.policy.target import Assessment, FileText, LevelDecision, Located, Refusal
+from gatewright.sources.descriptor import identity_of
+from gatewright.sources.filesource import BASE, BlockStorePort, FileSource
+from gatewright.sources.level import strictest_level
+from gatewright.sources.listing import list_entries
+from gatewright.sources.overlay import Overlay
+from gatewright.sources.route import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.policy.document import Source
+    from gatewright.policy.permission import Action
+    from gatewright.sources.descriptor import Identity
+    from gatewright.sources.protection import ProtectedSet, Protection
+
+Answer = TypeVar("Answer")
+_STRIPES = 64
+
+
+class SourceManager:
+    """All sources of a workspace. ``register_file_tool`` answers how to withdraw the tool."""
+
+    PROTECTED_LEVEL: ClassVar[Permission] = Permission.NONE
+    """The level of what ``protects`` covers, whatever the rules say."""
+
+    def __init__(
+        self, register_file_tool: Callable[[], Callable[[], None]], blocks: BlockStorePort, protection: Protection
+    ) -> None:
+        self._register_file_tool = register_file_tool
+        self._withdraw: Callable[[], None] | None = None
+        self._blocks = blocks
+        self._protection = protection
+        self._running: dict[str, FileSource] = {}
+        self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
+
+    # sources
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the running sources, in the order of their start."""
+        return tuple(self._running)
+
+    def get(self, source_id: str) -> FileSource | None:
+        """A running source, or None."""
+        return self._running.get(source_id)
+
+    def start(self, source: Source, base: Path) -> None:
+        """Attach a source; a missing folder is told by the operations. Raises ValueError for a bad pattern."""
+        if source.source_id in self._running:
+            raise AlreadyRegistered(f"source `{source.source_id}` is attached twice")
+        rules = PermissionRules(source.permission_rules, source.default_permission)
+        started = FileSource(source, base, rules, self._blocks, self._protection)
+        if not self._running:
+            self._withdraw = self._register_file_tool()
+        self._running = {**self._running, source.source_id: started}
+
+    def stop(self, source_id: str) -> None:
+        """Detach a source; its blocks stay at rest. Unknown ids are fine."""
+        if source_id not in self._running:
+            return
+        self._running = {name: source for name, source in self._running.items() if name != source_id}
+        if not self._running and self._withdraw is not None:
+            withdraw, self._withdraw = self._withdraw, None
+            withdraw()
+
+    def update(self, source: Source) -> None:
+        """Give a running source other rules, default and limits, from the next call on."""
+        running = self._running.get(source.source_id)
+        if running is None:
+            raise WorkspaceError(f"source `{source.source_id}` is not attached")
+        rules = PermissionRules(source.permission_rules, source.default_permission)
+        self._running = {**self._running, source.source_id: running.with_rules(source, rules)}
+
+    def overlay(self, source_id: str) -> Overlay:
+        """What people see of a source: its tree with levels, and counts. Raises WorkspaceError for an unknown id."""
+        source = self._running.get(source_id)
+        if source is None:
+            raise WorkspaceError(f"source `{source_id}` is not attached")
+        protected = self._protection.now()
+
+        def decide(relative: str, folder: bool, identities: Sequence[Identity]) -> LevelDecision:
+            return self._decide(source, relative, identities, protected, folder=folder)
+
+        return Overlay(source, decide)
+
+    def protects(self, path: Path) -> bool:
+        """Whether a file or folder on disk is protected, by its path (with or without links) or by identity."""
+        absolute = os.path.normpath(os.path.abspath(path))  # noqa: PTH100 - links are looked at below
+        protected = self._protection.now()
+        try:
+            identities = (identity_of(os.lstat(absolute)),)
+            real = os.path.realpath(absolute)
+        except (OSError, ValueError):
+            return protected.covers(absolute)
+        return protected.covers(absolute) or protected.covers(real, identities)
+
+    # the port: places and levels
+
+    def locate(self, path: str, *, source_id: str | None, allowed: Sequence[str]) -> Located | Refusal:
+        """Where a model's path leads; touches metadata only."""
+        return self._route().of_path(path, source_id, allowed)
+
+    def locate_label(self, label: str, *, allowed: Sequence[str]) -> Located | Refusal:
+        """Where a block's label leads."""
+        return self._route().of_label(label, allowed)
+
+    def label_of(self, at: Located) -> str:
+        """The block label of a place."""
+        return self._source(at).label(at.relative)
+
+    def level(self, at: Located) -> LevelDecision:
+        """The effective level of a place; none where the way there cannot be looked at, and for protected files."""
+        source = self._source(at)
+        protected = self._protection.now()
+        try:
+            standing = source.look(at.relative)
+        except ToolFailure as failure:
+            if failure.code != "source-missing":
+                return LevelDecision(Permission.NONE)
+            return self._decide(source, at.relative, (), protected, folder=False)
+        return self._decide(source, at.relative, standing.identities, protected, folder=standing.is_folder)
+
+    # the port: what a call would do
+
+    def assess_save(self, at: Located) -> Assessment:
+        """Whether writing the block only extends the file (append) or not (overwrite), with the diff."""
+        return self._source(at).assess_save(at.relative)
+
+    def assess_load(self, at: Located) -> Assessment:
+        """Read; asks when it would throw away edits."""
+        return self._source(at).assess_load(at.relative)
+
+    def assess_text(self, at: Located, new_text: str) -> Assessment:
+        """The diff from the text of that place to ``new_text``, without an action."""
+        return self._source(at).assess_text(at.relative, new_text)
+
+    # the port: operations
+
+    async def read(self, at: Located) -> FileText:
+        """The block's text if there is a block, else the disk's."""
+        return await self._in_thread(at, lambda source: source.read(at.relative))
+
+    async def list_folder(self, at: Located) -> list[JsonValue]:
+        """Entries of a folder that are not none, folders first: name, kind, size, permission, loaded."""
+
+        def work(source: FileSource) -> list[JsonValue]:
+            return list_entries(source, at.relative, self.overlay(source.source_id).level_of)
+
+        return await self._in_thread(at, work)
+
+    async def load(self, at: Located) -> JsonValue:
+        """Read the disk into the block."""
+        return await self._in_thread(at, lambda source: source.load(at.relative))
+
+    async def save(self, at: Located, granted: Action) -> JsonValue:
+        """Write the block to disk, in one step."""
+        return await self._in_thread(at, lambda source: source.save(at.relative, granted))
+
+    async def append(self, at: Located, content: str) -> JsonValue:
+        """Add text at the end of the block."""
+        return await self._in_thread(at, lambda source: source.append(at.relative, content))
+
+    async def replace(self, at: Located, old: str, new: str) -> JsonValue:
+        """Replace the one occurrence of ``old`` in the block."""
+        return await self._in_thread(at, lambda source: source.replace(at.relative, old, new))
+
+    async def create(self, at: Located, content: str) -> JsonValue:
+        """Make a new file and its block; never overwrites."""
+        return await self._in_thread(at, lambda source: source.create(at.relative, content))
+
+    async def delete(self, at: Located) -> JsonValue:
+        """Remove a file from disk and its block."""
+        return await self._in_thread(at, lambda source: source.delete(at.relative))
+
+    async def block_info(self, at: Located) -> JsonValue:
+        """Metadata of the block at that place."""
+        return await self._in_thread(at, lambda source: source.block_info(at.relative))
+
+    # inside
+
+    async def _in_thread(self, at: Located, work: Callable[[FileSource], Answer]) -> Answer:
+        return await asyncio.to_thread(self._alone, at, work)
+
+    def _alone(self, at: Located, work: Callable[[FileSource], Answer]) -> Answer:
+        """One call per file at a time; the level is looked at again under the same lock."""
+        source = self._source(at)
+        with self._locks[hash(source.absolute(at.relative)) % _STRIPES]:
+            if self.level(at).permission is Permission.NONE:
+                source.look(at.relative)  # tells why, where the way there is the reason
+                raise ToolFailure("this path is not available", code="not-available")
+            return work(source)
+
+    def _source(self, at: Located) -> FileSource:
+        source = self._running.get(at.source_id)
+        if source is None:
+            raise ToolFailure("the source of this path is not attached any more", code="no-source")
+        return source
+
+    def _route(self) -> Route:
+        return Route(self._running, self._none_by_rules)
+
+    def _none_by_rules(self, source: FileSource, relative: str) -> bool:
+        by_name = self._protection.by_name
+        return any(
+            self._decide(source, relative, (), by_name, folder=folder).permission is Permission.NONE
+            for folder in (False, True)
+        )
+
+    def _decide(
+        self,
+        source: FileSource,
+        relative: str,
+        identities: Sequence[Identity],
+        protected: ProtectedSet,
+        *,
+        folder: bool,
+    ) -> LevelDecision:
+        absolute = source.absolute(relative)
+        if protected.covers(absolute, identities):
+            return LevelDecision(Permission.NONE, protected=True)
+        decisions = [_by_rules(source, relative, folder=folder)]
+        for other in self._running.values():
+            inside = None if other is source else other.relative_of(absolute)
+            if inside is not None:
+                decisions.append(_by_rules(other, inside, folder=folder))
+        return strictest_level(decisions)
+
+
+def _by_rules(source: FileSource, relative: str, *, folder: bool) -> LevelDecision:
+    path = "" if relative == BASE else relative + ("/" if folder else "")
+    why = source.rules.explain(path)
+    return LevelDecision(why.permission, why.index, why.pattern)

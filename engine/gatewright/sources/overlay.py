@@ -1,0 +1,173 @@
+"""The real folder with its effective levels, for people: entries of one folder, and how many files each rule decides.
+
+Both walk the disk and block: call them in a thread. Links are shown and never followed. It knows no window.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.policy.permission import Permission
+from gatewright.sources.descriptor import entries_of, identity_of, unusable
+from gatewright.sources.filesource import BASE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gatewright.policy.target import LevelDecision
+    from gatewright.sources.descriptor import Identity
+    from gatewright.sources.filesource import FileSource
+
+_LOOK_EVERY = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the tree. ``index`` and ``pattern``: the deciding rule, None for the default.
+
+    ``unusable``: why no operation can use it (a link, a pipe, ...), else None.
+    """
+
+    name: str
+    relative: str
+    is_folder: bool
+    permission: Permission
+    index: int | None
+    pattern: str | None
+    protected: bool
+    unusable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The entries of a folder, folders first; ``truncated`` when there are more."""
+
+    entries: tuple[Entry, ...]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HitCounts:
+    """How many files each rule decides (by index), the default, protection; ``unreadable`` counts folders."""
+
+    rules: tuple[int, ...]
+    default: int
+    protected: int
+    files: int
+    unreadable: int
+    truncated: bool
+
+
+def _never() -> bool:
+    return False
+
+
+class Overlay:
+    """One source as people see it. ``level_of(relative, is_folder, identities)`` gives the effective level."""
+
+    def __init__(self, source: FileSource, level_of: Callable[[str, bool, Sequence[Identity]], LevelDecision]) -> None:
+        self.level_of = level_of
+        self._source = source
+
+    def scan(self, folder: str = BASE, *, limit: int = 10_000, cancelled: Callable[[], bool] = _never) -> Listing:
+        """The entries of one folder. Raises WorkspaceError when it is missing or unreadable."""
+        parts = _parts(folder)
+        entries: list[Entry] = []
+        truncated = False
+        try:
+            with entries_of(self._source.base, parts) as found:
+                for number, entry in enumerate(found):
+                    if number >= limit or (number % _LOOK_EVERY == 0 and cancelled()):
+                        truncated = True
+                        break
+                    entries.append(self._entry(parts, entry))
+        except ToolFailure as failure:
+            raise WorkspaceError(f"`{self._source.absolute('/'.join(parts) or BASE)}`: {failure}") from None
+        entries.sort(key=lambda entry: (not entry.is_folder, entry.name))
+        return Listing(tuple(entries), truncated)
+
+    def hit_counts(self, *, limit: int = 1_000_000, cancelled: Callable[[], bool] = _never) -> HitCounts:
+        """Count the files below the base by what decides them here; stops after ``limit`` entries."""
+        count = _Count([0] * len(self._source.rules.rules))
+        folders: list[tuple[str, ...]] = [()]
+        while folders and not count.truncated:
+            parts = folders.pop()
+            try:
+                with entries_of(self._source.base, parts) as found:
+                    for entry in found:
+                        if count.seen >= limit or (count.seen % _LOOK_EVERY == 0 and cancelled()):
+                            count.truncated = True
+                            break
+                        if self._counted(count, parts, entry):
+                            folders.append((*parts, entry.name))
+            except ToolFailure as failure:
+                if not parts:
+                    raise WorkspaceError(f"`{self._source.base}`: {failure}") from None
+                count.unreadable += 1
+        return count.result()
+
+    def _counted(self, count: _Count, parts: tuple[str, ...], entry: os.DirEntry[str]) -> bool:
+        """Count one entry; whether it is a folder to go into."""
+        count.seen += 1
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            return False
+        if stat.S_ISREG(status.st_mode):
+            count.add(self.level_of("/".join((*parts, entry.name)), False, (identity_of(status),)))
+        return stat.S_ISDIR(status.st_mode)
+
+    def _entry(self, parts: tuple[str, ...], entry: os.DirEntry[str]) -> Entry:
+        relative = "/".join((*parts, entry.name))
+        shown = os.fsencode(entry.name).decode("utf-8", "replace")
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            return Entry(shown, relative, False, Permission.NONE, None, None, False, "it cannot be looked at")
+        folder = stat.S_ISDIR(status.st_mode)
+        level = self.level_of(relative, folder, (identity_of(status),))
+        failure = None if folder else unusable(status)
+        return Entry(
+            shown,
+            relative,
+            folder,
+            level.permission,
+            level.index,
+            level.pattern,
+            level.protected,
+            None if failure is None else str(failure),
+        )
+
+
+@dataclass(slots=True)
+class _Count:
+    rules: list[int]
+    default: int = 0
+    protected: int = 0
+    files: int = 0
+    unreadable: int = 0
+    seen: int = 0
+    truncated: bool = False
+
+    def add(self, level: LevelDecision) -> None:
+        self.files += 1
+        if level.protected:
+            self.protected += 1
+        elif level.index is None:
+            self.default += 1
+        else:
+            self.rules[level.index] += 1
+
+    def result(self) -> HitCounts:
+        return HitCounts(tuple(self.rules), self.default, self.protected, self.files, self.unreadable, self.truncated)
+
+
+def _parts(folder: str) -> tuple[str, ...]:
+    parts = tuple(part for part in folder.split("/") if part not in {"", BASE})
+    if ".." in parts:
+        raise WorkspaceError(f"`{folder}` leads above the base")
+    return parts

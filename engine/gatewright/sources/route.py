@@ -1,0 +1,142 @@
+"""Which source a model's path or a label means, and where in it. It reads metadata only and knows no operation.
+
+``..`` is resolved in the text: since no symlink is followed, text and disk agree.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gatewright.arguments import ModelPath, PathRefused, parse_model_path
+from gatewright.base.errors import ToolFailure
+from gatewright.policy.target import Located, Refusal
+from gatewright.sources.descriptor import unusable
+from gatewright.sources.filesource import BASE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gatewright.sources.filesource import FileSource
+
+_LABEL = re.compile(r"file:[0-9a-f]{8}:(.+)", re.DOTALL)
+_OUTSIDE_HINT = "give a path inside the source, relative to its top folder"
+_NO_SOURCE_HINT = "there is no such source"
+_NO_LABEL_HINT = "there is no such block label"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The running sources, and whether rules close a path (level none), be it a file or a folder."""
+
+    running: Mapping[str, FileSource]
+    closed_by_rules: Callable[[FileSource, str], bool]
+
+    def of_path(self, path: str, source_id: str | None, allowed: Sequence[str]) -> Located | Refusal:
+        """Where a model's path leads."""
+        parsed = parse_model_path(path)
+        if isinstance(parsed, PathRefused):
+            return Refusal(parsed.code, parsed.reason, parsed.hint)
+        sources = self._sources(source_id, allowed)
+        if isinstance(sources, Refusal):
+            return sources
+        chosen = _by_absolute(parsed, sources) if parsed.absolute else _by_relative(parsed, sources)
+        return chosen if isinstance(chosen, Refusal) else self._usable(*chosen, folder=parsed.folder)
+
+    def of_label(self, label: str, allowed: Sequence[str]) -> Located | Refusal:
+        """Where a block's label leads."""
+        sources = self._sources(None, allowed)
+        if isinstance(sources, Refusal):
+            return sources
+        relative = _relative_in(label)
+        source = next((s for s in sources if relative is not None and s.label(relative) == label), None)
+        if source is not None and relative is not None:
+            return self._usable(source, relative, folder=False)
+        return Refusal("unknown-label", f"`{label}` is the label of no place in the agent's sources", _NO_LABEL_HINT)
+
+    def _sources(self, source_id: str | None, allowed: Sequence[str]) -> list[FileSource] | Refusal:
+        wanted = [name for name in allowed if source_id in {None, name}]
+        sources = [self.running[name] for name in wanted if name in self.running]
+        if sources:
+            return sources
+        if source_id is None:
+            return Refusal("no-source", "no source of the agent is attached", "no source is attached")
+        why = "is not one of the agent's sources" if source_id not in allowed else "is not attached"
+        return Refusal("unknown-source", f"source `{source_id}` {why}", _NO_SOURCE_HINT)
+
+    def _usable(self, source: FileSource, relative: str, *, folder: bool) -> Located | Refusal:
+        """The place, unless it cannot be used. Of a place with level none nothing is told but that level."""
+        located = Located(source.source_id, relative, source.absolute(relative))
+        if self.closed_by_rules(source, relative):
+            return located
+        failure = _failure(source, relative, folder=folder)
+        if failure is None:
+            return located
+        return Refusal(failure.code, f"`{relative}` in source `{source.source_id}`: {failure}", str(failure))
+
+
+def _relative_in(label: str) -> str | None:
+    """The canonical relative path that a label ends with, or None."""
+    found = _LABEL.fullmatch(label)
+    parsed = parse_model_path(found[1]) if found is not None else None
+    if found is None or not isinstance(parsed, ModelPath) or parsed.absolute:
+        return None
+    relative = _normal(parsed.parts)
+    return relative if relative == found[1] and relative != BASE else None
+
+
+def _by_absolute(path: ModelPath, sources: Sequence[FileSource]) -> tuple[FileSource, str] | Refusal:
+    normal = _normal(path.parts)
+    absolute = "/" if normal in {None, BASE} else f"/{normal}"
+    found = [
+        (len(source.base), source, relative)
+        for source in sources
+        if (relative := source.relative_of(absolute)) is not None
+    ]
+    if normal is None or not found:
+        return Refusal("outside-base", f"`{path}` lies outside the agent's sources", _OUTSIDE_HINT)
+    _, source, relative = max(found, key=lambda item: item[0])
+    return source, relative
+
+
+def _by_relative(path: ModelPath, sources: Sequence[FileSource]) -> tuple[FileSource, str] | Refusal:
+    relative = _normal(path.parts)
+    if relative is None:
+        return Refusal("outside-base", f"`{path}` leads above the base", _OUTSIDE_HINT)
+    if len(sources) == 1:
+        return sources[0], relative
+    return next((source for source in sources if _stands(source, relative)), sources[0]), relative
+
+
+def _normal(parts: Sequence[str]) -> str | None:
+    kept: list[str] = []
+    for part in parts:
+        if part != "..":
+            kept.append(part)
+        elif kept:
+            kept.pop()
+        else:
+            return None
+    return "/".join(kept) or BASE
+
+
+def _stands(source: FileSource, relative: str) -> bool:
+    try:
+        return source.look(relative).exists
+    except ToolFailure as failure:
+        return failure.code not in {"source-missing", "no-access", "not-a-folder"}
+
+
+def _failure(source: FileSource, relative: str, *, folder: bool) -> ToolFailure | None:
+    try:
+        standing = source.look(relative)
+    except ToolFailure as failure:
+        return failure
+    if standing.status is None:
+        return ToolFailure("there is no such folder", code="not-found") if folder else None
+    if standing.is_folder:
+        return None
+    if folder:
+        return ToolFailure("this is a file, not a folder", code="not-a-folder")
+    return unusable(standing.status)

@@ -1,0 +1,39 @@
+"""Tools: what they declare, how they are written, which there are, and what a model is told of them.
+
+It knows no policy file, no session and no source; built-in tools reach sources through the ports in ``port``.
+"""
+
+from __future__ import annotations
+
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.decorator import FunctionTool, operation, tool
+from gatewright.tools.operation import ArgumentIssue, OperationSpec
+from gatewright.tools.parameter import LabelParameter, Parameter, PathParameter, Role, SourceParameter
+from gatewright.tools.registry import ToolRegistry
+from gatewright.tools.tool import Tool
+from gatewright.tools.usage import UsageRow, rule_sentence, usage_rules
+
+__all__ = [
+    "ArgumentIssue",
+    "Determinism",
+    "FunctionTool",
+    "LabelParameter",
+    "Normalization",
+    "OperationSpec",
+    "Parameter",
+    "PathParameter",
+    "ResourceBounds",
+    "ResultType",
+    "Role",
+    "SideEffect",
+    "SourceParameter",
+    "Tool",
+    "ToolExecutionContext",
+    "ToolRegistry",
+    "UsageRow",
+    "operation",
+    "rule_sentence",
+    "tool",
+    "usage_rules",
+]

@@ -1,0 +1,67 @@
+"""What a tool declares about itself besides its parameters: effects, determinism, bounds, kind of result.
+
+It does not know parameters or schemas.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gatewright.base.errors import RegistrationError
+
+
+class SideEffect(StrEnum):
+    """One kind of thing that a tool touches outside itself; a tool without any declares the empty set."""
+
+    NET_READ = "NetRead"
+    NET_WRITE = "NetWrite"
+    FS_READ = "FsRead"
+    FS_WRITE = "FsWrite"
+    DB_READ = "DbRead"
+    DB_WRITE = "DbWrite"
+    PROCESS_SPAWN = "ProcessSpawn"
+
+
+class Determinism(StrEnum):
+    """Whether the same arguments give the same result: always, within a run, perhaps, not at all."""
+
+    PURE = "Pure"
+    DETERMINISTIC = "Deterministic"
+    MAYBE = "Maybe"
+    NON_DETERMINISTIC = "NonDeterministic"
+
+
+class ResultType(StrEnum):
+    """The kind of value that a tool returns."""
+
+    OBJECT = "object"
+    ARRAY = "array"
+    STRING = "string"
+    BINARY = "binary"
+    STREAM = "stream"
+
+
+class Normalization(StrEnum):
+    """How a result becomes the bytes that are hashed: canonical JSON, the bytes themselves, or the tool's own way."""
+
+    JSON = "json"
+    BINARY = "binary"
+    CUSTOM = "custom"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceBounds:
+    """What one call may use; None is unbounded. Raises RegistrationError for a bound that is not positive."""
+
+    timeout_s: float = 30.0
+    memory_bytes: int | None = None
+    cpu_s: float | None = None
+    network_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("timeout_s", "memory_bytes", "cpu_s", "network_bytes"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise RegistrationError(f"`{name}` of the resource bounds must be positive and finite")

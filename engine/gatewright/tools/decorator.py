@@ -1,0 +1,123 @@
+"""``@tool`` for async functions and ``@operation`` for methods of a Tool. It does not know the registry."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, TypeVar, overload
+
+from gatewright.base.errors import RegistrationError, SchemaError
+from gatewright.policy.permission import Action
+from gatewright.policy.rule import ToolRule
+from gatewright.policy.tier import SafetyTier
+from gatewright.schema import schema_of
+from gatewright.schema.walk import Schema
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.define import MARK, OperationMark
+from gatewright.tools.flat import definitions
+from gatewright.tools.shape import PlainShape
+from gatewright.tools.signature import Binding, Function, bind
+from gatewright.tools.tool import Tool
+
+_Method = TypeVar("_Method", bound=Callable[..., Awaitable[object]])
+
+
+class FunctionTool(Tool, abstract=True):
+    """A tool without operations that is one function; ``function`` stays callable as it was written."""
+
+    def __init__(self, function: Function, binding: Binding, **declared: Any) -> None:
+        self.function = function
+        for name, value in declared.items():
+            setattr(self, name, value)
+        self._shape = PlainShape(binding)
+        self.check()
+
+
+@overload
+def tool(function: Function, /) -> FunctionTool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    version: str = "1.0.0",
+    description: str | None = None,
+    origin: str = "built-in",
+    safety_tier: SafetyTier = SafetyTier.PRIVILEGED,
+    side_effects: Collection[SideEffect] = (),
+    determinism: Determinism = Determinism.NON_DETERMINISTIC,
+    resource_bounds: ResourceBounds | None = None,
+    result_type: ResultType | None = None,
+    normalization: Normalization | None = None,
+    output_schema: Schema | None = None,
+    usage_rule: str | None = None,
+    tool_rules: tuple[ToolRule, ...] = (),
+    needs_source: bool = False,
+) -> Callable[[Function], FunctionTool]: ...
+def tool(function: Function | None = None, /, **declared: Any) -> FunctionTool | Callable[[Function], FunctionTool]:
+    """Make a tool of an async function; name, description and parameter sentences come from it.
+
+    ``result_type`` and ``normalization`` come from the return annotation where it says them. Undeclared, the tier is
+    the strictest. Raises RegistrationError for a function that cannot be one, naming the parameter.
+    """
+    if function is not None:
+        return _tool(function, declared)
+    return lambda later: _tool(later, declared)
+
+
+def _tool(function: Function, declared: dict[str, Any]) -> FunctionTool:
+    name = getattr(function, "__name__", "") if declared.get("name") is None else declared["name"]
+    where = f"tool `{name}`"
+    binding = bind(function, where, is_method=False)
+    definitions(where, binding.parameters)
+    given = {key: value for key, value in declared.items() if value is not None}
+    given |= {"name": name, "description": given.get("description") or binding.docstring.description}
+    given["side_effects"] = frozenset(given.get("side_effects", ()))
+    kind = given.get("result_type") or _result_type(binding.returns, where)
+    plain = Normalization.BINARY if kind is ResultType.BINARY else Normalization.JSON
+    return FunctionTool(function, binding, **{"normalization": plain, **given, "result_type": kind})
+
+
+def _result_type(returns: Any, where: str) -> ResultType:
+    """The kind of result that a return annotation promises."""
+    if returns is inspect.Signature.empty:
+        raise RegistrationError(f"{where}: `return` has no annotation; give one, or a `result_type`")
+    if returns is bytes:
+        return ResultType.BINARY
+    try:
+        kind = schema_of(returns).get("type")
+    except SchemaError as error:
+        raise RegistrationError(f"{where}: `return`: {error}") from None
+    if kind not in ("object", "array", "string"):
+        raise RegistrationError(f"{where}: `return` is no object, array, text or bytes; say its `result_type`")
+    return ResultType(kind)
+
+
+@overload
+def operation(method: _Method, /) -> _Method: ...
+@overload
+def operation(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    tier: SafetyTier | None = None,
+    actions: tuple[Action, ...] = (),
+    usage_rule: str | None = None,
+    one_of: tuple[tuple[str, ...], ...] = (),
+) -> Callable[[_Method], _Method]: ...
+def operation(method: _Method | None = None, /, **said: Any) -> _Method | Callable[[_Method], _Method]:
+    """Mark an async method of a Tool as one of its operations, named like the method unless ``name`` says otherwise.
+
+    ``one_of``: groups of parameters of which exactly one has to be given. Raises RegistrationError if it is not async.
+    """
+    if method is not None:
+        return _mark(method, OperationMark())
+    mark = OperationMark(**said)
+    return lambda later: _mark(later, mark)
+
+
+def _mark(method: _Method, mark: OperationMark) -> _Method:
+    if not inspect.iscoroutinefunction(method):
+        name = getattr(method, "__name__", str(method))
+        raise RegistrationError(f"operation `{mark.name or name}` is not an `async def` method")
+    setattr(method, MARK, mark)
+    return method

@@ -1,0 +1,135 @@
+"""Turning a declared class into a tool: every check that is made when it is defined. It does not know how tools run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from gatewright.base.errors import RegistrationError
+from gatewright.policy.permission import Action
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.toolname import split_name
+from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.tools.flat import check_parameters
+from gatewright.tools.model import OperationFactsOf, model_shape
+from gatewright.tools.naming import check_operation_name, check_tool_name, major_of
+from gatewright.tools.operation import OperationSpec
+from gatewright.tools.shape import InputShape, MethodShape
+from gatewright.tools.signature import Binding, bind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gatewright.tools.tool import Tool
+
+MARK = "__gatewright_operation__"
+
+
+@dataclass(frozen=True, slots=True)
+class OperationMark:
+    """What ``@operation`` says about the method that it stands on; None: taken from the method or the tool."""
+
+    name: str | None = None
+    description: str | None = None
+    tier: SafetyTier | None = None
+    actions: tuple[Action, ...] = ()
+    usage_rule: str | None = None
+    one_of: tuple[tuple[str, ...], ...] = ()
+
+
+def check_declaration(declared: Tool | type[Tool], base: type[Tool]) -> None:
+    """What every tool has to declare, wherever it comes from; ``base`` is ``Tool``. Raises RegistrationError."""
+    if not declared.name:
+        raise RegistrationError(f"`{getattr(declared, '__name__', type(declared).__name__)}` declares no `name`")
+    check_tool_name(declared.name)
+    where = f"tool `{declared.name}`"
+    major_of(declared.version, declared.name)
+    if not declared.description.strip():
+        raise RegistrationError(f"{where} has no `description`")
+    _check_result(declared, base, where)
+    for rule in declared.tool_rules:
+        if split_name(rule.tool_name)[0] != declared.name:
+            raise RegistrationError(f"{where}: its `tool_rules` hold a rule for `{rule.tool_name}`")
+
+
+def _check_result(declared: Tool | type[Tool], base: type[Tool], where: str) -> None:
+    kind, normal = declared.result_type, declared.normalization
+    if kind is None:
+        raise RegistrationError(f"{where} declares no `result_type`")
+    if normal is None:
+        raise RegistrationError(f"{where} declares no `normalization`")
+    if kind is ResultType.STREAM:
+        raise RegistrationError(f"{where}: a `result_type` of stream is not supported")
+    own = declared if isinstance(declared, type) else type(declared)
+    if normal is Normalization.CUSTOM:
+        if own.normalize is base.normalize:
+            raise RegistrationError(f"{where}: a custom `normalization` needs a method `normalize`")
+    elif (kind is ResultType.BINARY) != (normal is Normalization.BINARY):
+        raise RegistrationError(f"{where}: `normalization` {normal} does not fit `result_type` {kind}")
+
+
+def shape_of(declared: type[Tool], base: type[Tool]) -> InputShape:
+    """The operations that ``declared`` has, read from its methods or its model. Raises RegistrationError."""
+    where = f"tool `{declared.name}`"
+    methods = _marked(declared, base, where)
+    if methods and declared.input_model is not None:
+        raise RegistrationError(f"{where} has both `input_model` and methods with `@operation`")
+    if methods:
+        return _method_shape(declared, methods, where)
+    if declared.input_model is not None:
+        return _model_shape(declared, where)
+    raise RegistrationError(f"{where} has no operations: mark methods with `@operation`, or set `input_model`")
+
+
+def _marked(declared: type[Tool], base: type[Tool], where: str) -> dict[str, Callable[..., Any]]:
+    """The methods with ``@operation`` by attribute, inherited ones first."""
+    found: dict[str, Callable[..., Any]] = {}
+    for owner in reversed(declared.__mro__):
+        for attribute, value in vars(owner).items():
+            if hasattr(value, MARK):
+                if hasattr(base, attribute):
+                    raise RegistrationError(f"{where}: method `{attribute}` hides one of every tool; give it a `name`")
+                found[attribute] = value
+            elif attribute in found:
+                raise RegistrationError(f"{where}: `{attribute}` replaces an operation without being one")
+    return found
+
+
+def _method_shape(declared: type[Tool], methods: Mapping[str, Callable[..., Any]], where: str) -> MethodShape:
+    bindings: dict[str, Binding] = {}
+    specs: list[OperationSpec] = []
+    for attribute, method in methods.items():
+        mark = cast("OperationMark", getattr(method, MARK))
+        name = attribute if mark.name is None else mark.name
+        check_operation_name(name, declared.name)
+        if name in bindings:
+            raise RegistrationError(f"{where} has two operations named `{name}`")
+        bindings[name] = bind(method, f"operation `{name}` of {where}", is_method=True)
+        specs.append(_spec(declared, name, mark, bindings[name], where))
+    check_parameters(specs, declared.operation_field, where)
+    return MethodShape(declared.operation_field, tuple(specs), bindings)
+
+
+def _spec(declared: type[Tool], name: str, mark: OperationMark, binding: Binding, where: str) -> OperationSpec:
+    optional = {parameter.name for parameter in binding.parameters if not parameter.required}
+    for parameter in (parameter for group in mark.one_of for parameter in group):
+        if parameter not in optional:
+            raise RegistrationError(f"operation `{name}` of {where}: `{parameter}` in `one_of` has to have a default")
+    description = mark.description or binding.docstring.description
+    if not description:
+        raise RegistrationError(f"operation `{name}` of {where} has no description")
+    tier = mark.tier or declared.safety_tier
+    return OperationSpec(name, description, tier, mark.actions, mark.usage_rule, binding.parameters, mark.one_of)
+
+
+def _model_shape(declared: type[Tool], where: str) -> InputShape:
+    run = getattr(declared, "run", None)
+    if not inspect.iscoroutinefunction(run):
+        raise RegistrationError(f"{where} has an `input_model` and no `async def run(self, arguments, context)`")
+    say = OperationFactsOf(
+        declared.safety_tier, declared.operation_tiers, declared.operation_actions, declared.operation_usage_rules
+    )
+    field = declared.__dict__.get("operation_field")
+    return model_shape(declared.input_model, run, where, declared_field=field, say=say)

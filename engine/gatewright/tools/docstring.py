@@ -1,0 +1,55 @@
+"""A docstring in Google's style taken apart: its beginning and the sentences under ``Args:``. It knows no signature."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass, field
+
+_SECTION = re.compile(
+    r"(args|arguments|parameters|returns?|yields?|raises?|examples?|notes?|attributes|todo|warnings?|see also)\s*:",
+    re.IGNORECASE,
+)
+_ARGUMENTS = frozenset({"args", "arguments", "parameters"})
+_ENTRY = re.compile(r"\*{0,2}([A-Za-z_]\w*)\s*(?:\([^)]*\))?\s*:\s*(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Docstring:
+    """``description`` is all before the first section, as paragraphs; ``parameters`` are sentences by name."""
+
+    description: str = ""
+    parameters: dict[str, str] = field(default_factory=dict[str, str], hash=False)
+
+
+def parse_docstring(text: str | None) -> Docstring:
+    """The parts of ``text``; lines of a paragraph are joined by spaces."""
+    lines = inspect.cleandoc(text or "").split("\n")
+    sections: list[tuple[str, list[str]]] = [("", [])]
+    for line in lines:
+        found = _SECTION.fullmatch(line.rstrip())
+        if found:
+            sections.append((found[1].lower(), []))
+        else:
+            sections[-1][1].append(line)
+    entries = [entry for name, body in sections if name in _ARGUMENTS for entry in _entries(body)]
+    return Docstring(_paragraphs(sections[0][1]), dict(entries))
+
+
+def _paragraphs(lines: list[str]) -> str:
+    text = "\n".join(line.strip() for line in lines).strip()
+    return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n{2,}", text) if part.strip())
+
+
+def _entries(lines: list[str]) -> list[tuple[str, str]]:
+    """Each ``name (type): sentence`` with the deeper lines below it."""
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    shallow = min(indents, default=0)
+    found: list[tuple[str, list[str]]] = []
+    for line in lines:
+        entry = _ENTRY.fullmatch(line.strip())
+        if entry and len(line) - len(line.lstrip()) == shallow:
+            found.append((entry[1], [entry[2]]))
+        elif found:
+            found[-1][1].append(line)
+    return [(name, " ".join(" ".join(body).split())) for name, body in found]

@@ -1,0 +1,118 @@
+"""The schema of declared parameters: one flat object, written anew for exactly the operations that are shown.
+
+It does not know functions. What each operation needs is told in the description of the operation field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+
+from gatewright.base.errors import RegistrationError
+from gatewright.schema import clean_text
+from gatewright.schema.walk import Schema, map_children
+from gatewright.tools.operation import OperationSpec
+from gatewright.tools.parameter import Parameter
+
+Clean = Callable[[str], str]
+
+
+def cleaner(hidden: frozenset[str], kept: frozenset[str]) -> Clean:
+    """What takes the names of ``hidden`` operations out of a text, unless something in ``kept`` bears them."""
+    return lambda text: clean_text(text, hidden, kept) if hidden else text
+
+
+def plain_schema(parameters: Sequence[Parameter]) -> Schema:
+    """The input schema of a tool without operations."""
+    properties = {parameter.name: _property([parameter], lambda text: text) for parameter in parameters}
+    required = [parameter.name for parameter in parameters if parameter.required]
+    return _closed(properties, required, parameters)
+
+
+def flat_schema(field: str, operations: Sequence[OperationSpec], hidden: frozenset[str]) -> Schema:
+    """The input schema for ``operations``, selected by ``field``; texts lose the names in ``hidden``."""
+    shown = sorted(operations, key=lambda spec: spec.name)
+    named = _by_name(shown)
+    clean = cleaner(hidden, frozenset(named) | {spec.name for spec in shown})
+    properties: Schema = {field: _operation_property(shown, clean)}
+    properties |= {name: _property(same, clean) for name, same in named.items()}
+    required = [name for name, same in named.items() if len(same) == len(shown) and all(p.required for p in same)]
+    return _closed(properties, [field, *required], [parameter for same in named.values() for parameter in same])
+
+
+def check_parameters(operations: Sequence[OperationSpec], field: str, where: str) -> None:
+    """Raises RegistrationError, naming the parameter, where one flat object cannot hold all ``operations``."""
+    for name, same in _by_name(operations).items():
+        if name == field:
+            raise RegistrationError(f"{where}: parameter `{name}` is the operation field")
+        if any((other.schema, other.role) != (same[0].schema, same[0].role) for other in same[1:]):
+            raise RegistrationError(f"{where}: parameter `{name}` has different types in two operations")
+    definitions(where, [parameter for spec in operations for parameter in spec.parameters])
+
+
+def definitions(where: str, parameters: Iterable[Parameter]) -> Schema:
+    """The `$defs` of all ``parameters``. Raises RegistrationError for one name that stands for two things."""
+    found: Schema = {}
+    for parameter in parameters:
+        for name, schema in parameter.definitions.items():
+            if found.setdefault(name, schema) != schema:
+                raise RegistrationError(f"{where}: parameter `{parameter.name}` has another type named `{name}`")
+    return found
+
+
+def _by_name(operations: Sequence[OperationSpec]) -> dict[str, list[Parameter]]:
+    named: dict[str, list[Parameter]] = {}
+    for spec in operations:
+        for parameter in spec.parameters:
+            named.setdefault(parameter.name, []).append(parameter)
+    return named
+
+
+def _operation_property(shown: Sequence[OperationSpec], clean: Clean) -> Schema:
+    lines = [_line(spec, clean) for spec in shown]
+    return {
+        "type": "string",
+        "enum": [spec.name for spec in shown],
+        "description": "\n".join(["What to do.", *lines]),
+    }
+
+
+def _line(spec: OperationSpec, clean: Clean) -> str:
+    """One operation: its name, what it needs, what it may be given, and its sentence."""
+    choices = {name for group in spec.one_of for name in group}
+    needs = [*spec.required, *(" or ".join(group) for group in spec.one_of)]
+    may = [p.name for p in spec.parameters if not p.required and p.name not in choices]
+    told = [", ".join(needs)] if needs else []
+    told += ["optional: " + ", ".join(may)] if may else []
+    takes = f" ({'; '.join(told)})" if told else ""
+    sentence = clean(spec.description)
+    return f"- {spec.name}{takes}: {sentence}" if sentence else f"- {spec.name}{takes}"
+
+
+def _property(same: Sequence[Parameter], clean: Clean) -> Schema:
+    """The schema of a parameter that all of ``same`` declare alike; a default only if it holds for all."""
+    schema = _cleaned(deepcopy(same[0].schema), clean)
+    described = next((text for parameter in same if (text := clean(parameter.description))), "")
+    if described:
+        schema["description"] = described
+    first = same[0].default
+    if first is not None and all(not p.required and p.default == first for p in same):
+        schema["default"] = first
+    return schema
+
+
+def _cleaned(schema: Schema, clean: Clean) -> Schema:
+    result = map_children(schema, lambda child: _cleaned(child, clean))
+    text = result.get("description")
+    if isinstance(text, str):
+        result["description"] = clean(text)
+    return result
+
+
+def _closed(properties: Schema, required: list[str], parameters: Sequence[Parameter]) -> Schema:
+    schema: Schema = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    held = definitions("schema", parameters)
+    return {**schema, "$defs": deepcopy(held)} if held else schema

@@ -1,0 +1,164 @@
+"""Input given as a pydantic model whose enum field or tagged union selects operations. It knows no registration."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast, get_args
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure, WeMustFix
+from gatewright.policy.permission import Action
+from gatewright.policy.tier import SafetyTier
+from gatewright.schema import OperationSet, discover_operations, filter_operations, schema_of
+from gatewright.schema.walk import Schema, objects, properties_of
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of
+from gatewright.tools.parameter import Parameter, Role, role_among
+from gatewright.tools.shape import PLAIN
+from gatewright.tools.signature import first_message
+
+Run = Callable[[Any, Any, ToolExecutionContext], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """One model for all operations; its schema is the model's own, filtered like a stranger's."""
+
+    schema: Schema = field(hash=False)
+    found: OperationSet | None
+    specs: tuple[OperationSpec, ...]
+    adapter: TypeAdapter[Any] = field(hash=False)
+    function: Run
+
+    @property
+    def operation_field(self) -> str | None:
+        """Where the model holds its operation."""
+        return self.found.field if self.found else None
+
+    @property
+    def operations(self) -> tuple[OperationSpec, ...]:
+        """As discovered in the model's schema."""
+        return self.specs if self.found else ()
+
+    def parameters(self, operation: str) -> tuple[Parameter, ...]:
+        """What the schema ties to the operation."""
+        return next((spec.parameters for spec in self.specs if spec.name == operation), ())
+
+    def schema_for(self, shown: frozenset[str]) -> Schema | None:
+        """The model's schema reduced to the shown operations."""
+        if self.found is None:
+            return self.schema if PLAIN in shown else None
+        return filter_operations(self.schema, shown, field=self.found.field)
+
+    def operation_of(self, arguments: Mapping[str, object]) -> str | None:
+        """By the model's own field and default."""
+        return self.found.operation_of(arguments) if self.found else PLAIN
+
+    def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
+        """What the operation's part of the schema requires; other names are the schema's business."""
+        spec = next((spec for spec in self.specs if spec.name == operation), None)
+        return issues_of(spec, arguments, closed=False) if spec else ()
+
+    async def run(
+        self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext
+    ) -> object:
+        """Build the model and hand it over."""
+        if self.operation_of(arguments) != operation:
+            raise WeMustFix(f"the arguments do not call `{operation}`")
+        try:
+            value = self.adapter.validate_python(dict(arguments))
+        except ValidationError as error:
+            raise ToolFailure(f"arguments do not fit: {first_message(error)}", code="bad-argument") from None
+        return await self.function(owner, value, context)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationFactsOf:
+    """What a model cannot say about its operations: tiers and actions by name, and the tier of the rest."""
+
+    tier: SafetyTier
+    tiers: Mapping[str, SafetyTier]
+    actions: Mapping[str, tuple[Action, ...]]
+    usage_rules: Mapping[str, str]
+
+
+def model_shape(
+    model: Any, function: Run, where: str, *, declared_field: str | None, say: OperationFactsOf
+) -> ModelShape:
+    """Read ``model``. Raises RegistrationError for one without object schema, and for facts on unknown operations."""
+    try:
+        schema = schema_of(model)
+        found = discover_operations(schema, field=declared_field)
+    except SchemaError as error:
+        raise RegistrationError(f"{where}: {error}") from None
+    if found is None and declared_field is not None:
+        raise RegistrationError(f"{where}: the input model offers no operations at `{declared_field}`")
+    found = found if found and (declared_field or found.confidence != "low") else None
+    if found is None and schema.get("type") != "object":
+        raise RegistrationError(f"{where}: the input model is no object")
+    _check_known(found, say, where)
+    roles = _roles(model, where)
+    names = found.names if found else (PLAIN,)
+    specs = tuple(_spec(schema, found, name, roles, say) for name in names)
+    return ModelShape(schema, found, specs, TypeAdapter[Any](model), function)
+
+
+def _check_known(found: OperationSet | None, say: OperationFactsOf, where: str) -> None:
+    known = found.names if found else ()
+    for name in (*say.tiers, *say.actions, *say.usage_rules):
+        if name not in known:
+            raise RegistrationError(f"{where}: `{name}` is no operation of the input model")
+
+
+def _spec(
+    schema: Schema, found: OperationSet | None, name: str, roles: Mapping[str, Role], say: OperationFactsOf
+) -> OperationSpec:
+    own = filter_operations(schema, [name], field=found.field) if found else schema
+    properties = _all_properties(own or {})
+    operation = next((o for o in found.operations if o.name == name), None) if found else None
+    required = operation.required if operation else tuple(own.get("required", ()) if own else ())
+    names = (*required, *operation.optional) if operation else tuple(properties)
+    parameters = tuple(_parameter(n, properties.get(n, {}), n in required, roles) for n in names)
+    tier = say.tiers.get(name, say.tier)
+    return OperationSpec(name, "", tier, say.actions.get(name, ()), say.usage_rules.get(name), parameters)
+
+
+def _parameter(name: str, schema: Schema, required: bool, roles: Mapping[str, Role]) -> Parameter:
+    rest = {key: value for key, value in schema.items() if key != "description"}
+    return Parameter(
+        name, rest, required, roles.get(name, Role.PLAIN), schema.get("description", ""), schema.get("default")
+    )
+
+
+def _all_properties(schema: Schema) -> dict[str, Schema]:
+    """The properties of a schema and of the branches that apply to the same value."""
+    found: dict[str, Schema] = {}
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        for branch in objects(schema.get(keyword)):
+            found |= _all_properties(branch)
+    return found | {name: cast("Schema", value) for name, value in properties_of(schema).items()}
+
+
+def _roles(model: Any, where: str) -> dict[str, Role]:
+    """The role of each field that carries a marker. Raises RegistrationError for one field with two roles."""
+    roles: dict[str, Role] = {}
+    for held in _models(model):
+        for name, info in held.model_fields.items():
+            role = role_among(info.metadata)
+            if role is not Role.PLAIN and roles.setdefault(info.alias or name, role) is not role:
+                raise RegistrationError(f"{where}: parameter `{name}` has two roles")
+    return roles
+
+
+def _models(hint: Any) -> Iterator[type[BaseModel]]:
+    """The models that ``hint`` is made of: itself, the members of a union, what a root model holds."""
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        yield hint
+        root = hint.model_fields.get("root")
+        if root is not None:
+            yield from _models(root.annotation)
+        return
+    for argument in get_args(hint):
+        yield from _models(argument)

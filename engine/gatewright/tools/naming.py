@@ -1,0 +1,39 @@
+"""What names and versions of tools, operations and parameters may look like. It does not know which exist."""
+
+from __future__ import annotations
+
+import re
+
+from gatewright.base.errors import RegistrationError
+
+_TOOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
+_OPERATION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_SEMVER = re.compile(
+    r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})"
+    r"(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
+
+
+def check_tool_name(name: object) -> None:
+    """Raises RegistrationError unless ``name`` is one that policies and protocols can write."""
+    if not isinstance(name, str) or not _TOOL.fullmatch(name):
+        raise RegistrationError(
+            f"`{name}` is no tool name: letters, digits, `_`, `-`, `.`, `/`, up to 128, a letter, digit or `_` first"
+        )
+
+
+def check_operation_name(name: str, tool_name: str) -> None:
+    """Raises RegistrationError unless ``name`` is one that a policy can write."""
+    if not _OPERATION.fullmatch(name):
+        raise RegistrationError(
+            f"`{name}` of tool `{tool_name}` is no operation name: letters, digits, `_`, `-`, `.`, up to 64"
+        )
+
+
+def major_of(version: str, tool_name: str) -> int:
+    """The major number of a semantic version (semver.org, 2.0.0). Raises RegistrationError for any other text."""
+    found = _SEMVER.fullmatch(version)
+    if found is None:
+        raise RegistrationError(f"version `{version}` of tool `{tool_name}` is not of the form `1.2.3`")
+    return int(found[1])

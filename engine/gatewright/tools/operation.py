@@ -1,0 +1,73 @@
+"""One operation of a tool as a value, and what is wrong with arguments given to it. It does not know how it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gatewright.policy.permission import Action
+from gatewright.policy.right import OperationFacts
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.parameter import Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentIssue:
+    """One argument to mend: its RFC 6901 pointer, and words that a model can act on."""
+
+    pointer: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSpec:
+    """One operation. ``actions``: what it may turn out to do to a file or block.
+
+    ``one_of``: groups of parameters of which exactly one has to be given.
+    """
+
+    name: str
+    description: str
+    tier: SafetyTier
+    actions: tuple[Action, ...] = ()
+    usage_rule: str | None = None
+    parameters: tuple[Parameter, ...] = ()
+    one_of: tuple[tuple[str, ...], ...] = ()
+
+    def facts(self) -> OperationFacts:
+        """What the policy needs to know of it."""
+        return OperationFacts(self.name, self.tier, self.actions, self.description)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The parameters that every call has to give."""
+        return tuple(parameter.name for parameter in self.parameters if parameter.required)
+
+
+def issues_of(
+    spec: OperationSpec, arguments: Mapping[str, object], *, ignored: Sequence[str] = (), closed: bool = True
+) -> tuple[ArgumentIssue, ...]:
+    """What is missing or too much in ``arguments``; ``ignored`` are names that belong to no operation.
+
+    ``closed``: whether names that the operation does not take are issues as well.
+    """
+    subject = f"`{spec.name}`" if spec.name else "the call"
+    given = [name for name in arguments if name not in ignored]
+    taken = {parameter.name for parameter in spec.parameters}
+    found = [_issue(name, f"{subject} needs `{name}`") for name in spec.required if name not in arguments]
+    found += [issue for group in spec.one_of for issue in _choice_issues(subject, group, arguments)]
+    if closed:
+        found += [_issue(name, f"{subject} does not take this argument") for name in given if name not in taken]
+    return tuple(found)
+
+
+def _choice_issues(subject: str, group: tuple[str, ...], arguments: Mapping[str, object]) -> list[ArgumentIssue]:
+    names = " or ".join(f"`{name}`" for name in group)
+    given = [name for name in group if name in arguments]
+    if not given:
+        return [ArgumentIssue("", f"{subject} needs {names}")]
+    return [_issue(name, f"{subject} takes {names}, only one of them") for name in given[1:]]
+
+
+def _issue(name: str, message: str) -> ArgumentIssue:
+    return ArgumentIssue("/" + name.replace("~", "~0").replace("/", "~1"), message)

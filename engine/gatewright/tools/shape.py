@@ -1,0 +1,134 @@
+"""The three ways in which tools take their input, behind one face. It does not know registration or results.
+
+Plain: one function. Methods: one method per operation. The third, a pydantic model, is in ``model``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gatewright.base.errors import WeMustFix
+from gatewright.policy.tier import SafetyTier
+from gatewright.schema.walk import Schema
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.flat import flat_schema, plain_schema
+from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of
+from gatewright.tools.parameter import Parameter
+from gatewright.tools.signature import Binding
+
+PLAIN = ""
+"""The name under which policies hold the one operation of a tool without operations."""
+
+
+class InputShape(Protocol):
+    """How a tool takes its input; ``owner`` is the tool."""
+
+    @property
+    def operation_field(self) -> str | None:
+        """The field that selects the operation; None for a tool without operations."""
+        ...
+
+    @property
+    def operations(self) -> tuple[OperationSpec, ...]:
+        """The operations in their declared order; empty for a tool without operations."""
+        ...
+
+    def parameters(self, operation: str) -> tuple[Parameter, ...]:
+        """What ``operation`` takes; empty for an unknown one."""
+        ...
+
+    def schema_for(self, shown: frozenset[str]) -> Schema | None:
+        """The input schema for the shown operations, None when nothing is shown."""
+        ...
+
+    def operation_of(self, arguments: Mapping[str, object]) -> str | None:
+        """What ``arguments`` call, known or not; None when nobody can tell."""
+        ...
+
+    def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
+        """What ``operation`` needs and was not given, or was given and does not take."""
+        ...
+
+    async def run(
+        self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext
+    ) -> object:
+        """Do it. Raises ToolFailure for arguments that do not fit."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainShape:
+    """One function, no operations."""
+
+    binding: Binding
+    operation_field: None = None
+    operations: tuple[OperationSpec, ...] = ()
+
+    def parameters(self, operation: str) -> tuple[Parameter, ...]:
+        """What the function takes."""
+        return self.binding.parameters if operation == PLAIN else ()
+
+    def schema_for(self, shown: frozenset[str]) -> Schema | None:
+        """The parameters object, closed."""
+        return plain_schema(self.binding.parameters) if PLAIN in shown else None
+
+    def operation_of(self, arguments: Mapping[str, object]) -> str | None:  # noqa: ARG002
+        """Always the plain one."""
+        return PLAIN
+
+    def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
+        """Parameters left out, and names that are no parameter."""
+        spec = OperationSpec(PLAIN, "", SafetyTier.PRIVILEGED, parameters=self.binding.parameters)
+        return issues_of(spec, arguments) if operation == PLAIN else ()
+
+    async def run(
+        self,
+        owner: object,  # noqa: ARG002
+        operation: str,
+        arguments: Mapping[str, object],
+        context: ToolExecutionContext,
+    ) -> object:
+        """Call the function."""
+        if operation != PLAIN:
+            raise WeMustFix(f"a tool without operations was asked for `{operation}`")
+        return await self.binding.run(arguments, context)
+
+
+@dataclass(frozen=True, slots=True)
+class MethodShape:
+    """One method per operation; the schema is one flat object."""
+
+    operation_field: str
+    operations: tuple[OperationSpec, ...]
+    bindings: Mapping[str, Binding] = field(hash=False)
+
+    def parameters(self, operation: str) -> tuple[Parameter, ...]:
+        """What the operation's method takes."""
+        return self.bindings[operation].parameters if operation in self.bindings else ()
+
+    def schema_for(self, shown: frozenset[str]) -> Schema | None:
+        """Written for the shown operations; nothing in it comes from a hidden one."""
+        rows = [spec for spec in self.operations if spec.name in shown]
+        return flat_schema(self.operation_field, rows, frozenset(self.bindings) - shown) if rows else None
+
+    def operation_of(self, arguments: Mapping[str, object]) -> str | None:
+        """The text in the operation field."""
+        given = arguments.get(self.operation_field)
+        return given if isinstance(given, str) else None
+
+    def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
+        """By the operation's own signature and its choices."""
+        spec = next((spec for spec in self.operations if spec.name == operation), None)
+        return issues_of(spec, arguments, ignored=(self.operation_field,)) if spec else ()
+
+    async def run(
+        self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext
+    ) -> object:
+        """Call the operation's method."""
+        binding = self.bindings.get(operation)
+        if binding is None:
+            raise WeMustFix(f"no operation `{operation}`")
+        given = {name: value for name, value in arguments.items() if name != self.operation_field}
+        return await binding.run(given, context, owner)

@@ -1,0 +1,226 @@
+"""The signature of an async function as parameters, checked when it is declared. It knows no tools or operations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import (
+    Annotated,
+    Any,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+
+from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.problem import near_miss
+from gatewright.schema import schema_of
+from gatewright.schema.walk import Schema, objects
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.docstring import Docstring, parse_docstring
+from gatewright.tools.parameter import Parameter, role_among
+
+Function = Callable[..., Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A function with its parameters; ``returns`` is the annotation of its result, or ``Signature.empty``."""
+
+    function: Function
+    docstring: Docstring
+    parameters: tuple[Parameter, ...]
+    adapters: Mapping[str, TypeAdapter[Any]] = field(hash=False)
+    context_name: str | None
+    returns: Any = field(hash=False)
+
+    async def run(self, arguments: Mapping[str, object], context: ToolExecutionContext, *owner: object) -> object:
+        """Call the function, a method of ``owner``, with ``arguments`` in its own types.
+
+        Raises ToolFailure when one does not fit.
+        """
+        values = {name: self._coerced(name, value) for name, value in arguments.items()}
+        if self.context_name is not None:
+            values[self.context_name] = context
+        return await self.function(*owner, **values)
+
+    def _coerced(self, name: str, value: object) -> object:
+        try:
+            return self.adapters[name].validate_python(value)
+        except KeyError:
+            raise ToolFailure(f"`{name}` is not taken here", code="bad-argument") from None
+        except ValidationError as error:
+            raise ToolFailure(f"`{name}`: {first_message(error)}", code="bad-argument") from None
+
+
+def first_message(error: ValidationError) -> str:
+    """What is wrong first, as a clause; it repeats nothing that was sent."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    text = first["msg"][:1].lower() + first["msg"][1:]
+    return f"{text} at `{place}`" if place else text
+
+
+def bind(function: Function, where: str, *, is_method: bool) -> Binding:
+    """Read the signature of ``function``; ``where`` names it in errors.
+
+    Raises RegistrationError, naming the parameter, for a function that is not async or is generic, and for a parameter
+    without annotation, without JSON Schema, that is ``self`` outside a class, or that is no plain named one.
+    """
+    _check_async(function, where)
+    rows = list(inspect.signature(function).parameters.values())
+    rows = _without_owner(rows, where) if is_method else rows
+    hints = {row.name: _hint(function, row, where) for row in rows}
+    contexts = [name for name, hint in hints.items() if hint is ToolExecutionContext]
+    if len(contexts) > 1:
+        raise RegistrationError(f"{where}: parameter `{contexts[1]}` is a second execution context")
+    docstring = parse_docstring(function.__doc__)
+    _check_described(docstring, hints, where)
+    own = [row for row in rows if row.name not in contexts]
+    typed = {row.name: _typed(hints[row.name], f"{where}: parameter `{row.name}`") for row in own}
+    return Binding(
+        function,
+        docstring,
+        tuple(_parameter(row, hints[row.name], *typed[row.name], docstring, where) for row in own),
+        {name: adapter for name, (adapter, _) in typed.items()},
+        contexts[0] if contexts else None,
+        _return_hint(function, where),
+    )
+
+
+def _check_async(function: Function, where: str) -> None:
+    if not inspect.iscoroutinefunction(function):
+        raise RegistrationError(f"{where} is not an `async def` function")
+    if getattr(function, "__type_params__", ()):
+        raise RegistrationError(f"{where} is generic, and a tool's types must be known")
+
+
+def _without_owner(rows: list[inspect.Parameter], where: str) -> list[inspect.Parameter]:
+    if not rows or rows[0].kind not in (rows[0].POSITIONAL_ONLY, rows[0].POSITIONAL_OR_KEYWORD):
+        raise RegistrationError(f"{where} takes no `self`")
+    return rows[1:]
+
+
+def _hint(function: Function, row: inspect.Parameter, where: str) -> Any:
+    if row.name in ("self", "cls"):
+        raise RegistrationError(f"{where}: parameter `{row.name}` belongs to a class; use `@operation` on methods")
+    if row.kind in (row.VAR_POSITIONAL, row.VAR_KEYWORD):
+        stars = "*" if row.kind is row.VAR_POSITIONAL else "**"
+        raise RegistrationError(f"{where}: parameter `{stars}{row.name}` has no fixed name")
+    if row.kind is row.POSITIONAL_ONLY:
+        raise RegistrationError(f"{where}: parameter `{row.name}` cannot be given by name")
+    if row.name.startswith("_"):
+        raise RegistrationError(f"{where}: parameter `{row.name}` begins with an underscore")
+    if row.annotation is inspect.Parameter.empty:
+        raise RegistrationError(f"{where}: parameter `{row.name}` has no annotation")
+    hint = _resolved(function, row.annotation, f"{where}: parameter `{row.name}`")
+    if _is_generic(hint):
+        raise RegistrationError(f"{where}: parameter `{row.name}` is generic, and a tool's types must be known")
+    return hint
+
+
+def _resolved(function: Function, annotation: object, what: str) -> Any:
+    """The annotation without quotes or postponed evaluation."""
+    holder = SimpleNamespace(__annotations__={"it": annotation})
+    names = cast("dict[str, Any]", getattr(inspect.unwrap(function), "__globals__", {}))
+    try:
+        return get_type_hints(cast("Any", holder), globalns=names, include_extras=True)["it"]
+    except (NameError, AttributeError, TypeError, SyntaxError) as error:
+        raise RegistrationError(f"{what} has an annotation that cannot be resolved: {error}") from None
+
+
+def _is_generic(hint: object) -> bool:
+    if isinstance(hint, TypeVar | ParamSpec | TypeVarTuple):
+        return True
+    if getattr(hint, "__pydantic_generic_metadata__", {}).get("parameters"):
+        return True
+    return any(_is_generic(argument) for argument in get_args(hint))
+
+
+def _return_hint(function: Function, where: str) -> Any:
+    annotation = inspect.signature(function).return_annotation
+    if annotation is inspect.Signature.empty:
+        return annotation
+    return _resolved(function, annotation, f"{where}: `return`")
+
+
+def _check_described(docstring: Docstring, hints: Mapping[str, object], where: str) -> None:
+    for name in docstring.parameters:
+        if name not in hints:
+            close = near_miss(name, hints)
+            hint = f" (did you mean `{close}`?)" if close else ""
+            raise RegistrationError(f"{where}: the docstring describes `{name}`, which is no parameter{hint}")
+
+
+def _typed(hint: Any, what: str) -> tuple[TypeAdapter[Any], Schema]:
+    """What checks and converts values of the annotation ``hint``, and its JSON Schema."""
+    try:
+        adapter = TypeAdapter[Any](hint)
+        return adapter, schema_of(adapter)
+    except (PydanticUserError, SchemaError):
+        return _refuse(hint, what)
+
+
+def _refuse(hint: Any, what: str) -> NoReturn:
+    try:
+        schema_of(hint)
+    except SchemaError as error:
+        raise RegistrationError(f"{what}: {error}") from None
+    raise RegistrationError(f"{what} has no JSON Schema")
+
+
+def _parameter(
+    row: inspect.Parameter, hint: Any, adapter: TypeAdapter[Any], schema: Schema, docstring: Docstring, where: str
+) -> Parameter:
+    optional = row.default is not inspect.Parameter.empty
+    if optional and row.default is None:
+        schema = _without_null(schema)
+    described = schema.get("description") or docstring.parameters.get(row.name, "")
+    return Parameter(
+        row.name,
+        {key: value for key, value in schema.items() if key not in ("description", "$defs")},
+        not optional,
+        role_among(_metadata(hint)),
+        described,
+        _json_default(row.default, adapter, f"{where}: parameter `{row.name}`") if optional else None,
+        schema.get("$defs", {}),
+    )
+
+
+def _metadata(hint: object) -> Iterator[object]:
+    """Everything that ``Annotated`` says about ``hint``, also inside ``X | None``."""
+    if get_origin(hint) is Annotated:
+        yield from get_args(hint)[1:]
+    for argument in get_args(hint):
+        if get_origin(argument) is Annotated:
+            yield from get_args(argument)[1:]
+
+
+def _json_default(default: object, adapter: TypeAdapter[Any], what: str) -> JsonValue:
+    if default is None:
+        return None
+    try:
+        return adapter.dump_python(adapter.validate_python(default), mode="json")
+    except (ValidationError, PydanticUserError):
+        raise RegistrationError(f"{what} has a default that its own type refuses") from None
+
+
+def _without_null(schema: Schema) -> Schema:
+    """``schema`` without the null that stands for "not given": leaving the parameter out says it."""
+    branches = objects(schema.get("anyOf"))
+    kept = [branch for branch in branches if branch != {"type": "null"}]
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    if kept and len(kept) < len(branches):
+        return {**kept[0], **rest} if len(kept) == 1 else {**rest, "anyOf": kept}
+    return schema

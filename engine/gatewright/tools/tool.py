@@ -1,0 +1,160 @@
+"""A tool: what it declares, which operations it has, and how it is called. It does not know policies or sessions.
+
+A subclass marks methods with ``@operation``, or sets ``input_model`` and has ``run``; what is wrong with it is raised
+when the class is defined. ``abstract=True`` leaves both to its own subclasses or to ``__init__``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from gatewright.base.errors import RegistrationError, ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.permission import Action
+from gatewright.policy.right import OperationFacts, ToolFacts
+from gatewright.policy.rule import ToolRule
+from gatewright.policy.target import Assessment
+from gatewright.policy.tier import SafetyTier
+from gatewright.schema.walk import Schema
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.define import check_declaration, shape_of
+from gatewright.tools.flat import cleaner
+from gatewright.tools.operation import ArgumentIssue, OperationSpec
+from gatewright.tools.parameter import Parameter
+from gatewright.tools.result import checked_result, normalized
+from gatewright.tools.shape import PLAIN, InputShape
+
+__all__ = ["ArgumentIssue", "OperationSpec", "Tool"]
+
+_TIERS = (SafetyTier.READ_ONLY, SafetyTier.SIDE_EFFECTING, SafetyTier.PRIVILEGED)
+_ACTIONS = (Action.READ, Action.APPEND, Action.OVERWRITE, Action.DELETE)
+
+
+class Tool:
+    """The face of every tool. ``safety_tier`` holds for operations that name none; undeclared it is the strictest."""
+
+    name: str = ""
+    version: str = "1.0.0"
+    description: str = ""
+    origin: str = "built-in"
+    safety_tier: SafetyTier = SafetyTier.PRIVILEGED
+    side_effects: frozenset[SideEffect] = frozenset()
+    determinism: Determinism = Determinism.NON_DETERMINISTIC
+    resource_bounds: ResourceBounds = ResourceBounds()
+    result_type: ResultType | None = None
+    normalization: Normalization | None = None
+    output_schema: Schema | None = None
+    operation_field: str = "op"
+    usage_rule: str | None = None
+    tool_rules: tuple[ToolRule, ...] = ()
+    needs_source: bool = False
+
+    input_model: ClassVar[Any] = None
+    operation_tiers: ClassVar[Mapping[str, SafetyTier]] = MappingProxyType({})
+    operation_actions: ClassVar[Mapping[str, tuple[Action, ...]]] = MappingProxyType({})
+    operation_usage_rules: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
+    _shape: InputShape
+
+    def __init_subclass__(cls, *, abstract: bool = False, **rest: Any) -> None:
+        """Check the declaration and read its operations. Raises RegistrationError."""
+        super().__init_subclass__(**rest)
+        if abstract:
+            return
+        if not cls.description:
+            cls.description = inspect.cleandoc(cls.__dict__.get("__doc__") or "")
+        check_declaration(cls, Tool)
+        cls._shape = shape_of(cls, Tool)
+        cls.operation_field = cls._shape.operation_field or cls.operation_field
+
+    @property
+    def major(self) -> int:
+        """The number that tells incompatible versions apart."""
+        return int(self.version.partition(".")[0])
+
+    @property
+    def operations(self) -> tuple[OperationSpec, ...]:
+        """The operations in their declared order; empty for a tool without operations."""
+        return self._shape.operations
+
+    def operation_of(self, arguments: Mapping[str, object]) -> str | None:
+        """What ``arguments`` call: exactly the text given, known or not; ``""`` for a tool without operations.
+
+        None means that the operation field is missing, without default, or holds no text.
+        """
+        return self._shape.operation_of(arguments)
+
+    def parameters(self, operation: str = PLAIN) -> tuple[Parameter, ...]:
+        """What ``operation`` takes; empty for an unknown one."""
+        return self._shape.parameters(operation)
+
+    def facts(self) -> ToolFacts:
+        """What the policy needs to know; its tier is the highest of its operations."""
+        rows = tuple(spec.facts() for spec in self.operations)
+        tier = max((row.tier for row in rows), key=_TIERS.index, default=self.safety_tier)
+        rows = rows or (OperationFacts(PLAIN, tier, description=self.description),)
+        return ToolFacts(self.name, self.major, rows, tier, self.origin, self.needs_source, self.description)
+
+    @property
+    def _names(self) -> frozenset[str]:
+        return frozenset(spec.name for spec in self.operations) or frozenset({PLAIN})
+
+    def input_schema(self) -> Schema:
+        """The schema of everything that the tool can do."""
+        schema = self._shape.schema_for(self._names)
+        return schema if schema is not None else {"type": "object", "properties": {}, "additionalProperties": False}
+
+    def schema_for(self, shown: frozenset[str]) -> Schema | None:
+        """The schema for the ``shown`` operations (``{""}`` for a tool without operations); None when none is."""
+        return self._shape.schema_for(shown)
+
+    def description_for(self, shown: frozenset[str]) -> str:
+        """The description without the names of operations that are not shown."""
+        return self._clean(self.description, shown)
+
+    def usage_rule_for(self, shown: frozenset[str]) -> str | None:
+        """The tool's own usage rule and those of the shown operations, alphabetically; None when there is none."""
+        rows = sorted((spec for spec in self.operations if spec.name in shown), key=lambda spec: spec.name)
+        texts = [self.usage_rule, *(spec.usage_rule for spec in rows)]
+        return " ".join(cleaned for text in texts if text and (cleaned := self._clean(text, shown))) or None
+
+    def _clean(self, text: str, shown: frozenset[str]) -> str:
+        kept = {parameter.name for name in shown for parameter in self.parameters(name)}
+        return cleaner(self._names - shown, shown | kept)(text)
+
+    def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
+        """What ``operation`` needs and was not given, or was given and does not take."""
+        return self._shape.missing(operation, arguments)
+
+    def assess(
+        self,
+        operation: str,
+        arguments: Mapping[str, JsonValue],  # noqa: ARG002
+        context: ToolExecutionContext,  # noqa: ARG002
+    ) -> Assessment:
+        """What the call would do; without effects. Of several possible actions, the one that needs the most."""
+        actions = next((spec.actions for spec in self.operations if spec.name == operation), ())
+        return Assessment(max(actions, key=_ACTIONS.index)) if actions else Assessment()
+
+    async def execute(
+        self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext
+    ) -> JsonValue | bytes:
+        """Do it; ``operation`` is ``""`` for a tool without operations. Raises ToolFailure for the model to read."""
+        result = await self._shape.run(self, operation, arguments, context)
+        return checked_result(result, self.normalization)
+
+    def normalize(self, result: JsonValue | bytes) -> bytes:
+        """The bytes that stand for ``result``; a tool whose normalisation is custom has its own."""
+        if self.normalization is Normalization.CUSTOM:
+            raise ToolFailure(f"`{self.name}` does not say how its results are normalised", code="bad-result")
+        return normalized(result)
+
+    def check(self) -> None:
+        """Raises RegistrationError for a declaration that cannot be registered."""
+        check_declaration(self, Tool)
+        if not hasattr(self, "_shape"):
+            raise RegistrationError(f"tool `{self.name}` has no operations and no function")

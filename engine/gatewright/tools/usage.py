@@ -1,0 +1,178 @@
+"""What the model is told about using its tools: one bullet per tool under ``## Tool Usage Rules``.
+
+It does not decide what is shown: conditions and groups that name anything hidden are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from gatewright.policy import rule as kinds
+from gatewright.policy.rule import ToolRule
+from gatewright.policy.toolname import split_name
+
+HEADING = "## Tool Usage Rules"
+Shown = Mapping[str, frozenset[str]]
+"""What the model sees: operations by tool name; ``{""}`` for a tool without operations."""
+
+_OPERATION_CONDITION = "operation:"
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """One shown tool: its usage rule (see ``Tool.usage_rule_for``) and the rules on it, in the order to be told."""
+
+    name: str
+    shown: frozenset[str]
+    usage_rule: str | None = None
+    rules: tuple[ToolRule, ...] = ()
+
+
+def usage_rules(rows: Sequence[UsageRow]) -> str:
+    """The section for the shown tools, alphabetically; empty when there is nothing to say."""
+    shown = {row.name: row.shown for row in rows if row.shown}
+    bullets = [
+        bullet for row in sorted(rows, key=lambda row: row.name) if row.shown and (bullet := _bullet(row, shown))
+    ]
+    return "\n".join([HEADING, "", *bullets]) + "\n" if bullets else ""
+
+
+def _bullet(row: UsageRow, shown: Shown) -> str | None:
+    rules = _without_overruled(row.rules)
+    sentences = [rule_sentence(rule, shown, tool_name=row.name) for rule in rules]
+    told = dict.fromkeys(text for text in (row.usage_rule, *sentences) if text)
+    return f"- `{row.name}`: {' '.join(' '.join(told).split())}" if told else None
+
+
+def _without_overruled(rules: Iterable[ToolRule]) -> list[ToolRule]:
+    """``rules`` without ContinueLoop where ExitLoop holds for every call: the end wins."""
+    rows = list(rules)
+    ends = any(isinstance(rule.rule_type, kinds.ExitLoop) and not rule.conditions for rule in rows)
+    return [rule for rule in rows if not (ends and isinstance(rule.rule_type, kinds.ContinueLoop))]
+
+
+def rule_sentence(rule: ToolRule, shown: Shown, *, tool_name: str | None = None) -> str | None:
+    """What ``rule`` means for calls of ``tool_name`` (the rule's own tool when None); None: nothing to tell.
+
+    A rule that names the operations it is for begins with those of them that are shown.
+    """
+    name = tool_name or split_name(rule.tool_name)[0]
+    operations = shown.get(name, frozenset())
+    limited = [text.removeprefix(_OPERATION_CONDITION) for text in rule.conditions if _is_operation(text)]
+    visible = sorted(set(limited) & operations)
+    if limited and not visible:
+        return None
+    sentence = _sentence(rule, name, operations, shown)
+    if sentence is None or not limited:
+        return sentence
+    return f"For {_listed(visible, 'and')}: {sentence[0].lower()}{sentence[1:]}"
+
+
+def _sentence(rule: ToolRule, name: str, operations: frozenset[str], shown: Shown) -> str | None:
+    kind = rule.rule_type
+    match kind:
+        case kinds.AllowedOperations():
+            named = sorted(kind.operations & operations)
+            return f"Operations open to you: {_listed(named, 'and')}." if named else None
+        case kinds.ContinueLoop():
+            return "After a successful call you keep the turn."
+        case kinds.ExitLoop():
+            return "A successful call ends your turn."
+        case kinds.StartConstraint():
+            return "It has to succeed before any other tool is called."
+        case kinds.RequiresPrecedingTools() | kinds.RequiresFollowingTools() | kinds.RequiredBeforeExitIf():
+            return _conditional(kind, _visible(rule.conditions, shown))
+        case kinds.ExclusiveGroups():
+            return _exclusive(kind, name, shown)
+        case kinds.RequiredBeforeExit():
+            return "It has to succeed before you finish."
+        case kinds.MaxCalls() | kinds.Cooldown() | kinds.RateLimit() | kinds.Periodic():
+            return _limit(kind)
+        case kinds.RequiresConsent():
+            return f"A person has to agree first{f' (scope `{kind.scope}`)' if kind.scope else ''}."
+        case kinds.ArgumentConstraints():
+            return "Some argument values are limited; a refusal says which."
+        case kinds.Needed():
+            return None
+        case _:
+            assert_never(kind)
+
+
+def _conditional(
+    kind: kinds.RequiresPrecedingTools | kinds.RequiresFollowingTools | kinds.RequiredBeforeExitIf, named: list[str]
+) -> str | None:
+    if not named:
+        return None
+    match kind:
+        case kinds.RequiresPrecedingTools():
+            return f"It can be called once {_listed(named, 'and')} succeeded in this session."
+        case kinds.RequiresFollowingTools():
+            return f"It cannot be called any more once {_listed(named, 'or')} succeeded."
+        case kinds.RequiredBeforeExitIf():
+            return f"Once {_listed(named, 'and')} succeeded, it has to succeed too before you finish."
+        case _:
+            assert_never(kind)
+
+
+def _limit(kind: kinds.MaxCalls | kinds.Cooldown | kinds.RateLimit | kinds.Periodic) -> str:
+    match kind:
+        case kinds.MaxCalls():
+            return f"At most {_calls(kind.calls)} per session."
+        case kinds.Cooldown():
+            return f"Calls have to start at least {duration_words(kind.seconds)} apart."
+        case kinds.RateLimit():
+            return f"At most {_calls(kind.calls)} per {duration_words(kind.per_s)}."
+        case kinds.Periodic():
+            return f"It is due every {duration_words(kind.seconds)}."
+        case _:
+            assert_never(kind)
+
+
+def _exclusive(kind: kinds.ExclusiveGroups, name: str, shown: Shown) -> str | None:
+    """The groups that hold this tool, as far as they are shown."""
+    groups = [_visible(group, shown) for group in kind.groups]
+    own = [group for group in groups if name in group and len(group) > 1]
+    told = [f"Only one of {_listed(group, 'and')} can be used in a session." for group in own]
+    return " ".join(told) or None
+
+
+def _visible(names: Iterable[str], shown: Shown) -> list[str]:
+    """``names`` (``tool`` or ``tool.operation``, majors left out) as far as the model sees them, each once."""
+    bare = [split_name(name)[0] for name in names if not _is_operation(name)]
+    return list(dict.fromkeys(name for name in bare if _is_visible(name, shown)))
+
+
+def _is_visible(name: str, shown: Shown) -> bool:
+    if name in shown:
+        return True
+    owners = [tool for tool in shown if name.startswith(f"{tool}.")]
+    return bool(owners) and name[len(max(owners, key=len)) + 1 :] in shown[max(owners, key=len)]
+
+
+def _is_operation(condition: str) -> bool:
+    return condition.startswith(_OPERATION_CONDITION)
+
+
+def _calls(number: int) -> str:
+    return "1 call" if number == 1 else f"{number} calls"
+
+
+def _listed(names: Sequence[str], word: str) -> str:
+    quoted = [f"`{name}`" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
+
+
+def duration_words(seconds: float) -> str:
+    """A duration as people say it, e.g. ``30 s``, ``1 min 30 s``, ``500 ms``."""
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:g} ms"
+    parts: list[str] = []
+    rest = seconds
+    for size, unit in _UNITS:
+        count, rest = divmod(rest, size)
+        parts += [f"{int(count)} {unit}"] if count else []
+    parts += [f"{round(rest, 3):g} s"] if rest or not parts else []
+    return " ".join(parts)

@@ -1,0 +1,266 @@
+"""The `file` tool over sources in memory. What real sources do with real files is their own tests' business."""
+
+from typing import Any, cast
+
+import pytest
+
+from gatewright.base.errors import ToolFailure
+from gatewright.builtins import file_tool
+from gatewright.policy.permission import Action, Permission
+from gatewright.policy.rule import ContinueLoop
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.parameter import Role
+from gatewright.tools.port import SourcePort
+from tests.support.memory_sources import MemorySources
+
+TOOL = file_tool()
+
+
+def sources() -> MemorySources:
+    disk = {("docs", "notes/a.md"): "one\n", ("docs", "notes/b.md"): "two\n", ("docs", "secret.md"): "hush\n"}
+    return MemorySources(disk, {("docs", "secret.md"): Permission.NONE})
+
+
+def context(port: SourcePort | None, granted: Action | None = None) -> ToolExecutionContext:
+    return ToolExecutionContext("archivist", "s-1", source_ids=("docs",), granted=granted, sources=port)
+
+
+async def run(port: SourcePort | None, operation: str, granted: Action | None = None, **arguments: str) -> Any:
+    return cast("Any", await TOOL.execute(operation, {"op": operation, **arguments}, context(port, granted)))
+
+
+def label_of(port: MemorySources, path: str) -> str:
+    at = port.locate(path, source_id=None, allowed=("docs",))
+    return port.label_of(cast("Any", at))
+
+
+async def test_read_gives_the_disk_until_there_is_a_block() -> None:
+    port = sources()
+
+    before = await run(port, "read", path="notes/a.md")
+    await run(port, "append", path="notes/a.md", content="more\n")
+    after = await run(port, "read", path="notes/a.md")
+
+    assert before["success"] is True
+    assert before["data"] == {
+        "path": "notes/a.md",
+        "source": "docs",
+        "content": "one\n",
+        "origin": "disk",
+        "unsaved": False,
+    }
+    assert (after["data"]["content"], after["data"]["origin"], after["data"]["unsaved"]) == (
+        "one\nmore\n",
+        "block",
+        True,
+    )
+
+
+async def test_list_without_path_shows_the_base_and_leaves_out_level_none() -> None:
+    result = await run(sources(), "list")
+
+    assert [entry["name"] for entry in result["data"]["entries"]] == ["notes/a.md", "notes/b.md"]
+    assert result["data"]["path"] == "."
+    assert result["message"] == "2 entries in `.`"
+
+
+async def test_list_of_a_folder_shows_what_is_in_it() -> None:
+    result = await run(sources(), "list", path="notes")
+
+    assert [entry["name"] for entry in result["data"]["entries"]] == ["a.md", "b.md"]
+
+
+async def test_edits_reach_the_disk_by_save_alone() -> None:
+    port = sources()
+
+    await run(port, "replace", path="notes/a.md", old="one", new="1")
+    assert port.disk["docs", "notes/a.md"] == "one\n"
+
+    await run(port, "save", Action.OVERWRITE, path="notes/a.md")
+    assert port.disk["docs", "notes/a.md"] == "1\n"
+
+
+async def test_save_takes_the_label_in_place_of_the_path() -> None:
+    port = sources()
+    await run(port, "append", path="notes/a.md", content="x")
+
+    result = await run(port, "save", Action.APPEND, label=label_of(port, "notes/a.md"))
+
+    assert port.disk["docs", "notes/a.md"] == "one\nx"
+    assert result["data"] == {"label": label_of(port, "notes/a.md")}
+
+
+async def test_save_never_does_more_than_was_granted() -> None:
+    port = sources()
+    await run(port, "replace", path="notes/a.md", old="one", new="1")
+
+    with pytest.raises(ToolFailure, match="more than an addition"):
+        await run(port, "save", Action.APPEND, path="notes/a.md")
+    with pytest.raises(ToolFailure, match="not granted"):
+        await run(port, "save", None, path="notes/a.md")
+    assert port.disk["docs", "notes/a.md"] == "one\n"
+
+
+async def test_create_makes_an_empty_file_when_no_content_is_given() -> None:
+    port = sources()
+
+    await run(port, "create", path="new.md")
+
+    assert port.disk["docs", "new.md"] == ""
+
+
+async def test_create_does_not_overwrite() -> None:
+    port = sources()
+
+    with pytest.raises(ToolFailure, match="there is such a file"):
+        await run(port, "create", path="notes/a.md", content="other")
+    assert port.disk["docs", "notes/a.md"] == "one\n"
+
+
+async def test_delete_removes_the_file() -> None:
+    port = sources()
+
+    await run(port, "delete", path="notes/a.md")
+
+    assert ("docs", "notes/a.md") not in port.disk
+
+
+async def test_load_takes_the_disk_into_the_block() -> None:
+    port = sources()
+    await run(port, "append", path="notes/a.md", content="unsaved")
+
+    result = await run(port, "load", path="notes/a.md")
+
+    assert port.blocks["docs", "notes/a.md"].text == "one\n"
+    assert result["data"]["lines"] == 1
+
+
+@pytest.mark.parametrize("operation", ["read", "load", "delete", "list"])
+async def test_path_outside_the_base_is_refused_with_the_safe_hint(operation: str) -> None:
+    with pytest.raises(ToolFailure, match=r"^the path has to stay below the base$") as refused:
+        await run(sources(), operation, path="../etc/passwd")
+
+    assert refused.value.code == "outside"
+
+
+async def test_source_of_another_agent_is_refused() -> None:
+    port = MemorySources({("private", "a.md"): "x"}, source_ids=("docs", "private"))
+
+    with pytest.raises(ToolFailure, match="no such source"):
+        await run(port, "read", path="a.md", source="private")
+
+
+async def test_label_of_another_source_than_the_one_named_is_refused() -> None:
+    port = MemorySources({("docs", "a.md"): "x", ("more", "b.md"): "y"}, source_ids=("docs", "more"))
+    both = ToolExecutionContext("a", "s", source_ids=("docs", "more"), granted=Action.APPEND, sources=port)
+
+    with pytest.raises(ToolFailure, match="another source"):
+        await TOOL.execute("save", {"op": "save", "label": label_of(port, "a.md"), "source": "more"}, both)
+
+
+async def test_call_without_any_source_says_so() -> None:
+    with pytest.raises(ToolFailure, match="no file source is attached"):
+        await run(None, "read", path="a.md")
+
+
+async def test_empty_old_text_is_refused_by_the_tool_as_by_its_schema() -> None:
+    with pytest.raises(ToolFailure, match="`old`: string should have at least 1 character"):
+        await run(sources(), "replace", path="notes/a.md", old="", new="x")
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "action"),
+    [
+        ("read", {"path": "notes/a.md"}, Action.READ),
+        ("list", {}, Action.READ),
+        ("load", {"path": "notes/a.md"}, Action.READ),
+        ("append", {"path": "notes/a.md", "content": "x"}, Action.APPEND),
+        ("create", {"path": "c.md"}, Action.APPEND),
+        ("replace", {"path": "notes/a.md", "old": "one", "new": "1"}, Action.OVERWRITE),
+        ("delete", {"path": "notes/a.md"}, Action.DELETE),
+    ],
+)
+def test_each_operation_is_assessed_as_its_action(operation: str, arguments: dict[str, Any], action: Action) -> None:
+    assert TOOL.assess(operation, arguments, context(sources())).action is action
+
+
+async def test_save_is_an_append_only_while_it_extends_the_file() -> None:
+    port = sources()
+    await run(port, "append", path="notes/a.md", content="more\n")
+    extending = TOOL.assess("save", {"path": "notes/a.md"}, context(port))
+    await run(port, "replace", path="notes/a.md", old="one", new="1")
+    changing = TOOL.assess("save", {"label": label_of(port, "notes/a.md")}, context(port))
+
+    assert (extending.action, changing.action) == (Action.APPEND, Action.OVERWRITE)
+    assert "+more" in (extending.diff or "")
+    assert "-one" in (changing.diff or "")
+
+
+async def test_load_asks_before_unsaved_edits_are_lost() -> None:
+    port = sources()
+    before = TOOL.assess("load", {"path": "notes/a.md"}, context(port))
+    await run(port, "append", path="notes/a.md", content="x")
+    after = TOOL.assess("load", {"path": "notes/a.md"}, context(port))
+
+    assert (before.ask, after.ask) == (None, "unsaved edits would be lost")
+
+
+def test_assessment_shows_the_text_that_would_be_written() -> None:
+    port = sources()
+
+    created = TOOL.assess("create", {"path": "c.md", "content": "fresh"}, context(port))
+    appended = TOOL.assess("append", {"path": "notes/a.md", "content": "x\ny"}, context(port))
+    replaced = TOOL.assess("replace", {"path": "notes/a.md", "old": "one", "new": "1\n2"}, context(port))
+
+    assert "+fresh" in (created.diff or "")
+    assert appended.diff == "+x\n+y"
+    assert replaced.diff == "-one\n+1\n+2"
+
+
+async def test_assessment_changes_nothing() -> None:
+    port = sources()
+    for operation, arguments in {"append": {"content": "x"}, "delete": {}, "create": {"content": "x"}}.items():
+        TOOL.assess(operation, {"path": "notes/a.md", **arguments}, context(port))
+
+    assert (port.disk, port.blocks) == (sources().disk, {})
+
+
+def test_facts_carry_tiers_actions_and_the_need_of_a_source() -> None:
+    facts = TOOL.facts()
+    read_only = {row.name for row in facts.operations if row.tier is SafetyTier.READ_ONLY}
+
+    assert read_only == {"read", "list"}
+    assert {row.tier for row in facts.operations if row.name not in read_only} == {SafetyTier.SIDE_EFFECTING}
+    assert next(row.actions for row in facts.operations if row.name == "save") == (Action.APPEND, Action.OVERWRITE)
+    assert facts.needs_source
+    assert (facts.name, facts.major, facts.tier) == ("file", 1, SafetyTier.SIDE_EFFECTING)
+    assert [type(rule.rule_type) for rule in TOOL.tool_rules] == [ContinueLoop]
+
+
+def test_roles_tell_the_gate_what_is_a_path_a_label_a_source() -> None:
+    roles = {parameter.name: parameter.role for parameter in TOOL.parameters("save")}
+
+    assert roles == {"path": Role.PATH, "label": Role.LABEL, "source": Role.SOURCE}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "messages"),
+    [
+        ({"path": "a"}, []),
+        ({"label": "file:0:a"}, []),
+        ({}, ["`save` needs `path` or `label`"]),
+        ({"path": "a", "label": "b"}, ["`save` takes `path` or `label`, only one of them"]),
+        ({"path": "a", "content": "b"}, ["`save` does not take this argument"]),
+    ],
+)
+def test_save_takes_exactly_one_of_path_and_label(arguments: dict[str, str], messages: list[str]) -> None:
+    issues = TOOL.missing_arguments("save", {"op": "save", **arguments})
+
+    assert [issue.message for issue in issues] == messages
+
+
+def test_missing_argument_is_named_with_its_pointer() -> None:
+    issues = TOOL.missing_arguments("append", {"op": "append", "path": "a"})
+
+    assert [(issue.pointer, issue.message) for issue in issues] == [("/content", "`append` needs `content`")]

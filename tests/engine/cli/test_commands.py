@@ -1,0 +1,297 @@
+"""The commands as a script sees them: output, JSON, exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewright.cli.main import main
+
+SEED = """\
+name = "limited-agent"
+
+[[tool_rules]]
+tool_name = "file"
+rule_type = { AllowedOperations = ["read", "append"] }
+priority = 0
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "docs"
+default_permission = "read_write"
+"""
+LOOPED = SEED.replace(
+    "[[tool_rules]]\n", '[[tool_rules]]\ntool_name = "file"\nrule_type = "ContinueLoop"\n\n[[tool_rules]]\n', 1
+)
+HIDDEN = ("delete", "load", "save", "list", "replace", "create")
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Runner = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    def ran(*words: str | Path) -> Ran:
+        status = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Ran(status, captured.out, captured.err)
+
+    return ran
+
+
+@pytest.fixture
+def demo(tmp_path: Path, run: Runner) -> Path:
+    assert run("init", tmp_path / "demo", "--template", "demo").status == 0
+    return tmp_path / "demo"
+
+
+@pytest.fixture(params=[SEED, LOOPED], ids=["seed", "after-a-continue-loop"])
+def seed_policy(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    path = tmp_path / "agent.toml"
+    path.write_text(request.param, encoding="utf-8")
+    return path
+
+
+def test_the_seeds_file_shows_only_its_two_operations_and_names_no_other(seed_policy: Path, run: Runner) -> None:
+    shown = run("preview", seed_policy, "--agent", "limited-agent", "--format", "mcp", "--json")
+    assert shown.status == 0
+    tool = next(tool for tool in shown.json if tool["name"] == "file")
+    assert tool["inputSchema"]["properties"]["op"]["enum"] == ["append", "read"]
+    rules = run("rules", seed_policy, "--agent", "limited-agent")
+    for name in HIDDEN:
+        assert name not in json.dumps(tool).casefold()
+        assert name not in rules.out.casefold()
+
+
+def test_the_seeds_file_denies_a_hidden_operation_with_the_line_of_its_rule(seed_policy: Path, run: Runner) -> None:
+    arguments = '{"op": "delete", "path": "a.md"}'
+    decided = run("decide", seed_policy, "--agent", "limited-agent", "--tool", "file", "--args", arguments, "--json")
+    assert decided.status == 4
+    answer = decided.json
+    assert (answer["verdict"], answer["stage"], answer["code"]) == ("deny", "operation", "operation-not-allowed")
+    lines = seed_policy.read_text(encoding="utf-8").splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if "AllowedOperations" in text)
+    assert line - 1 <= answer["rule"]["line"] <= line or lines[answer["rule"]["line"] - 1] == "[[tool_rules]]"
+    assert answer["rule"]["file"] == str(seed_policy)
+    assert answer["model_message"].startswith("Tool execution failed:")
+    assert "delete" not in answer["model_message"]
+
+
+def test_a_hidden_and_an_unknown_operation_get_the_same_words(seed_policy: Path, run: Runner) -> None:
+    words = [
+        run(
+            "decide",
+            seed_policy,
+            "--agent",
+            "limited-agent",
+            "--tool",
+            "file",
+            "--args",
+            json.dumps({"op": op}),
+            "--json",
+        )
+        for op in ("delete", "frobnicate", " read", "READ")
+    ]
+    assert {ran.status for ran in words} == {4}
+    assert len({ran.json["model_message"] for ran in words}) == 1
+
+
+@pytest.mark.parametrize("format_name", ["mcp", "openai", "anthropic"])
+def test_preview_prints_a_list_of_tools_in_each_format(demo: Path, run: Runner, format_name: str) -> None:
+    shown = run("preview", demo, "--agent", "archivist", "--format", format_name)
+    assert shown.status == 0
+    assert len(shown.json) == 2
+    assert "delete" not in shown.out
+
+
+def test_an_agent_with_nothing_ticked_sees_nothing(demo: Path, run: Runner) -> None:
+    shown = run("preview", demo, "--agent", "newcomer")
+    assert (shown.status, shown.json) == (0, [])
+
+
+def test_the_demo_is_fine_and_its_self_check_finds_no_difference(demo: Path, run: Runner) -> None:
+    checked = run("check", demo, "--json")
+    assert checked.status == 0
+    assert checked.json["problems"] == []
+    result = run("selfcheck", demo, "--json")
+    assert result.status == 0
+    assert result.json["differences"] == []
+    assert result.json["checked"] == 4 * 9
+
+
+@pytest.mark.parametrize(
+    ("agent", "arguments", "status", "stage"),
+    [
+        ("archivist", {"op": "read", "path": "notes/species.md"}, 0, "approval"),
+        ("archivist", {"op": "read", "path": "secrets/station-key.txt"}, 4, "permission"),
+        ("archivist", {"op": "read", "path": "../policy.toml"}, 4, "arguments"),
+        ("archivist", {"op": "append", "path": "inbox/2026-07-15-gauge.txt", "content": "x"}, 3, "permission"),
+        ("archivist", {"op": "replace", "path": "notes/species.md", "old": "a", "new": "b"}, 4, "permission"),
+        ("operator", {"op": "delete", "path": "drafts/outline.md"}, 3, "permission"),
+        ("archivist", {"op": "read"}, 4, "arguments"),
+        ("archivist", {"op": "read", "path": 3}, 4, "schema"),
+        ("newcomer", {"op": "read", "path": "notes/species.md"}, 4, "lookup"),
+    ],
+)
+def test_decide_names_the_stage_and_exits_by_the_verdict(
+    demo: Path, run: Runner, agent: str, arguments: dict[str, object], status: int, stage: str
+) -> None:
+    ran = run("decide", demo, "--agent", agent, "--tool", "file", "--args", json.dumps(arguments), "--json")
+    assert (ran.status, ran.json["stage"]) == (status, stage)
+    assert [row["stage"] for row in ran.json["trace"]][:1] == ["parse"]
+
+
+def test_decide_writes_nothing_anywhere(demo: Path, run: Runner) -> None:
+    before = sorted(path for path in demo.rglob("*"))
+    run("decide", demo, "--agent", "archivist", "--tool", "file", "--args", '{"op": "list"}')
+    run("preview", demo, "--agent", "archivist")
+    run("selfcheck", demo)
+    assert sorted(path for path in demo.rglob("*")) == before
+
+
+def test_calls_load_edit_and_save_a_real_file(demo: Path, run: Runner) -> None:
+    def call(**arguments: str) -> Ran:
+        return run("call", demo, "--agent", "archivist", "--tool", "file", "--args", json.dumps(arguments), "--json")
+
+    assert call(op="load", path="drafts/outline.md").status == 0
+    assert call(op="append", path="drafts/outline.md", content="4. Thanks\n").status == 0
+    on_disk = demo / "workspace/drafts/outline.md"
+    assert "Thanks" not in on_disk.read_text(encoding="utf-8")
+    assert call(op="save", path="drafts/outline.md").status == 0
+    assert on_disk.read_text(encoding="utf-8").endswith("3. What to measure next\n4. Thanks\n")
+
+
+def test_a_call_that_asks_waits_for_an_answer_that_nobody_gives(demo: Path, run: Runner) -> None:
+    target = demo / "workspace/drafts/outline.md"
+    words = (
+        "call",
+        demo,
+        "--agent",
+        "operator",
+        "--tool",
+        "file",
+        "--args",
+        '{"op": "delete", "path": "drafts/outline.md"}',
+    )
+    assert run(*words, "--approve", "never").status == 3
+    assert target.exists()
+    assert run(*words, "--approve", "always").status == 0
+    assert not target.exists()
+
+
+def test_a_tool_that_fails_itself_exits_5(demo: Path, run: Runner) -> None:
+    ran = run(
+        "call", demo, "--agent", "archivist", "--tool", "file", "--args", '{"op": "read", "path": "notes/none.md"}'
+    )
+    assert ran.status == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (("check", "missing-folder"), 2, "does not exist"),
+        (("decide", "{demo}", "--agent", "archivst", "--tool", "file"), 2, "did you mean `archivist`"),
+        (("permission", "{demo}", "--source", "archiv", "a"), 2, "did you mean `archive`"),
+        (("preview", "{demo}", "--agent", "archivist", "--format", "gemini"), 2, "not supported"),
+        (("preview", "{demo}"), 2, "--agent"),
+        (("serve", "{demo}"), 2, "not supported yet"),
+        (("filter", "missing.json", "--allow", "a"), 2, "cannot read"),
+        (("init", "{demo}", "--template", "demo"), 2, "exists already"),
+        (("decide", "{demo}", "--agent", "archivist", "--tool", "file", "--args", "{not json"), 4, ""),
+        (("decide", "{demo}", "--agent", "archivist", "--tool", "fille", "--args", "{}"), 4, ""),
+    ],
+)
+def test_wrong_words_get_a_message_and_the_right_exit_code(
+    demo: Path, run: Runner, words: tuple[str, ...], status: int, told: str
+) -> None:
+    ran = run(*(word.format(demo=demo) if "{demo}" in word else word for word in words))
+    assert ran.status == status
+    assert told in ran.err
+
+
+def test_every_problem_of_a_broken_policy_is_printed_with_its_line(tmp_path: Path, run: Runner) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text('gatewright = 1\n[agents.a]\ntols = []\ntools = ["fil"]\n', encoding="utf-8")
+    ran = run("check", path, "--json")
+    assert ran.status == 1
+    found = {(problem["code"], problem["line"], problem["near_miss"]) for problem in ran.json["problems"]}
+    assert found == {("unknown-key", 3, "tools"), ("unknown-tool", 4, "file")}
+    assert run("preview", path, "--agent", "a").status == 1
+
+
+def test_permission_reads_paths_from_arguments_and_prints_the_deciding_rule(demo: Path, run: Runner) -> None:
+    paths = ("notes/species.md", "secrets/", "README.md", "../out.txt", "drafts/final/report-2025.md")
+    ran = run("permission", demo, "--source", "archive", *paths, "--json")
+    assert ran.status == 0
+    assert ran.json == [
+        {
+            "path": "notes/species.md",
+            "permission": "append",
+            "outside": False,
+            "rule": {"index": 3, "pattern": "notes/**"},
+        },
+        {"path": "secrets/", "permission": "none", "outside": False, "rule": {"index": 0, "pattern": "secrets/"}},
+        {"path": "README.md", "permission": "read_only", "outside": False, "rule": None},
+        {"path": "../out.txt", "permission": "none", "outside": True, "rule": None},
+        {
+            "path": "drafts/final/report-2025.md",
+            "permission": "read_only",
+            "outside": False,
+            "rule": {"index": 1, "pattern": "drafts/final/**"},
+        },
+    ]
+
+
+def test_operations_and_filter_take_any_schema(tmp_path: Path, run: Runner) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text(
+        json.dumps(
+            {
+                "type": "object",
+                "properties": {"action": {"enum": ["get", "put", "drop"]}, "key": {"type": "string"}},
+                "required": ["action", "key"],
+            }
+        ),
+        encoding="utf-8",
+    )
+    found = run("operations", schema, "--json").json
+    assert found["field"] == "action"
+    assert [operation["name"] for operation in found["operations"]] == ["get", "put", "drop"]
+    kept = run("filter", schema, "--allow", "get").json
+    assert kept["properties"]["action"]["enum"] == ["get"]
+    assert kept["additionalProperties"] is False
+    assert run("filter", schema, "--allow", "").json is None
+    assert run("filter", schema, "--allow", "gett").status == 2
+
+
+def test_export_writes_a_policy_that_loads_where_it_lands(demo: Path, tmp_path: Path, run: Runner) -> None:
+    ran = run("export", demo, "--out", tmp_path / "deployed")
+    assert ran.status == 0
+    assert (tmp_path / "deployed/policy.toml").read_bytes() == (demo / "policy.toml").read_bytes()
+    assert run("check", tmp_path / "deployed").status == 0
+
+
+def test_export_in_patterns_shape_says_that_its_runtime_enforces_no_operations(demo: Path, run: Runner) -> None:
+    ran = run("export", demo, "--dialect", "pattern", "--agent", "researcher")
+    assert ran.status == 0
+    assert ran.out.startswith("#")
+    assert "AllowedOperations" in ran.out

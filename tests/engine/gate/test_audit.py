@@ -1,0 +1,254 @@
+"""The log: what is written when, and that nobody without the key changes it unseen."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gatewright.gate import AuditEntry, AuditLog, AuditUnavailable, RowKind, Status, key_folder, state_folder
+from tests.engine.gate.conftest import MakeWorld
+from tests.engine.gate.world import Operator, World
+
+Tamper = Callable[[sqlite3.Connection], object]
+
+
+def log_of(folder: Path) -> AuditLog:
+    return AuditLog(folder / "state", folder / "keys")
+
+
+def filled(folder: Path, rows: int = 5) -> AuditLog:
+    log = log_of(folder)
+    for number in range(rows):
+        log.append([AuditEntry(RowKind.TOOL_INVOKED, f"call-{number}", "a", "s", "file", "read", {"n": number})])
+    return log
+
+
+def tampered(folder: Path, change: Tamper) -> tuple[str, ...]:
+    log = filled(folder)
+    log.close()
+    with closing(sqlite3.connect(log.path)) as connection:
+        change(connection)
+        connection.commit()
+    return log_of(folder).verify().problems
+
+
+def test_untouched_log_is_sound(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    report = log.verify()
+    log.close()
+
+    assert (report.rows, report.problems) == (6, ())
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE rows SET body = replace(body, '2', '3') WHERE seq = 4", "row 4 was changed"),
+        ("UPDATE rows SET time = '2020' WHERE seq = 2", "row 2 was changed"),
+        ("UPDATE rows SET agent = 'b' WHERE seq = 6", "row 6 was changed"),
+        ("UPDATE rows SET agent = x'00ff' WHERE seq = 3", "row 3 is not readable"),
+        ("UPDATE rows SET mac = 'x' WHERE seq = 3", "row 3 was changed"),
+        ("DELETE FROM rows WHERE seq = 3", "row 3 is missing"),
+        ("DELETE FROM rows WHERE seq = 1", "first row"),
+        ("DELETE FROM rows WHERE seq > 3", "ends after row 3"),
+        ("DELETE FROM rows", "no first row"),
+        ("UPDATE rows SET body = replace(body, 'log-', 'log+') WHERE seq = 1", "the key of the log"),
+        (
+            "INSERT INTO rows SELECT 7, time, kind, call_id, agent, '', tool, operation, body, mac FROM rows LIMIT 1",
+            "row 7 was changed, moved or added",
+        ),
+    ],
+)
+def test_change_without_the_key_is_found(tmp_path: Path, statement: str, said: str) -> None:
+    problems = tampered(tmp_path, lambda connection: connection.execute(statement))
+
+    assert any(said in problem for problem in problems), problems
+
+
+def test_swapped_rows_are_found(tmp_path: Path) -> None:
+    def swap(connection: sqlite3.Connection) -> None:
+        for old, new in ((2, 99), (3, 2), (99, 3)):
+            connection.execute("UPDATE rows SET seq = ? WHERE seq = ?", (new, old))
+
+    assert tampered(tmp_path, swap) == ("row 2 was changed, moved or added",)
+
+
+def test_removed_log_is_found(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.close()
+    shutil.rmtree(log.path.parent)
+
+    assert "is gone" in log_of(tmp_path).verify().problems[0]
+
+
+def test_log_put_in_the_place_of_another_is_found(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.close()
+    shutil.rmtree(log.path.parent)
+    again = filled(tmp_path, 1)
+    report = again.verify()
+    again.close()
+
+    assert any("lay here before" in problem for problem in report.problems)
+
+
+def test_old_copy_of_the_log_is_found(tmp_path: Path) -> None:
+    log = filled(tmp_path, 2)
+    log.close()
+    shutil.copytree(log.path.parent, tmp_path / "copy")
+    log.append([AuditEntry(RowKind.TOOL_DENIED)])
+    log.close()
+    shutil.rmtree(log.path.parent)
+    shutil.move(tmp_path / "copy", log.path.parent)
+
+    assert "ends after row 3" in log_of(tmp_path).verify().problems[0]
+
+
+def test_two_processes_continue_one_chain(tmp_path: Path) -> None:
+    one, other = filled(tmp_path, 1), log_of(tmp_path)
+    for log in (other, one, other):
+        log.append([AuditEntry(RowKind.TOOL_INVOKED)])
+    report = one.verify()
+    one.close()
+    other.close()
+
+    assert (report.rows, report.problems) == (5, ())
+
+
+def test_log_without_its_key_is_a_clear_error(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.close()
+    shutil.rmtree(tmp_path / "keys")
+    again = log_of(tmp_path)
+
+    with pytest.raises(AuditUnavailable, match="its key is not in"):
+        again.check()
+    with pytest.raises(AuditUnavailable, match="its key is not in"):
+        again.append([AuditEntry(RowKind.TOOL_INVOKED)])
+    assert "key of the log" in again.verify().problems[0]
+
+
+def test_key_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    modes = {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "keys").iterdir()}
+
+    assert modes == {".key": 0o600, ".anchor": 0o600}
+
+
+def test_asking_an_absent_log_makes_nothing(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    log.check()
+
+    assert (list(log.rows()), log.verify().problems) == ([], ())
+    assert not list(tmp_path.iterdir())
+
+
+async def test_rows_stand_before_execution(world: World) -> None:
+    seen: list[list[str]] = []
+
+    original = type(world.counter).execute
+
+    async def spied(self: object, *given: object) -> object:
+        seen.append(world.row_kinds())
+        return await original(world.counter, *given)  # pyright: ignore[reportArgumentType]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(world.counter), "execute", spied)
+        await world.call("counter", {"op": "up"})
+
+    assert seen == [["ToolInvoked", "PolicyDecision"]]
+    assert world.row_kinds() == ["ToolInvoked", "PolicyDecision", "ToolCompleted"]
+
+
+async def test_argument_values_do_not_reach_the_log(world: World) -> None:
+    await world.call("echo", {"text": "swordfish"})
+    await world.call("echo", {"text": "swordfish"})
+    await world.call("echo", {"text": "trout"})
+    assert world.audit is not None
+    world.audit.close()
+
+    assert b"swordfish" not in world.audit.path.read_bytes()
+    bodies = [json.loads(row.body) for row in world.audit.rows() if row.kind == "ToolInvoked"]
+    assert bodies[0]["arguments"] == {"text": "text of 9 characters"}
+    assert bodies[0]["digest"] == bodies[1]["digest"] != bodies[2]["digest"]
+
+
+@pytest.mark.parametrize("how", ["folder is a file", "log is not a database", "key folder is a file"])
+async def test_call_that_cannot_be_recorded_is_not_made(world: World, how: str) -> None:
+    if how == "folder is a file":
+        (world.folder / "state").write_text("", "utf-8")
+    elif how == "log is not a database":
+        (world.folder / "state").mkdir()
+        (world.folder / "state" / "audit.sqlite3").write_bytes(b"no database at all" * 100)
+    else:
+        (world.folder / "keys").write_text("", "utf-8")
+    outcome = await world.call("counter", {"op": "up"})
+    asked = await world.call("vault", {}, approver=(operator := Operator()))
+    early = await world.call("teleport", {})
+
+    assert (outcome.status, outcome.decision.stage, outcome.code) == (Status.DENIED, "execute", "audit-unavailable")
+    assert world.counter.value == 0
+    assert (asked.status, asked.code, operator.requests) == (Status.DENIED, "audit-unavailable", [])
+    assert (early.status, early.code) == (Status.DENIED, "unknown-tool")
+    assert str(world.folder) not in outcome.output
+
+
+async def test_slot_is_given_back_when_the_call_cannot_be_recorded(world: World) -> None:
+    from gatewright.gate import Session
+
+    (world.folder / "state").write_text("", "utf-8")
+    session = Session()
+    await world.call("counter", {"op": "up"}, session=session)
+
+    assert session.calls("counter") == 0
+
+
+async def test_log_replaced_while_open_denies_the_call(world: World) -> None:
+    await world.call("counter", {"op": "up"})
+    assert world.audit is not None
+    shutil.rmtree(world.audit.path.parent)
+    outcome = await world.call("counter", {"op": "up"})
+
+    assert outcome.code == "audit-unavailable"
+    assert world.counter.value == 1
+
+
+async def test_hostile_names_do_not_break_the_log(world: World) -> None:
+    outcome = await world.call("\ud800\x00" * 500, {"\ud800": 1})
+
+    assert outcome.status is Status.DENIED
+    assert world.row_kinds() == ["ToolInvoked", "PolicyDecision", "ToolDenied"]
+    assert world.audit is not None
+    assert world.audit.verify().is_sound
+
+
+async def test_gate_without_a_log_records_nothing(make_world: MakeWorld) -> None:
+    world = make_world(audited=False)
+
+    assert (await world.call("counter", {"op": "up"})).status is Status.ALLOWED
+    assert not (world.folder / "state").exists()
+
+
+def test_state_lies_beside_the_policy_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = tmp_path / "policy.toml"
+
+    assert state_folder(policy) == tmp_path / ".gatewright"
+    monkeypatch.setenv("GATEWRIGHT_STATE", str(tmp_path / "elsewhere"))
+    assert state_folder(policy) == tmp_path / "elsewhere"
+    assert state_folder(policy, tmp_path / "explicit") == tmp_path / "explicit"
+
+
+def test_keys_lie_in_the_users_data_folder_unless_told_otherwise(
+    tmp_path: Path, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert key_folder() == user_home / "keys"
+    monkeypatch.delenv("GATEWRIGHT_KEYS")
+    assert key_folder().is_relative_to(user_home / ".local" / "share")
+    assert key_folder(tmp_path) == tmp_path

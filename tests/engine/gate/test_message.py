@@ -1,0 +1,47 @@
+"""What a tool's own message may tell the model."""
+
+from __future__ import annotations
+
+import pytest
+
+from gatewright.gate.message import EMPTY, Redactor
+from gatewright.gate.stages.truncate import cut
+
+CONFLICT = "file modified externally, use file load to refresh"
+
+
+@pytest.mark.parametrize(
+    ("hidden", "text", "left"),
+    [
+        ((), CONFLICT, CONFLICT),
+        (("load",), CONFLICT, "file modified externally"),
+        (("LOAD",), CONFLICT, "file modified externally"),
+        (("delete",), CONFLICT, CONFLICT),
+        (("load",), "use load", EMPTY),
+        (("load",), "call file_load or file.load", EMPTY),
+        (("load",), "the file was not downloaded; load it\nthen go on", "the file was not downloaded; then go on"),
+        (("a.b",), "a-b is fine, a.b is not", "a-b is fine"),
+    ],
+)
+def test_clause_that_names_a_hidden_operation_goes(hidden: tuple[str, ...], text: str, left: str) -> None:
+    assert Redactor(hidden)(text) == left
+
+
+def test_hidden_tool_goes_where_it_is_named_in_backticks() -> None:
+    assert Redactor((), ("block",))("the block is busy, ask `block` for more") == "the block is busy"
+
+
+@pytest.mark.parametrize("limit", range(12))
+def test_cut_text_is_whole_characters_within_the_limit(limit: int) -> None:
+    text = "aü€😀z"
+    shorter = cut(text, limit)
+
+    if limit >= len(text.encode()):
+        assert shorter is None
+    else:
+        assert shorter is not None
+        head, suffix = shorter.split("\n")
+        assert text.startswith(head)
+        assert len(head.encode()) <= limit
+        assert len((head + text[len(head)]).encode()) > limit
+        assert suffix == "[output truncated — original size: 11 bytes]"

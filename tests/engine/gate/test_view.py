@@ -1,0 +1,200 @@
+"""What the model is shown, the self-check, and what an edit recompiles."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gatewright.base.errors import WorkspaceError
+from gatewright.gate import Session, selfcheck
+from gatewright.gate.plan import OperationPlan, ToolPlan
+from gatewright.gate.snapshot import AgentSnapshot
+from gatewright.policy.document import Agent
+from gatewright.policy.edit import ChangeSet
+from gatewright.policy.rule import RateLimit, ToolRule
+from gatewright.policy.verdict import Verdict
+from tests.engine.gate.conftest import MakeWorld
+from tests.engine.gate.world import POLICY, GateTool, World
+
+TWO = POLICY + '\n[agents.reader]\ntools = ["file"]\nsources = ["docs"]\n'
+
+
+def snapshot_of(world: World, agent: str) -> AgentSnapshot:
+    found = world.gate.snapshot().agent(agent)
+    assert found is not None
+    return found
+
+
+def plan_of(world: World, agent: str, tool: str) -> ToolPlan:
+    plan = snapshot_of(world, agent).plan(tool)
+    assert plan is not None
+    return plan
+
+
+def test_view_shows_only_what_is_ticked_and_names_no_other(world: World) -> None:
+    shown = world.gate.view("archivist").tools("mcp")
+    text = json.dumps([row for row in shown if row["name"] == "file"])
+
+    assert [row["name"] for row in shown] == ["block", "counter", "echo", "file", "vault"]
+    assert next(row for row in shown if row["name"] == "file")["inputSchema"]["properties"]["op"]["enum"] == [
+        "append",
+        "load",
+        "read",
+        "save",
+    ]
+    for hidden in ("delete", "create", "replace", "list"):
+        assert hidden not in text
+
+
+def test_view_is_rendered_once_and_again_after_an_edit(world: World) -> None:
+    first = world.gate.view("archivist")
+
+    assert world.gate.view("archivist") is first
+    assert first.tools("openai") is first.tools("openai")
+    world.reload(POLICY.replace('"append", ', ""))
+    assert "append" not in json.dumps(world.gate.view("archivist").tools("openai"))
+    assert "append" in json.dumps(first.tools("openai"))
+
+
+def test_usage_rules_name_shown_operations_only(world: World) -> None:
+    text = world.gate.view("archivist").usage_rules
+
+    assert text.startswith("## Tool Usage Rules")
+    assert "`save`" in text
+    assert "delete" not in text
+
+
+def test_unrestricted_listings_hold_every_tool_whole(world: World) -> None:
+    rows = {row.name: row for row in world.gate.view("archivist").unrestricted_listings()}
+
+    assert "fail" in rows
+    assert "delete" in rows["file"].schema["properties"]["op"]["enum"]
+
+
+def test_view_of_an_unknown_agent_is_an_error(world: World) -> None:
+    with pytest.raises(WorkspaceError, match="no agent `nobody`"):
+        world.gate.view("nobody")
+
+
+def test_selfcheck_finds_no_difference_and_counts_agents_tools_and_operations(make_world: MakeWorld) -> None:
+    world = make_world(TWO)
+    result = selfcheck(world.gate)
+    per_agent = sum(max(1, len(tool.operations)) for tool in world.registry.tools())
+
+    assert result.checked == 2 * per_agent
+    assert result.differences == ()
+    assert result.no_witness == ()
+    assert result.to_json()["differences"] == []
+
+
+def test_selfcheck_finds_an_operation_that_the_gate_lets_through_unlisted(world: World) -> None:
+    plan = plan_of(world, "archivist", "file")
+    smuggled: dict[str, OperationPlan] = {**plan.operations, "delete": plan.operations["read"]}
+    object.__setattr__(plan, "operations", smuggled)
+    found = selfcheck(world.gate).differences
+
+    assert [(row.tool, row.operation, row.what) for row in found] == [
+        ("file", "delete", "not listed, not valid, passed")
+    ]
+
+
+def test_selfcheck_finds_a_listed_operation_that_the_gate_denies(world: World) -> None:
+    plan = plan_of(world, "archivist", "file")
+    object.__setattr__(plan, "operations", {k: v for k, v in plan.operations.items() if k != "read"})
+    found = selfcheck(world.gate).differences
+
+    assert ("file", "read", "listed, valid, not passed") in [(row.tool, row.operation, row.what) for row in found]
+
+
+def test_agents_that_see_the_same_share_one_compiled_schema(make_world: MakeWorld) -> None:
+    other = POLICY.replace("[agents.archivist]", "[agents.twin]").replace("agents.archivist.", "agents.twin.")
+    world = make_world(POLICY + other[other.index("[agents.twin]") : other.index("[[sources]]")])
+    first, second = (plan_of(world, agent, "file").shape for agent in ("archivist", "twin"))
+
+    assert first is second
+
+
+def test_edit_recompiles_only_the_agents_that_it_touches(make_world: MakeWorld) -> None:
+    world = make_world(TWO)
+    archivist, reader = snapshot_of(world, "archivist"), snapshot_of(world, "reader")
+    world.reload(TWO.replace('"append", ', ""))
+
+    assert snapshot_of(world, "archivist") is not archivist
+    assert snapshot_of(world, "reader") is reader
+    world.reload(TWO.replace('permission = "none"', 'permission = "read_only"'))
+    assert snapshot_of(world, "reader") is not reader
+
+
+def test_change_set_that_forgets_an_agent_leaves_nothing_stale(make_world: MakeWorld) -> None:
+    world = make_world(TWO)
+    snapshot_of(world, "archivist")
+    policy = world.gate.policy
+    agent: Agent = policy.agents["archivist"]
+    world.gate.reload(policy.with_agent(Agent(agent.agent_id, tools=())), ChangeSet(frozenset(), frozenset()))
+
+    assert world.decide("echo", {"text": "x"}).code == "tool-not-listed"
+
+
+def test_tool_that_comes_and_goes_is_seen_at_the_next_call(make_world: MakeWorld) -> None:
+    world = make_world(POLICY)
+    world.gate.reload(world.gate.policy.with_agent(Agent("free")))
+    before = world.decide("wait", {"op": "politely"}, agent="free")
+    withdraw = world.registry.register(GateTool())
+    during = world.decide("wait", {"op": "politely"}, agent="free")
+    withdraw()
+    after = world.decide("wait", {"op": "politely"}, agent="free")
+
+    assert (before.code, during.verdict, after.code) == ("unknown-tool", Verdict.ALLOW, "unknown-tool")
+
+
+def test_last_source_to_stop_takes_the_file_tool_along(world: World) -> None:
+    world.sources.stop("docs")
+
+    assert world.decide("file", {"op": "read", "path": "x"}).code == "unknown-tool"
+    assert "file" not in {row["name"] for row in world.gate.view("archivist").tools("mcp")}
+
+
+def test_callers_during_reloads_see_the_old_policy_or_the_new_one_and_no_mixture(world: World) -> None:
+    narrow = POLICY.replace('"append", ', "").replace(', "vault"', "")
+    whole = [plans_of(world)]
+    world.reload(narrow)
+    whole.append(plans_of(world))
+    stop = threading.Event()
+    seen: list[set[tuple[str, ...]]] = [set() for _ in range(4)]
+
+    def look(number: int) -> None:
+        while not stop.is_set():
+            seen[number].add(plans_of(world))
+
+    with ThreadPoolExecutor(4) as pool:
+        looking = [pool.submit(look, number) for number in range(4)]
+        for turn in range(200):
+            world.reload(POLICY if turn % 2 else narrow)
+        stop.set()
+        for one in looking:
+            one.result()
+
+    assert set().union(*seen) <= set(whole)
+    assert whole[0] != whole[1]
+
+
+def plans_of(world: World) -> tuple[str, ...]:
+    return tuple(
+        f"{plan.tool.name}.{operation}"
+        for plan in snapshot_of(world, "archivist").plans()
+        if plan.closed is None
+        for operation in sorted(plan.operations)
+    )
+
+
+def test_rule_that_is_not_enforced_closes_the_tool_instead_of_leaving_it_open(world: World) -> None:
+    policy = world.gate.policy
+    world.gate.reload(policy.with_agent(Agent("free", tool_rules=(ToolRule("echo", RateLimit(1, 60.0)),))))
+    decision = world.decide("echo", {"text": "x"}, agent="free", session=Session())
+
+    assert (decision.stage, decision.code) == ("lookup", "not-supported")
+    assert "echo" not in {row.name for row in world.gate.view("free").listings()}
+    assert selfcheck(world.gate).differences == ()

@@ -1,0 +1,143 @@
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import ToolFailure
+from gatewright.policy.permission import Permission
+from gatewright.policy.target import Located, Refusal
+from tests.engine.sources.bench import Bench, source_of
+
+
+@pytest.fixture
+def two(bench: Bench, tmp_path: Path) -> Bench:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "only.md").write_text("x")
+    bench.manager.start(source_of("other"), other)
+    return bench
+
+
+def test_a_relative_path_leads_into_the_source(bench: Bench) -> None:
+    assert bench.at("./a//b.md") == Located("docs", "a/b.md", str(bench.folder / "a/b.md"))
+    assert bench.at("x/../a.md").relative == "a.md"
+    assert bench.at(".").relative == "."
+
+
+@pytest.mark.parametrize("path", ["..", "../x", "a/../../x", "/etc/passwd", "/", "/../etc"])
+def test_a_path_that_leaves_the_base_is_refused(bench: Bench, path: str) -> None:
+    refused = bench.refused(path)
+    assert refused.code == "outside-base"
+    assert str(bench.folder) not in refused.hint
+
+
+def test_an_absolute_path_below_a_base_is_accepted(bench: Bench) -> None:
+    assert bench.at(f"{bench.folder}/a.md").relative == "a.md"
+    assert bench.at(f"{bench.folder}/").relative == "."
+    assert bench.refused(f"{bench.folder}x/a.md").code == "outside-base"
+    assert bench.refused(f"{bench.folder}/../a.md").code == "outside-base"
+
+
+def test_a_base_reached_through_a_link_is_the_folder_itself(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(bench.folder)
+    bench.manager.stop("docs")
+    bench.manager.start(source_of(), tmp_path / "link")
+    assert bench.at(f"{tmp_path}/link/a.md") == bench.at(f"{bench.folder}/a.md") == bench.at("a.md")
+    assert bench.at("a.md").absolute == str(bench.folder / "a.md")
+
+
+def test_with_several_sources_the_first_one_that_has_the_path_is_meant(two: Bench) -> None:
+    assert two.at("only.md").source_id == "other"
+    assert two.at("nowhere.md").source_id == "docs"
+    assert two.at("nowhere.md", "other").source_id == "other"
+
+
+def test_an_unknown_source_and_a_foreign_one_get_the_same_words(two: Bench) -> None:
+    foreign = two.manager.locate("a.md", source_id="other", allowed=("docs",))
+    unknown = two.manager.locate("a.md", source_id="nonsense", allowed=("docs",))
+    assert isinstance(foreign, Refusal)
+    assert isinstance(unknown, Refusal)
+    assert (foreign.code, foreign.hint) == (unknown.code, unknown.hint)
+    assert isinstance(two.manager.locate("only.md", source_id=None, allowed=()), Refusal)
+
+
+def test_a_source_that_is_not_allowed_is_never_meant(two: Bench, tmp_path: Path) -> None:
+    found = two.manager.locate("only.md", source_id=None, allowed=("docs",))
+    assert isinstance(found, Located)
+    assert found.source_id == "docs"
+    absolute = two.manager.locate(f"{tmp_path}/other/only.md", source_id=None, allowed=("docs",))
+    assert isinstance(absolute, Refusal)
+
+
+def test_a_label_leads_back_to_its_place(two: Bench, tmp_path: Path) -> None:
+    at = two.at("only.md")
+    label = two.manager.label_of(at)
+    hash8 = hashlib.sha256(f"{tmp_path}/other/only.md".encode()).hexdigest()[:8]
+    assert label == f"file:{hash8}:only.md"
+    assert two.manager.locate_label(label, allowed=("docs", "other")) == at
+    assert isinstance(two.manager.locate_label(label, allowed=("docs",)), Refusal)
+
+
+@pytest.mark.parametrize("tail", ["../x", "/etc/passwd", "a/../b", ".", "", "a\\b", "~/x"])
+def test_a_label_with_a_path_that_is_not_canonical_is_refused(bench: Bench, tail: str) -> None:
+    source = bench.manager.get("docs")
+    assert source is not None
+    refused = bench.manager.locate_label(source.label(tail), allowed=("docs",))
+    assert isinstance(refused, Refusal)
+    assert refused.code == "unknown-label"
+
+
+def test_a_slash_at_the_end_wants_a_folder(bench: Bench) -> None:
+    bench.write("sub/a.md", "x")
+    assert bench.at("sub/").relative == "sub"
+    assert bench.refused("sub/a.md/").code == "not-a-folder"
+    assert bench.refused("none/").code == "not-found"
+
+
+@pytest.mark.parametrize("path", ["link", "linkdir/a.md", "outdir/x", "dangling", "loop"])
+def test_a_path_through_a_symlink_is_refused_wherever_it_leads(bench: Bench, tmp_path: Path, path: str) -> None:
+    bench.write("real/a.md", "x")
+    (bench.folder / "link").symlink_to("real/a.md")
+    (bench.folder / "linkdir").symlink_to("real")
+    (bench.folder / "outdir").symlink_to(tmp_path)
+    (bench.folder / "dangling").symlink_to("nowhere")
+    (bench.folder / "loop").symlink_to("loop")
+    refused = bench.refused(path)
+    assert refused.code == "symlink"
+    assert "not followed" in refused.hint
+
+
+def test_a_hard_link_is_refused(bench: Bench, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("secret")
+    os.link(outside, bench.folder / "inside.txt")
+    assert bench.refused("inside.txt").code == "hard-link"
+
+
+def test_pipes_and_sockets_are_refused(bench: Bench) -> None:
+    os.mkfifo(bench.folder / "pipe")
+    assert bench.refused("pipe").code == "special-file"
+
+
+def test_of_a_place_with_level_none_nothing_is_told_but_the_level(bench: Bench) -> None:
+    bench.manager.update(source_of(rules=(("hidden", Permission.NONE),)))
+    bench.write("hidden/real", "x")
+    (bench.folder / "hidden" / "link").symlink_to("real")
+    for path in ("hidden/link", "hidden/real/", "hidden/none/", "hidden/real/deeper"):
+        assert bench.manager.level(bench.at(path)).permission is Permission.NONE
+
+
+def test_a_missing_base_is_told_and_starting_does_not_fail(bench: Bench, tmp_path: Path) -> None:
+    bench.manager.start(source_of("later"), tmp_path / "later")
+    assert bench.refused("a.md", "later").code == "source-missing"
+    (tmp_path / "later").mkdir()
+    assert bench.at("a.md", "later").source_id == "later"
+
+
+async def test_a_base_that_is_a_file_or_vanished_is_told(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("x")
+    bench.manager.start(source_of("plain"), tmp_path / "plain")
+    assert bench.refused("a.md", "plain").code == "source-missing"
+    with pytest.raises(ToolFailure, match="not a folder"):
+        await bench.port.list_folder(bench.place(".", "plain"))

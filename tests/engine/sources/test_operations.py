@@ -1,0 +1,312 @@
+import asyncio
+import os
+import random
+import string
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import ToolFailure
+from gatewright.policy.permission import Action, Permission
+from tests.engine.sources.bench import Bench, make_bench, source_of
+
+CONFLICT = "file modified externally, use file load to refresh"
+
+
+async def test_read_gives_the_disk_until_there_is_a_block(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    found = await bench.port.read(at)
+    assert (found.content, found.origin, found.unsaved) == ("one\n", "disk", False)
+    await bench.port.append(at, "two\n")
+    found = await bench.port.read(at)
+    assert (found.content, found.origin, found.unsaved) == ("one\ntwo\n", "block", True)
+    assert (bench.folder / "a.md").read_text() == "one\n"
+
+
+async def test_save_writes_the_block_and_keeps_the_mode(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    path.chmod(0o640)
+    at = bench.at("a.md")
+    await bench.port.append(at, "two\n")
+    told = await bench.port.save(at, Action.APPEND)
+    assert path.read_text() == "one\ntwo\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert told == {"label": bench.port.label_of(at), "size": 8, "lines": 2, "unsaved": False}
+    assert [entry.name for entry in bench.folder.iterdir() if entry.name.endswith(".tmp")] == []
+
+
+async def test_save_refuses_when_the_disk_changed_since_the_load(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.port.append(at, "two\n")
+    path.write_text("other\n")
+    with pytest.raises(ToolFailure) as caught:
+        await bench.port.save(at, Action.OVERWRITE)
+    assert str(caught.value) == CONFLICT
+    assert caught.value.code == "conflict"
+    assert path.read_text() == "other\n"
+    assert (await bench.port.read(at)).content == "one\ntwo\n", "the edits are not lost"
+
+
+async def test_save_refuses_when_the_file_was_removed_since(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.port.append(at, "two\n")
+    path.unlink()
+    with pytest.raises(ToolFailure, match=CONFLICT):
+        await bench.port.save(at, Action.OVERWRITE)
+    assert not path.exists()
+
+
+async def test_save_goes_on_when_the_disk_has_the_block_s_text_already(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.port.append(at, "two\n")
+    path.write_text("one\ntwo\n")
+    await bench.port.save(at, Action.APPEND)
+    assert not (await bench.port.read(at)).unsaved
+
+
+async def test_save_that_changes_the_file_needs_more_than_append(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.port.replace(at, "one", "1")
+    assert bench.port.assess_save(at).action is Action.OVERWRITE
+    with pytest.raises(ToolFailure) as caught:
+        await bench.port.save(at, Action.APPEND)
+    assert caught.value.code == "not-granted"
+    with pytest.raises(ToolFailure):
+        await bench.port.save(at, Action.READ)
+    assert path.read_text() == "one\n"
+
+
+async def test_assess_save_tells_the_action_and_the_diff(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    assert bench.port.assess_save(at).action is Action.OVERWRITE
+    await bench.port.append(at, "two")
+    assessed = bench.port.assess_save(at)
+    assert assessed.action is Action.APPEND
+    assert assessed.diff is not None
+    assert assessed.diff.startswith("--- a.md\n+++ a.md sha256:")
+    assert assessed.diff.endswith("@@ -1,1 +1,2 @@\n one\n+two\n\\ no line end\n")
+
+
+async def test_load_asks_only_when_edits_would_be_lost(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    assert bench.port.assess_load(at).ask is None
+    await bench.port.load(at)
+    assert bench.port.assess_load(at).ask is None
+    await bench.port.append(at, "x")
+    assessed = bench.port.assess_load(at)
+    assert assessed.action is Action.READ
+    assert assessed.ask is not None
+    await bench.port.load(at)
+    assert (await bench.port.read(at)).content == "one\n"
+
+
+async def test_replace_wants_exactly_one_place_and_says_how_many_there_are(bench: Bench) -> None:
+    bench.write("a.md", "x y x\n")
+    at = bench.at("a.md")
+    with pytest.raises(ToolFailure, match=r"0 places") as none:
+        await bench.port.replace(at, "z", "q")
+    with pytest.raises(ToolFailure, match=r"2 places") as many:
+        await bench.port.replace(at, "x", "q")
+    assert (none.value.code, many.value.code) == ("no-match", "many-matches")
+    await bench.port.replace(at, "y", "q")
+    assert (await bench.port.read(at)).content == "x q x\n"
+
+
+async def test_crlf_files_stay_crlf_files(bench: Bench) -> None:
+    path = bench.write("a.txt", b"\xef\xbb\xbfone\r\ntwo\r\n")
+    at = bench.at("a.txt")
+    await bench.port.append(at, "three\n")
+    await bench.port.replace(at, "one\ntwo\n", "1\n2\n")
+    await bench.port.save(at, Action.OVERWRITE)
+    assert path.read_bytes() == b"\xef\xbb\xbf1\r\n2\r\nthree\r\n"
+
+
+async def test_mixed_line_endings_are_left_as_they_are(bench: Bench) -> None:
+    path = bench.write("a.txt", b"one\r\ntwo\n")
+    at = bench.at("a.txt")
+    await bench.port.append(at, "three\n")
+    await bench.port.save(at, Action.APPEND)
+    assert path.read_bytes() == b"one\r\ntwo\nthree\n"
+
+
+async def test_create_makes_the_file_its_folders_and_its_block(bench: Bench) -> None:
+    at = bench.at("new/deep/a.md")
+    told = await bench.port.create(at, "hello\n")
+    assert (bench.folder / "new/deep/a.md").read_text() == "hello\n"
+    assert isinstance(told, dict)
+    assert told["unsaved"] is False
+    assert (await bench.port.read(at)).origin == "block"
+
+
+async def test_create_never_overwrites(bench: Bench) -> None:
+    path = bench.write("a.md", "old")
+    with pytest.raises(ToolFailure) as caught:
+        await bench.port.create(bench.at("a.md"), "new")
+    assert caught.value.code == "exists"
+    with pytest.raises(ToolFailure):
+        await bench.port.create(bench.at("."), "new")
+    bench.write("folder/x", "")
+    with pytest.raises(ToolFailure):
+        await bench.port.create(bench.at("folder"), "new")
+    assert path.read_text() == "old"
+
+
+async def test_delete_removes_file_and_block_but_no_folder(bench: Bench) -> None:
+    path = bench.write("sub/a.md", "x")
+    at = bench.at("sub/a.md")
+    await bench.port.load(at)
+    await bench.port.delete(at)
+    assert not path.exists()
+    assert bench.blocks.labels() == ()
+    with pytest.raises(ToolFailure, match="no such file"):
+        await bench.port.delete(at)
+    for folder in ("sub", "."):
+        with pytest.raises(ToolFailure) as caught:
+            await bench.port.delete(bench.at(folder))
+        assert caught.value.code == "is-a-folder"
+    assert path.parent.is_dir()
+
+
+@pytest.mark.parametrize("content", [b"a\0b", b"\xff\xfe\x00a", b"caf\xe9"])
+async def test_what_is_not_utf8_text_is_refused(bench: Bench, content: bytes) -> None:
+    path = bench.write("x.bin", content)
+    for call in (bench.port.read, bench.port.load):
+        with pytest.raises(ToolFailure, match="not a text file"):
+            await call(bench.at("x.bin"))
+    with pytest.raises(ToolFailure, match="not a text file"):
+        await bench.port.append(bench.at("x.bin"), "x")
+    assert path.read_bytes() == content
+
+
+async def test_the_size_limit_holds_for_reading_and_writing(tmp_path: Path, bench: Bench) -> None:
+    bench.manager.update(source_of(max_file_bytes=10))
+    bench.write("big", "x" * 11)
+    bench.write("small", "x" * 8)
+    with pytest.raises(ToolFailure, match="limit of 10 bytes"):
+        await bench.port.read(bench.at("big"))
+    with pytest.raises(ToolFailure, match="11 bytes"):
+        await bench.port.append(bench.at("small"), "yyy")
+    with pytest.raises(ToolFailure):
+        await bench.port.replace(bench.at("small"), "xxxxxxxx", "y" * 11)
+    with pytest.raises(ToolFailure):
+        await bench.port.create(bench.at("new"), "é" * 6)
+    assert not (bench.folder / "new").exists()
+
+
+@pytest.mark.parametrize("content", ["a\0b", "a\ud800"])
+async def test_a_text_that_would_be_no_text_file_is_not_taken(bench: Bench, content: str) -> None:
+    bench.write("a.md", "x")
+    with pytest.raises(ToolFailure):
+        await bench.port.append(bench.at("a.md"), content)
+    with pytest.raises(ToolFailure):
+        await bench.port.create(bench.at("b.md"), content)
+    assert not (bench.folder / "b.md").exists()
+
+
+async def test_a_folder_lists_what_may_be_read_with_levels(bench: Bench) -> None:
+    rules = (("*.key", Permission.NONE), ("sub/", Permission.READ_ONLY))
+    bench.manager.update(source_of(rules=rules))
+    bench.write("b.md", "four")
+    bench.write("a.key", "x")
+    bench.write("sub/c.md", "x")
+    (bench.folder / "link").symlink_to("b.md")
+    os.mkfifo(bench.folder / "pipe")
+    (bench.folder / os.fsdecode(b"bad\xff")).write_text("x")
+    await bench.port.load(bench.at("b.md"))
+    assert await bench.port.list_folder(bench.at(".")) == [
+        {"name": "sub", "kind": "folder", "permission": "read_only", "loaded": False},
+        {"name": "b.md", "kind": "file", "size": 4, "permission": "read_write", "loaded": True},
+    ]
+    assert await bench.port.list_folder(bench.at("sub")) == [
+        {"name": "c.md", "kind": "file", "size": 1, "permission": "read_only", "loaded": False}
+    ]
+    with pytest.raises(ToolFailure, match="not a folder"):
+        await bench.port.list_folder(bench.at("b.md"))
+
+
+async def test_block_info_needs_a_block(bench: Bench) -> None:
+    bench.write("a.md", "one\ntwo")
+    at = bench.at("a.md")
+    with pytest.raises(ToolFailure) as caught:
+        await bench.port.block_info(at)
+    assert caught.value.code == "no-block"
+    await bench.port.load(at)
+    assert await bench.port.block_info(at) == {
+        "label": bench.port.label_of(at),
+        "size": 7,
+        "lines": 2,
+        "unsaved": False,
+    }
+
+
+async def test_blocks_outlive_the_program(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    await bench.port.append(bench.at("a.md"), "two\n")
+    bench.blocks.close()
+    again = make_bench(bench.folder, bench.blocks)
+    again.manager.start(source_of(), bench.folder)
+    found = await again.port.read(again.at("a.md"))
+    assert (found.content, found.unsaved) == ("one\ntwo\n", True)
+
+
+async def test_a_damaged_block_is_mended_by_loading(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    bench.blocks.put(bench.port.label_of(at), source_id="docs", snapshot=b"junk", disk_digest="x")
+    assert bench.port.assess_load(at).ask is not None
+    await bench.port.load(at)
+    assert (await bench.port.read(at)).content == "one\n"
+
+
+async def test_a_write_protected_file_is_not_replaced(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = bench.write("a.md", "one\n")
+    path.chmod(0o444)
+    at = bench.at("a.md")
+    await bench.port.append(at, "two\n")
+
+    def refuse(path: str, mode: int, *, dir_fd: int) -> bool:
+        return False
+
+    monkeypatch.setattr(os, "access", refuse)  # root may write everything
+    with pytest.raises(ToolFailure, match="write-protected"):
+        await bench.port.save(at, Action.APPEND)
+    assert path.read_text() == "one\n"
+
+
+async def test_edits_of_one_file_at_once_are_all_kept(bench: Bench) -> None:
+    bench.write("a.md", "")
+    at = bench.at("a.md")
+    await asyncio.gather(*(bench.port.append(at, f"{number}\n") for number in range(40)))
+    content = (await bench.port.read(at)).content
+    assert sorted(map(int, content.split())) == list(range(40))
+
+
+async def test_the_diff_of_long_texts_stays_short(bench: Bench) -> None:
+    bench.write("a.md", "".join(f"{n}\n" for n in range(15_000)))
+    assessed = bench.port.assess_text(bench.at("a.md"), "".join(f"{n * 7}\n" for n in range(15_000)))
+    assert assessed.action is None
+    assert assessed.diff is not None
+    assert "diff cut" in assessed.diff
+    assert len(assessed.diff) < 70_000
+
+
+async def test_the_history_of_a_block_does_not_grow_without_bound(bench: Bench) -> None:
+    chance = random.Random(3)
+    bench.manager.update(source_of(max_file_bytes=20_000))
+    bench.write("a.md", "0")
+    at, before = bench.at("a.md"), "0"
+    for _ in range(60):
+        after = "".join(chance.choices(string.ascii_letters, k=15_000))
+        await bench.port.replace(at, before, after)
+        before = after
+    stored = bench.blocks.get(bench.port.label_of(at))
+    assert stored is not None
+    assert len(stored.snapshot) < 400_000
+    assert (await bench.port.read(at)).content == before

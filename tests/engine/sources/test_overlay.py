@@ -1,0 +1,85 @@
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import WorkspaceError
+from gatewright.policy.permission import Permission
+from gatewright.sources import Entry, HitCounts
+from tests.engine.sources.bench import Bench, source_of
+
+RULES = (("*.key", Permission.NONE), ("sub/", Permission.ADMIN), ("*.never", Permission.APPEND))
+
+
+@pytest.fixture
+def tree(bench: Bench) -> Bench:
+    bench.manager.update(source_of(rules=RULES))
+    bench.write("a.key", "x")
+    bench.write("b.md", "x")
+    bench.write("sub/c.md", "x")
+    bench.write("sub/d.key", "x")
+    (bench.folder / "link").symlink_to("sub")
+    return bench
+
+
+def test_a_folder_is_scanned_with_levels_and_reasons_folders_first(tree: Bench) -> None:
+    listing = tree.manager.overlay("docs").scan()
+    assert not listing.truncated
+    assert [entry.name for entry in listing.entries] == [".gatewright", "sub", "a.key", "b.md", "link", "policy.toml"]
+    by_name = {entry.name: entry for entry in listing.entries}
+    assert by_name["a.key"] == Entry("a.key", "a.key", False, Permission.NONE, 0, "*.key", False)
+    assert by_name["sub"] == Entry("sub", "sub", True, Permission.ADMIN, 1, "sub/", False)
+    assert by_name["b.md"].index is None
+    assert by_name["policy.toml"].protected
+    assert by_name[".gatewright"].permission is Permission.NONE
+    assert by_name["link"].unusable is not None
+    assert "symbolic link" in by_name["link"].unusable
+
+
+def test_a_folder_below_is_scanned_by_its_relative_path(tree: Bench) -> None:
+    entries = tree.manager.overlay("docs").scan("sub").entries
+    assert [(entry.relative, entry.permission, entry.index) for entry in entries] == [
+        ("sub/c.md", Permission.ADMIN, 1),
+        ("sub/d.key", Permission.NONE, 0),
+    ]
+
+
+def test_a_scan_stops_at_its_limit_and_when_cancelled(tree: Bench) -> None:
+    overlay = tree.manager.overlay("docs")
+    short = overlay.scan(limit=2)
+    assert (len(short.entries), short.truncated) == (2, True)
+    assert overlay.scan(cancelled=lambda: True).entries == ()
+
+
+def test_files_are_counted_by_what_decides_them(tree: Bench) -> None:
+    assert tree.manager.overlay("docs").hit_counts() == HitCounts(
+        rules=(2, 1, 0), default=1, protected=2, files=6, unreadable=0, truncated=False
+    )
+
+
+def test_counting_stops_at_its_limit_and_when_cancelled(tree: Bench) -> None:
+    overlay = tree.manager.overlay("docs")
+    assert overlay.hit_counts(limit=3).truncated
+    assert overlay.hit_counts(cancelled=lambda: True) == HitCounts((0, 0, 0), 0, 0, 0, 0, truncated=True)
+
+
+def test_a_missing_folder_is_told_with_its_path(tree: Bench, tmp_path: Path) -> None:
+    overlay = tree.manager.overlay("docs")
+    with pytest.raises(WorkspaceError, match="none"):
+        overlay.scan("none")
+    with pytest.raises(WorkspaceError, match="above"):
+        overlay.scan("../x")
+    with pytest.raises(WorkspaceError, match="link"):
+        overlay.scan("link")
+    with pytest.raises(WorkspaceError, match="other"):
+        tree.manager.overlay("other")
+    tree.manager.start(source_of("gone"), tmp_path / "gone")
+    with pytest.raises(WorkspaceError, match="missing"):
+        tree.manager.overlay("gone").hit_counts()
+
+
+def test_the_overlay_says_what_the_gate_will_say(tree: Bench) -> None:
+    inner = tree.folder / "sub"
+    tree.manager.start(source_of("inner", default=Permission.PARTNER), inner)
+    for entry in tree.manager.overlay("docs").scan("sub").entries:
+        assert tree.manager.level(tree.at(entry.relative, "docs")).permission is entry.permission
+    assert tree.manager.overlay("docs").scan("sub").entries[0].permission is Permission.PARTNER

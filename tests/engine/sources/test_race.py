@@ -1,0 +1,98 @@
+"""Another party swaps names while we work: nothing outside is read or written."""
+
+import ctypes
+import os
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import ToolFailure
+from gatewright.policy.permission import Action
+from tests.engine.sources.bench import Bench
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the exchange of two names is Linux's renameat2")
+
+ROUNDS = 150
+AT_CWD = -100
+RENAME_EXCHANGE = 2
+
+
+@contextmanager
+def swapping(one: Path, other: Path) -> Generator[None]:
+    """A thread that keeps exchanging two names, each time in one step, until the end of the block."""
+    exchange = ctypes.CDLL(None, use_errno=True).renameat2
+    names = (AT_CWD, os.fsencode(one), AT_CWD, os.fsencode(other), RENAME_EXCHANGE)
+    if exchange(*names) != 0:
+        pytest.skip("the file system does not exchange names")
+    done = threading.Event()
+
+    def swap() -> None:
+        while not done.is_set():
+            exchange(*names)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def tried(work: Callable[[], object]) -> object:
+    try:
+        return work()
+    except ToolFailure:
+        return None
+
+
+def test_a_folder_swapped_for_a_link_gives_nothing_away(bench: Bench, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.md").write_text("SECRET")
+    bench.write("sub/a.md", "fine")
+    (bench.folder / "twin").symlink_to(outside)
+    source = bench.manager.get("docs")
+    assert source is not None
+    with swapping(bench.folder / "sub", bench.folder / "twin"):
+        found = {getattr(tried(partial(source.read, "sub/a.md")), "content", None) for _ in range(ROUNDS)}
+        for number in range(ROUNDS):
+            tried(partial(source.create, f"sub/new{number}", "x"))
+            tried(partial(source.create, f"sub/deep{number}/new", "x"))
+            tried(partial(source.delete, "sub/gone"))
+    assert "SECRET" not in found
+    assert [entry.name for entry in outside.iterdir()] == ["a.md"]
+
+
+def test_a_file_swapped_for_a_link_is_not_read(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "outside.md").write_text("SECRET")
+    path = bench.write("a.md", "fine")
+    (bench.folder / "twin").symlink_to(tmp_path / "outside.md")
+    source = bench.manager.get("docs")
+    assert source is not None
+    with swapping(path, bench.folder / "twin"):
+        found = {getattr(tried(partial(source.read, "a.md")), "content", None) for _ in range(60 * ROUNDS)}
+    assert found <= {"fine", None}
+
+
+def test_a_file_swapped_for_a_link_is_not_written(bench: Bench, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.md"
+    outside.write_text("SECRET")
+    path = bench.write("a.md", "fine")
+    (bench.folder / "twin").symlink_to(outside)
+    source = bench.manager.get("docs")
+    assert source is not None
+    source.append("a.md", " x")
+    with swapping(path, bench.folder / "twin"):
+        for _ in range(ROUNDS):
+            told = tried(partial(source.load, "a.md"))
+            assert told is None or source.read("a.md").content.startswith("fine")
+            tried(partial(source.append, "a.md", " x"))
+            tried(partial(source.save, "a.md", Action.OVERWRITE))
+    assert outside.read_text() == "SECRET"
+    assert outside.stat().st_nlink == 1

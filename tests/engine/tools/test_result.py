@@ -1,0 +1,122 @@
+"""What a tool may return, and the bytes that stand for it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.tools import Normalization, ResultType, Tool, operation, tool
+from gatewright.tools.result import checked_result
+from tests.engine.tools.declared import CONTEXT
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+    max_leaves=10,
+)
+
+
+@given(JSON)
+def test_json_comes_back_as_it_is(value: Any) -> None:
+    assert checked_result(value, Normalization.JSON) == value
+
+
+class Found(BaseModel):
+    hits: tuple[int, ...] = (1, 2)
+
+
+def test_models_and_tuples_become_objects_and_arrays() -> None:
+    assert checked_result({"found": Found(), "pair": (1, "a")}, Normalization.JSON) == {
+        "found": {"hits": [1, 2]},
+        "pair": [1, "a"],
+    }
+
+
+def deep() -> object:
+    value: list[object] = []
+    for _ in range(1000):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1: "a"}, {"a": float("nan")}, [float("inf")], "\ud800", {"\udfff": 1}, {1, 2}, 1j, b"bytes", deep()],
+)
+def test_anything_else_is_a_failure(value: object) -> None:
+    with pytest.raises(ToolFailure, match="the tool returned") as failed:
+        checked_result(value, Normalization.JSON)
+
+    assert failed.value.code == "bad-result"
+
+
+class Ring(BaseModel):
+    next: "Ring | None" = None
+    held: Any = None
+
+
+def test_model_without_json_form_is_a_failure() -> None:
+    ring = Ring()
+    ring.next = ring
+
+    for value in (ring, Ring(held=object())):
+        with pytest.raises(ToolFailure, match="a `Ring` that has no JSON form"):
+            checked_result(value, Normalization.JSON)
+
+
+def test_value_that_holds_itself_is_a_failure() -> None:
+    ring: list[object] = []
+    ring.append(ring)
+
+    with pytest.raises(ToolFailure, match="nested deeper"):
+        checked_result(ring, Normalization.JSON)
+
+
+def test_binary_tool_returns_bytes_and_nothing_else() -> None:
+    assert checked_result(bytearray(b"\x00\xff"), Normalization.BINARY) == b"\x00\xff"
+    with pytest.raises(ToolFailure, match="`str` where bytes were declared"):
+        checked_result("text", Normalization.BINARY)
+
+
+async def test_result_that_is_no_json_fails_the_call() -> None:
+    @tool(result_type=ResultType.OBJECT)
+    async def leak() -> Any:
+        """Return what it should not."""
+        return {"connection": object()}
+
+    with pytest.raises(ToolFailure, match="`object`, which is no JSON value"):
+        await leak.execute("", {}, CONTEXT)
+
+
+async def test_normal_bytes_do_not_depend_on_the_order_of_keys() -> None:
+    @tool
+    async def pair(flip: bool) -> dict[str, int]:
+        """Give a pair."""
+        return {"b": 1, "a": 2} if flip else {"a": 2, "b": 1}
+
+    results = [await pair.execute("", {"flip": flip}, CONTEXT) for flip in (True, False)]
+
+    assert {pair.normalize(result) for result in results} == {b'{"a":2,"b":1}'}
+
+
+def test_custom_normalisation_is_the_tools_own() -> None:
+    class Loud(Tool):
+        name = "loud"
+        description = "Says things loudly."
+        result_type = ResultType.STRING
+        normalization = Normalization.CUSTOM
+
+        @operation
+        async def say(self, text: str) -> str:
+            """Say it."""
+            return text
+
+        def normalize(self, result: JsonValue | bytes) -> bytes:
+            return str(result).upper().encode()
+
+    assert Loud().normalize("hey") == b"HEY"
