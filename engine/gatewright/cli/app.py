@@ -1,0 +1,49 @@
+"""``gui`` and ``tour``: start the desktop app where it is installed. The engine does not import it."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from gatewright.cli.exit import UsageProblem
+from gatewright.cli.opening import JsonOption
+from gatewright.cli.output import print_json, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WorkspaceArgument = Annotated[
+    Path | None, typer.Argument(metavar="WORKSPACE", help="a folder with a policy.toml, or a policy file")
+]
+
+
+def gui(workspace: WorkspaceArgument = None) -> None:
+    """Open the app (with the last workspace, or the demo)."""
+    raise typer.Exit(_app("gui")(workspace))
+
+
+def tour(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="the folder for pictures and the exported policy")],
+    workspace: WorkspaceArgument = None,
+    json: JsonOption = False,
+) -> None:
+    """Drive the real window through the main job; a picture of each step, and tour.json with what was checked."""
+    status = _app("tour")(workspace, out)
+    report = out / "tour.json"
+    if json and report.is_file():
+        print_line(report.read_text(encoding="utf-8"))
+    elif json:
+        print_json({"steps": []})
+    raise typer.Exit(status)
+
+
+def _app(name: str) -> Callable[..., int]:
+    for point in entry_points(group="gatewright.apps", name=name):
+        try:
+            return cast("Callable[..., int]", point.load())
+        except ImportError as error:
+            raise UsageProblem(f"the desktop app cannot start: {error} (pip install 'gatewright[gui]')") from None
+    raise UsageProblem("the desktop app is not installed (pip install 'gatewright[gui]')")

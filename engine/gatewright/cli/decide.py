@@ -1,0 +1,128 @@
+"""``decide`` and ``call``: one tool call through the gate. It prints the decision and decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gatewright.cli.exit import VERDICT_EXIT, Exit
+from gatewright.cli.opening import (
+    AgentOption,
+    JsonOption,
+    PolicyArgument,
+    StateOption,
+    TrustOption,
+    opened,
+    require_agent,
+)
+from gatewright.cli.output import print_error, print_json, print_line, read_argument
+from gatewright.policy.verdict import Verdict
+from gatewright.workspace import Approval, Status
+
+if TYPE_CHECKING:
+    from gatewright.workspace import ApprovalRequest, Decision, Outcome
+
+ToolOption = Annotated[str, typer.Option("--tool", metavar="NAME", help="the tool")]
+ArgsOption = Annotated[
+    str, typer.Option("--args", metavar="JSON", help="the arguments as one JSON object, or - for stdin")
+]
+
+
+class Approve(StrEnum):
+    """Who answers when a call asks first."""
+
+    NEVER = "never"
+    ALWAYS = "always"
+    PROMPT = "prompt"
+
+
+def decide(
+    policy: PolicyArgument,
+    agent: AgentOption,
+    tool: ToolOption,
+    args: ArgsOption = "{}",
+    json: JsonOption = False,
+    state: StateOption = None,
+    trust: TrustOption = False,
+) -> None:
+    """Say what the gate would do with a call, and why; nothing is executed, asked or recorded."""
+    with opened(policy, state=state, trust=trust) as workspace:
+        decision = workspace.decide(require_agent(workspace, agent), tool, read_argument(args))
+        if json:
+            print_json(decision.to_json())
+        else:
+            _print_decision(decision)
+    raise typer.Exit(VERDICT_EXIT[decision.verdict])
+
+
+def call(
+    policy: PolicyArgument,
+    agent: AgentOption,
+    tool: ToolOption,
+    args: ArgsOption = "{}",
+    approve: Annotated[Approve, typer.Option("--approve", help="never, always or prompt")] = Approve.NEVER,
+    json: JsonOption = False,
+    state: StateOption = None,
+    trust: TrustOption = False,
+) -> None:
+    """Send a call through the gate and execute it when it is allowed."""
+    with opened(policy, state=state, trust=trust) as workspace:
+        approver = None if approve is Approve.NEVER else _Approver(approve)
+        agent_id = require_agent(workspace, agent)
+        outcome = asyncio.run(workspace.call(agent_id, tool, read_argument(args), approver=approver))
+        if json:
+            print_json(outcome.to_json())
+        else:
+            _print_outcome(outcome)
+    raise typer.Exit(_exit_of(outcome))
+
+
+class _Approver:
+    """Answers from the command line: always yes, or what the person at the terminal types."""
+
+    def __init__(self, approve: Approve) -> None:
+        self._approve = approve
+
+    async def __call__(self, request: ApprovalRequest) -> Approval:
+        if self._approve is Approve.ALWAYS:
+            return Approval(approved=True, who="command line")
+        what = f"{request.tool} {request.operation}".strip()
+        print_error(f"{request.agent_id} asks for {what}: {'; '.join(request.reasons)}")
+        print_error(str(request.arguments))
+        if request.diff:
+            print_error(request.diff)
+        answer = await asyncio.to_thread(_answer)
+        return Approval(approved=answer in {"y", "yes"}, who="command line")
+
+
+def _answer() -> str:
+    sys.stderr.write("allow this once? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().casefold()
+
+
+def _exit_of(outcome: Outcome) -> Exit:
+    if outcome.decision.verdict is not Verdict.ALLOW:
+        return VERDICT_EXIT[outcome.decision.verdict]
+    return Exit.OK if outcome.status is Status.ALLOWED else Exit.TOOL_FAILED
+
+
+def _print_decision(decision: Decision) -> None:
+    print_line(f"{decision.verdict} at {decision.stage} [{decision.code}]")
+    print_line(f"  {decision.reason}")
+    if decision.rule is not None:
+        where = f" {decision.rule.file}:{decision.rule.line}" if decision.rule.file else ""
+        print_line(f"  rule {decision.rule.rule_id}{where}")
+    if decision.model_message:
+        print_line(f"  to the model: {decision.model_message}")
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    if outcome.decision.verdict is Verdict.ALLOW:
+        print_line(outcome.output or "")
+    else:
+        _print_decision(outcome.decision)

@@ -1,0 +1,46 @@
+"""``export``: the policy for a deployment, or in Pattern's shape. It changes nothing in the workspace."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened, require_agent
+from gatewright.cli.output import print_json, print_line
+
+
+class DialectName(StrEnum):
+    """The shape to write."""
+
+    GATEWRIGHT = "gatewright"
+    PATTERN = "pattern"
+
+
+def export(
+    policy: PolicyArgument,
+    dialect: Annotated[DialectName, typer.Option("--dialect", help="gatewright or pattern")] = DialectName.GATEWRIGHT,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="only this agent (pattern)")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="write files there, else print")] = None,
+    json: JsonOption = False,
+    state: StateOption = None,
+    trust: TrustOption = False,
+) -> None:
+    """Write the policy as it is enforced; pattern writes one file per agent and says what its runtime leaves out."""
+    with opened(policy, state=state, trust=trust) as workspace:
+        agent_id = require_agent(workspace, agent) if agent else None
+        if out is not None:
+            files = workspace.export(out, dialect=dialect, agent_id=agent_id)
+            if json:
+                print_json({"files": [str(path) for path in files]})
+            else:
+                for path in files:
+                    print_line(str(path))
+            return
+        texts = workspace.export_texts(dialect, agent_id)
+    if json:
+        print_json(texts)
+    else:
+        print_line("\n".join(text.rstrip("\n") for text in texts.values()))

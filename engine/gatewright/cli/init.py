@@ -1,0 +1,28 @@
+"""``init``: a new workspace in a folder. It overwrites nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gatewright.cli.exit import UsageProblem
+from gatewright.cli.opening import JsonOption
+from gatewright.cli.output import print_json, print_line
+from gatewright.workspace import create_workspace, template_names
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder to make")],
+    template: Annotated[str, typer.Option("--template", help="demo, or empty")] = "empty",
+    json: JsonOption = False,
+) -> None:
+    """Write a new workspace: policy.toml and what it needs."""
+    if template not in template_names():
+        raise UsageProblem(f"no template `{template}` (there are: {', '.join(template_names())})")
+    policy_path = create_workspace(folder, template)
+    if json:
+        print_json({"policy": str(policy_path)})
+    else:
+        print_line(str(policy_path))

@@ -1,0 +1,44 @@
+"""What commands share: the options that name a workspace, opening it, choosing an agent. It does not print results."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gatewright.base.problem import near_miss
+from gatewright.cli.exit import UsageProblem
+from gatewright.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+PolicyArgument = Annotated[Path, typer.Argument(metavar="POLICY", help="a policy file, or the folder that holds one")]
+AgentOption = Annotated[str, typer.Option("--agent", metavar="ID", help="the agent")]
+JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
+StateOption = Annotated[
+    Path | None, typer.Option("--state", metavar="DIR", help="state folder (else GATEWRIGHT_STATE, .gatewright)")
+]
+TrustOption = Annotated[bool, typer.Option("--trust", help="trust source folders outside the workspace from now on")]
+
+
+@contextmanager
+def opened(policy: Path, *, state: Path | None = None, trust: bool = False) -> Generator[Workspace]:
+    """The workspace of a policy, closed afterwards. Raises WorkspaceError or PolicyInvalid."""
+    workspace = Workspace.open(policy, state=state, trust=trust)
+    try:
+        yield workspace
+    finally:
+        workspace.close()
+
+
+def require_agent(workspace: Workspace, agent_id: str) -> str:
+    """The id itself; an unknown one is a usage problem with a near miss."""
+    agents = workspace.policy.agents
+    if agent_id in agents:
+        return agent_id
+    close = near_miss(agent_id, agents)
+    hint = f" (did you mean `{close}`?)" if close else f" (there are: {', '.join(agents) or 'none'})"
+    raise UsageProblem(f"no agent `{agent_id}` in {workspace.policy_path}{hint}")

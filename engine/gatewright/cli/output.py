@@ -1,0 +1,53 @@
+"""How commands print: JSON when asked, lines otherwise, errors on stderr. It does not know what they mean."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from gatewright.cli.exit import UsageProblem
+
+
+def print_json(value: object) -> None:
+    """Indented JSON on stdout."""
+    print_line(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_line(text: str) -> None:
+    """One line on stdout; what the terminal cannot encode is escaped."""
+    _write(sys.stdout, text)
+
+
+def print_error(text: str) -> None:
+    """One line on stderr."""
+    _write(sys.stderr, text)
+
+
+def read_argument(value: str) -> str:
+    """The value itself, or all of stdin for ``-``."""
+    return decode(sys.stdin.buffer.read(), "stdin") if value == "-" else value
+
+
+def read_file(path: str) -> str:
+    """The text of a file, or stdin for ``-``; an unreadable one is a usage problem."""
+    if path == "-":
+        return read_argument(path)
+    try:
+        return decode(Path(path).read_bytes(), f"`{path}`")
+    except OSError as error:
+        raise UsageProblem(f"cannot read `{path}`: {error.strerror or error}") from None
+
+
+def decode(content: bytes, what: str) -> str:
+    """UTF-8 text; anything else is a usage problem."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageProblem(f"{what} is not UTF-8 at byte {error.start}") from None
+
+
+def _write(stream: object, text: str) -> None:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    safe = text.encode(encoding, "backslashreplace").decode(encoding)
+    print(safe, file=stream)  # type: ignore[call-overload]

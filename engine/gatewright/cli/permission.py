@@ -1,0 +1,57 @@
+"""``permission``: the level of paths by a source's rules, and the deciding rule. It opens no file of the source."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from gatewright.base.problem import near_miss
+from gatewright.cli.exit import UsageProblem
+from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened
+from gatewright.cli.output import decode, print_json, print_line
+from gatewright.workspace import Workspace
+
+
+def permission(
+    policy: PolicyArgument,
+    source: Annotated[str, typer.Option("--source", metavar="ID", help="the source")],
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH...", help="else one path per line on stdin")
+    ] = None,
+    json: JsonOption = False,
+    state: StateOption = None,
+    trust: TrustOption = False,
+) -> None:
+    """Print the permission level of each path (a trailing / means a folder) and the rule that gives it."""
+    with opened(policy, state=state, trust=trust) as workspace:
+        source_id = _require_source(workspace, source)
+        rows = workspace.explain_paths(source_id, _paths(paths))
+    if json:
+        print_json([row.to_json() for row in rows])
+        return
+    for row in rows:
+        why = (
+            "outside"
+            if row.outside
+            else f"rule {row.index + 1} `{row.pattern}`"
+            if row.index is not None
+            else "default"
+        )
+        print_line(f"{row.permission}\t{row.path}\t{why}")
+
+
+def _paths(paths: list[str] | None) -> list[str]:
+    if paths and paths != ["-"]:
+        return paths
+    return [line for line in decode(sys.stdin.buffer.read(), "stdin").splitlines() if line]
+
+
+def _require_source(workspace: Workspace, source_id: str) -> str:
+    known = [source.source_id for source in workspace.policy.sources]
+    if source_id in known:
+        return source_id
+    close = near_miss(source_id, known)
+    hint = f" (did you mean `{close}`?)" if close else f" (there are: {', '.join(known) or 'none'})"
+    raise UsageProblem(f"no source `{source_id}` in {workspace.policy_path}{hint}")

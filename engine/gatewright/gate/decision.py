@@ -1,0 +1,114 @@
+"""What the gate decided about one call, with the rule and every stage passed. It does not decide.
+
+Lines are looked up only when somebody asks for them: a decision carries addresses into the policy and the resolver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.problem import Address, Place
+from gatewright.policy.verdict import Verdict
+
+Places = Callable[[Address], Place | None]
+NO_FACTS: Mapping[str, JsonValue] = MappingProxyType({})
+
+
+def no_facts() -> Mapping[str, JsonValue]:
+    """The one empty mapping that everything without facts shares."""
+    return NO_FACTS
+
+
+def nowhere(_address: Address) -> Place | None:
+    """The resolver of a policy that has no file."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRef:
+    """The deciding place in the policy. ``rule_id`` is the rule's own id, else its address as a dotted path."""
+
+    rule_id: str
+    address: Address
+    places: Places = field(default=nowhere, repr=False, compare=False)
+
+    @property
+    def place(self) -> Place | None:
+        """Where it stands; a part that the file leaves out leads to the table that would hold it."""
+        for length in range(len(self.address), 1, -1):
+            place = self.places(self.address[:length])
+            if place is not None:
+                return place
+        return None
+
+    @property
+    def file(self) -> str | None:
+        """The file, or None when the policy has none."""
+        place = self.place
+        return place.file if place else None
+
+    @property
+    def line(self) -> int | None:
+        """The line, from 1."""
+        place = self.place
+        return place.line if place else None
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: id, file, line."""
+        place = self.place
+        return {"id": self.rule_id, "file": place.file if place else None, "line": place.line if place else None}
+
+
+@dataclass(frozen=True, slots=True)
+class StageTrace:
+    """One stage as it passed; ``reason`` says what it found, for the operator."""
+
+    stage: str
+    verdict: Verdict
+    reason: str
+    elapsed_us: float = 0.0
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: stage, verdict, reason."""
+        return {"stage": self.stage, "verdict": str(self.verdict), "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Verdict, the stage that gave it, why. ``arguments`` are canonical as far as the stages came.
+
+    ``reason`` is for the operator; ``model_message`` is for the model: None for an allow and for an open question.
+    """
+
+    verdict: Verdict
+    stage: str
+    code: str
+    reason: str
+    rule: RuleRef | None = None
+    model_message: str | None = None
+    trace: tuple[StageTrace, ...] = ()
+    arguments: Mapping[str, JsonValue] = field(default_factory=no_facts, hash=False)
+    facts: Mapping[str, JsonValue] = field(default_factory=no_facts, hash=False)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The shape of the command line: verdict, stage, code, reason, rule, model_message, trace."""
+        return {
+            "verdict": str(self.verdict),
+            "stage": self.stage,
+            "code": self.code,
+            "reason": self.reason,
+            "rule": self.rule.to_json() if self.rule else None,
+            "model_message": self.model_message,
+            "trace": [row.to_json() for row in self.trace],
+        }
+
+
+def dotted(address: Address) -> str:
+    """An address as people write it: ``agents.archivist.tool_rules[0]``."""
+    text = ""
+    for part in address:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text

@@ -1,0 +1,81 @@
+"""Permission: the level of every place that the call names permits what the call would do there.
+
+A place without a level, or a protected one, gets the same words as one that is not there. It knows no globs.
+"""
+
+from __future__ import annotations
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.problem import Address
+from gatewright.gate import message
+from gatewright.gate.call import CallState, Finding, Stage, StageResult, denied
+from gatewright.gate.context import context_of
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.target import Assessment, LevelDecision, Located
+from gatewright.policy.verdict import Verdict
+
+
+def _run(state: CallState) -> StageResult:
+    sources = state.ports.sources
+    levels = [(place, sources.level(place)) for place in state.places] if sources is not None else []
+    closed = next(((p, level) for p, level in levels if level.permission is Permission.NONE or level.protected), None)
+    if closed is not None:
+        return StageResult(state, (_closed(*closed),))
+    try:
+        assessment = state.plan.tool.assess(state.chosen.name, state.arguments, context_of(state))
+    except ToolFailure as failure:
+        if not _all_allowed(state.chosen.actions, levels):
+            return denied(state, failure.code, str(failure), state.plan.redactor(str(failure)))
+        assessment = Assessment(state.chosen.actions[-1] if state.chosen.actions else None)
+    state = state.having(assessment=assessment)
+    findings = [_finding(*row, assessment.action) for row in levels if assessment.action is not None]
+    return _judged(state, assessment, [finding for finding in findings if finding is not None], levels)
+
+
+def _all_allowed(actions: tuple[Action, ...], levels: list[tuple[Located, LevelDecision]]) -> bool:
+    """Whether it need not be known which action it is: then the tool itself says why it fails."""
+    return all(verdict_for(level.permission, action) is Verdict.ALLOW for action in actions for _, level in levels)
+
+
+def _judged(
+    state: CallState, assessment: Assessment, findings: list[Finding], levels: list[tuple[Located, LevelDecision]]
+) -> StageResult:
+    if assessment.action is not None and not levels and state.plan.right.facts.needs_source:
+        return denied(state, "no-place", "the call names no place whose level could permit it", message.PLACE)
+    if assessment.ask is not None:
+        findings.append(Finding(Verdict.ASK, "tool-asks", assessment.ask))
+    findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
+    note = ", ".join(f"`{place.relative}` is {level.permission}" for place, level in levels)
+    return StageResult(state, tuple(findings), note=note or "no place named")
+
+
+def _closed(place: Located, level: LevelDecision) -> Finding:
+    if level.protected:
+        reason = f"`{place.relative}` of `{place.source_id}` is protected: no tool reaches it"
+        return Finding(Verdict.DENY, "protected", reason, model=message.PLACE)
+    reason = f"`{place.relative}` of `{place.source_id}` is none by {_by(level)}"
+    return Finding(Verdict.DENY, "level-none", reason, _address(place, level), model=message.PLACE)
+
+
+def _finding(place: Located, level: LevelDecision, action: Action) -> Finding | None:
+    verdict = verdict_for(level.permission, action)
+    if verdict is Verdict.ALLOW:
+        return None
+    what = f"`{place.relative}` of `{place.source_id}` is {level.permission} by {_by(level)}"
+    if verdict is Verdict.ASK:
+        return Finding(verdict, "level-asks", f"{what}, which asks before {action}", _address(place, level))
+    model = message.PLACE if action is Action.READ else message.PLACE_FIXED
+    return Finding(verdict, "level-denies", f"{what}, which denies {action}", _address(place, level), model=model)
+
+
+def _by(level: LevelDecision) -> str:
+    return "default" if level.index is None else f"rule {level.index + 1} `{level.pattern}`"
+
+
+def _address(place: Located, level: LevelDecision) -> Address:
+    if level.index is None:
+        return ("sources", place.source_id, "default_permission")
+    return ("sources", place.source_id, "permission_rules", level.index)
+
+
+PERMISSION = Stage("permission", _run)

@@ -1,0 +1,28 @@
+"""Where state and keys lie on disk. It makes no folder and reads no file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+STATE_FOLDER = ".gatewright"
+STATE_VARIABLE = "GATEWRIGHT_STATE"
+KEYS_VARIABLE = "GATEWRIGHT_KEYS"
+
+
+def state_folder(policy_path: Path, explicit: Path | None = None) -> Path:
+    """The folder of audit, memory and sessions: ``explicit``, else GATEWRIGHT_STATE, else beside the policy."""
+    if explicit is not None:
+        return explicit
+    named = os.environ.get(STATE_VARIABLE)
+    return Path(named) if named else policy_path.absolute().parent / STATE_FOLDER
+
+
+def key_folder(explicit: Path | None = None) -> Path:
+    """The folder of keys and anchors: ``explicit``, else GATEWRIGHT_KEYS, else in the user's data folder."""
+    if explicit is not None:
+        return explicit
+    named = os.environ.get(KEYS_VARIABLE)
+    return Path(named) if named else platformdirs.user_data_path("gatewright") / "keys"

@@ -1,0 +1,23 @@
+"""Assembly, and the one door for the app and the command line. It does not know widgets or options."""
+
+from gatewright.gate import Approval, ApprovalRequest, Decision, Outcome, Session, StageTrace, Status
+from gatewright.workspace.sandbox import Sandbox
+from gatewright.workspace.template import create_workspace, template_names, write_demo
+from gatewright.workspace.workspace import PathRow, Workspace, format_names
+
+__all__ = [
+    "Approval",
+    "ApprovalRequest",
+    "Decision",
+    "Outcome",
+    "PathRow",
+    "Sandbox",
+    "Session",
+    "StageTrace",
+    "Status",
+    "Workspace",
+    "create_workspace",
+    "format_names",
+    "template_names",
+    "write_demo",
+]

@@ -1,0 +1,48 @@
+"""What an export consists of: texts by file name, and the folders that the policy names. It edits nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gatewright.base.atomicfile import write_atomically
+from gatewright.base.errors import NotSupported, WorkspaceError
+from gatewright.policyfile import carries, render_pattern
+from gatewright.workspace.location import POLICY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gatewright.policy.document import Policy
+
+
+def export_texts(policy: Policy, text: str, dialect: str, agent_id: str | None) -> dict[str, str]:
+    """File name to text: the policy as it stands, or one Pattern file per agent that has a tool."""
+    if dialect == "gatewright":
+        return {POLICY_NAME: text}
+    if dialect != "pattern":
+        raise NotSupported(f"no dialect `{dialect}` (there are: gatewright, pattern)")
+    carried = [one for one, agent in policy.agents.items() if carries(policy, agent)]
+    return {f"{one}.toml": render_pattern(policy, one) for one in ([agent_id] if agent_id else carried)}
+
+
+def write_export(folder: Path, texts: Mapping[str, str], workspace: Path, bases: Iterable[str]) -> tuple[Path, ...]:
+    """Write the texts, and make the relative folders that they name, so that the export loads where it is."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written: list[Path] = []
+        for name, text in texts.items():
+            write_atomically(folder / name, text.encode("utf-8"))
+            written.append(folder / name)
+        if folder.resolve() != workspace.resolve():
+            for base in bases:
+                _make_base(folder, base)
+    except OSError as error:
+        raise WorkspaceError(f"cannot export to `{folder}`: {error.strerror or error}") from None
+    return tuple(written)
+
+
+def _make_base(folder: Path, base: str) -> None:
+    target = (folder / base).resolve()
+    if not Path(base).is_absolute() and target.is_relative_to(folder.resolve()):
+        target.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,98 @@
+"""A disposable copy of a workspace, to run calls in. It does not know the app's console.
+
+The copy has the policy as edited, the folders of its sources, a state and a key folder of its own; links are copied as
+links, special files are left out, and a copy larger than the limit is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gatewright.workspace.workspace import Workspace
+
+MAX_COPY_BYTES = 256 * 1024 * 1024
+MAX_COPY_FILES = 50_000
+_STATE_FOLDER = ".gatewright"
+
+
+class Sandbox:
+    """A copy in a temporary folder until ``close``."""
+
+    def __init__(
+        self,
+        policy_path: Path,
+        text: str,
+        bases: Sequence[Path],
+        open_copy: Callable[[Path, Path, Path], Workspace],
+    ) -> None:
+        self._holder = Path(tempfile.mkdtemp(prefix="gatewright-sandbox-"))
+        try:
+            self.folder = self._holder / "workspace"
+            self.folder.mkdir()
+            _copy_bases(policy_path.parent, self.folder, bases)
+            copy = self.folder / policy_path.name
+            copy.write_bytes(text.encode("utf-8"))
+            self.workspace = open_copy(copy, self._holder / "state", self._holder / "keys")
+        except OSError as error:
+            self._remove()
+            raise WorkspaceError(f"cannot copy the workspace: {error.strerror or error}") from None
+        except BaseException:
+            self._remove()
+            raise
+
+    def close(self) -> None:
+        """Throw the copy away."""
+        self.workspace.close()
+        self._remove()
+
+    def _remove(self) -> None:
+        shutil.rmtree(self._holder, ignore_errors=True)
+
+
+def _copy_bases(origin: Path, target: Path, bases: Sequence[Path]) -> None:
+    root = Path(os.path.realpath(origin))
+    budget = _Budget()
+    for base in bases:
+        if not base.is_relative_to(root):
+            raise WorkspaceError(f"the folder `{base}` is outside the workspace; a copy would not hold it")
+        if base.is_dir():
+            _copy_folder(base, target / base.relative_to(root), budget)
+
+
+def _copy_folder(origin: Path, target: Path, budget: _Budget) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    with os.scandir(origin) as entries:
+        for entry in entries:
+            goal = target / entry.name
+            if entry.is_symlink():
+                if not goal.is_symlink():
+                    goal.symlink_to(Path(entry.path).readlink())
+            elif entry.is_dir(follow_symlinks=False):
+                if entry.name != _STATE_FOLDER:
+                    _copy_folder(Path(entry.path), goal, budget)
+            elif entry.is_file(follow_symlinks=False):
+                budget.spend(entry.stat(follow_symlinks=False).st_size)
+                shutil.copy2(entry.path, goal, follow_symlinks=False)
+
+
+class _Budget:
+    """What a copy may still take."""
+
+    def __init__(self) -> None:
+        self._bytes = self._files = 0
+
+    def spend(self, size: int) -> None:
+        self._bytes += size
+        self._files += 1
+        if self._bytes > MAX_COPY_BYTES or self._files > MAX_COPY_FILES:
+            limit = f"{MAX_COPY_BYTES // 1024 // 1024} MiB or {MAX_COPY_FILES:,} files"
+            raise WorkspaceError(f"the workspace is too large for a disposable copy (more than {limit})")

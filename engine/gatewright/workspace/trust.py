@@ -1,0 +1,49 @@
+"""Which definitions from outside a workspace the operator has trusted, kept outside the workspace. It runs nothing.
+
+A record is the SHA-256 of the exact definition (kind, policy file, id, resolved target), one per line.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.atomicfile import write_atomically
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.jsonvalue import digest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FILE = "trusted"
+
+
+class TrustRecords:
+    """The trust file of a user, in the key folder."""
+
+    def __init__(self, key_folder: Path) -> None:
+        self._path = key_folder / _FILE
+
+    def trusts_source(self, policy_path: Path, source_id: str, base: Path) -> bool:
+        """Whether exactly this source folder of this policy was trusted."""
+        return _source_digest(policy_path, source_id, base) in self._read()
+
+    def trust_source(self, policy_path: Path, source_id: str, base: Path) -> None:
+        """Remember it. Raises WorkspaceError when the key folder cannot be written."""
+        records = self._read() | {_source_digest(policy_path, source_id, base)}
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomically(self._path, "".join(f"{record}\n" for record in sorted(records)).encode(), mode=0o600)
+        except OSError as error:
+            raise WorkspaceError(f"cannot record trust in `{self._path}`: {error.strerror or error}") from None
+
+    def _read(self) -> frozenset[str]:
+        try:
+            return frozenset(self._path.read_text(encoding="ascii").split())
+        except FileNotFoundError:
+            return frozenset()
+        except (OSError, UnicodeDecodeError) as error:
+            raise WorkspaceError(f"cannot read the trust file `{self._path}`: {error}") from None
+
+
+def _source_digest(policy_path: Path, source_id: str, base: Path) -> str:
+    return digest(["source", str(policy_path.resolve()), source_id, str(base)])

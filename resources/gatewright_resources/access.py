@@ -1,0 +1,66 @@
+"""The one door to the bundled data: icons, styles and folders, read through `importlib.resources`.
+
+It does not know what the data mean, nor how an icon is tinted or a style filled in.
+"""
+
+import re
+from difflib import get_close_matches
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+_PACKAGE = "gatewright_resources"
+_PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+
+class MissingResourceError(LookupError):
+    """A name that is not in the bundle; the message gives the nearest one."""
+
+
+def _names(folder_name: str, suffix: str) -> tuple[str, ...]:
+    entries = files(_PACKAGE).joinpath(folder_name).iterdir()
+    return tuple(sorted(entry.name.removesuffix(suffix) for entry in entries if entry.name.endswith(suffix)))
+
+
+def _missing(kind: str, name: str, known: tuple[str, ...]) -> MissingResourceError:
+    near = get_close_matches(name, known, n=1)
+    hint = f"; did you mean `{near[0]}`?" if near else ""
+    return MissingResourceError(f"no {kind} named `{name}`{hint}")
+
+
+def _read(kind: str, folder_name: str, name: str, suffix: str) -> bytes:
+    entry = files(_PACKAGE).joinpath(folder_name, name + suffix)
+    if not _PLAIN_NAME.fullmatch(name) or not entry.is_file():
+        raise _missing(kind, name, _names(folder_name, suffix))
+    return entry.read_bytes()
+
+
+def icon_names() -> tuple[str, ...]:
+    """Names of all bundled icons, sorted."""
+    return _names("icons", ".svg")
+
+
+def icon_svg(name: str) -> bytes:
+    """SVG source of an icon, drawn with `currentColor` in a 24 x 24 box.
+
+    Raises MissingResourceError for an unknown name.
+    """
+    return _read("icon", "icons", name, ".svg")
+
+
+def style(name: str) -> str:
+    """Text of a Qt style sheet template with `${token}` places.
+
+    Raises MissingResourceError for an unknown name.
+    """
+    return _read("style", "styles", name, ".qss").decode("utf-8")
+
+
+def folder(name: str) -> Traversable:
+    """A bundled folder, such as `demo`; wrap it in `importlib.resources.as_file` where a real path is needed.
+
+    Raises MissingResourceError for an unknown name.
+    """
+    known = tuple(entry.name for entry in files(_PACKAGE).iterdir() if entry.is_dir() and entry.name != "__pycache__")
+    if name not in known:
+        raise _missing("folder", name, known)
+    return files(_PACKAGE).joinpath(name)
