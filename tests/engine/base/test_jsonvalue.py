@@ -40,6 +40,7 @@ json_values: st.SearchStrategy[JsonValue] = st.recursive(
         ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "too-deep"),
         ('{"a": "' + "x" * 10_000_000 + '"}', "too-large"),
         ('{"a": [' + "1," * 300_000 + "1]}", "too-many-values"),
+        ('{"a": [' + "[]," * 1_000_000 + "1]}", "too-many-values"),
         ("{'a': 1}", "not-json"),
     ],
 )
@@ -49,6 +50,10 @@ def test_hostile_text_is_refused_with_its_code_and_quickly(text: str, code: str)
         parse_object(text)
     assert caught.value.code == code
     assert time.perf_counter() - begun < 2
+
+
+def test_commas_inside_a_long_text_are_no_values() -> None:
+    assert parse_object(json.dumps({"content": '1,2,3\n",' * 100_000}))
 
 
 def test_bytes_that_are_not_utf8_are_refused() -> None:

@@ -51,7 +51,10 @@ def said(value: Any, schema: dict[str, Any] = SCHEMA) -> list[str]:
         ({"path": 3}, ["/path: must be a string"]),
         ({"path": "a", "level": "mid"}, ['/level: must be one of `"low"`, `"high"`']),
         ({"path": "a", "count": 0}, ["/count: must be at least 1"]),
-        ({"path": "a", "size": 1}, ["/: `size` does not exist here"]),
+        (
+            {"path": "a", "size": 1},
+            ["/: a key that was sent does not exist here; the keys are `path`, `count`, `level`, `target`"],
+        ),
         ([], ["/: must be an object"]),
         ({"path": "a", "target": {"kind": "row", "number": "x"}}, ["/target/number: must be an integer"]),
         ({"path": "a", "target": {"kind": "file"}}, ["/target: the required key `name` is missing"]),

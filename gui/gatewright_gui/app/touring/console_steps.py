@@ -1,0 +1,261 @@
+"""The steps on the Console page: a denied call, an allowed one, one that asks. They are made by mouse and keyboard."""
+
+import json
+from pathlib import Path
+
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QTableView
+
+from gatewright.policy.permission import Permission
+from gatewright_gui.app.touring.driver import DriveError
+from gatewright_gui.app.touring.report import Step
+from gatewright_gui.app.touring.scene import Scene
+from gatewright_gui.app.touring.subject import Subject, operation_field
+from gatewright_gui.models import stages
+from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.session.calls import CallRecord
+
+CALL_SECONDS = 15.0
+
+
+def denied_call(scene: Scene, subject: Subject, name: str = "call-denied") -> None:
+    """Decide a call of the operation that is off, written as JSON."""
+    with scene.step(name, "console") as step:
+        scene.go_to("console")
+        _choose(scene, "console.agent", subject.agent_id)
+        arguments = {operation_field(scene.document, subject): subject.operation, "path": "README.md"}
+        _write_json(scene, subject.tool, arguments)
+        record = _send(scene, "console.decide")
+        wanted = scene.document.workspace.decide(subject.agent_id, subject.tool, json.dumps(arguments))
+        step.equal("the call is denied", (record.verdict, record.stage), ("deny", "operation"))
+        step.equal("the console says what the gate says", _said(record), (wanted.verdict, wanted.stage, wanted.code))
+        step.equal("the deciding rule is the gate's", _rule(record), wanted.rule.rule_id if wanted.rule else None)
+        place = scene.document.workspace.place(record.rule.address) if record.rule else None
+        if place is not None and record.rule is not None:
+            step.equal("with its line of the policy as it is now", record.rule.line, place.line)
+        step.check("the model is not told the rule", record.rule is None or _hides(record, record.rule.rule_id))
+        _compare_stages(scene, record, step)
+
+
+def rule_of_denied(scene: Scene) -> None:
+    """Click the deciding rule."""
+    with scene.step("call-denied-rule", "toml") as step:
+        record = _page(scene).outcome.shown
+        if record is None or record.rule is None:
+            step.not_here("the denial follows from no rule")
+            return
+        scene.driver.click("console.rule")
+        scene.driver.until(lambda: scene.window.shelf.current_key == "toml", "the TOML page")
+        scene.settle()
+        step.check("the TOML page shows the policy", bool(scene.text_of("toml.code")))
+
+
+def allowed_call(scene: Scene, subject: Subject, name: str = "call-allowed") -> None:
+    """Run a read through the form, in the copy."""
+    with scene.step(name, "console") as step:
+        scene.go_to("console")
+        file = _readable(scene, subject)
+        if file is None:
+            step.not_here("the agent cannot read a file of a source by the tool `file`")
+            return
+        _choose(scene, "console.agent", subject.agent_id)
+        scene.choose("console.mode", "form")
+        _choose(scene, "console.tool", "file")
+        _choose(scene, "console.form.op", "read")
+        scene.driver.replace_text("console.form.path", file)
+        if scene.driver.has("console.form.source") and scene.driver.find("console.form.source").isEnabled():
+            _fill_source(scene)
+        record = _send(scene, "console.run")
+        step.equal("the call is allowed and done", (record.verdict, record.status), ("allow", "allowed"))
+        text = scene.text_of("console.result")
+        first = _first_line(_file(scene, file))
+        step.check(f"the result holds the first line of `{file}`", bool(first) and first in text)
+        _compare_stages(scene, record, step)
+
+
+def asking_call(scene: Scene, subject: Subject, *, allow: bool, name: str) -> None:
+    """Run a call that asks; answer it by a click."""
+    path: str | None = None
+    with scene.step(f"{name}-asked", "console") as step:
+        scene.go_to("console")
+        path = _writable(scene)
+        if subject.tool != "file" or "create" not in _shown(scene, subject) or path is None:
+            step.not_here("the agent cannot create a file where it would be asked about")
+            return
+        _choose(scene, "console.agent", subject.agent_id)
+        _write_json(scene, "file", {"op": "create", "path": path, "content": "a first line\n"})
+        scene.driver.click("console.run")
+        bar = _page(scene).outcome.approval
+        scene.driver.until(bar.isVisible, "the question", CALL_SECONDS)
+        question = bar.question
+        what = (question.agent_id, question.tool, question.operation) if question else None
+        step.equal("the question names the call", what, (subject.agent_id, "file", "create"))
+        step.check("it says why", bool(question and question.reasons))
+        step.check("the window can be used meanwhile", scene.driver.find("rail.agents").isEnabled())
+        step.check("nothing has the focus that would allow", not scene.driver.find("console.approve").hasFocus())
+    if _page(scene).outcome.approval.question is None:
+        return
+    with scene.step(name, "console") as step:
+        calls = len(_page(scene).console.records)
+        scene.driver.click("console.approve" if allow else "console.refuse")
+        record = _last(scene, calls)
+        step.equal(
+            "the call is done" if allow else "the call is denied", record.status, "allowed" if allow else "denied"
+        )
+        step.check("the question is gone", not _page(scene).outcome.approval.isVisible())
+        step.check("the folder of the workspace is as before", path is not None and not _file(scene, path).exists())
+        _compare_stages(scene, record, step)
+
+
+def show_again(scene: Scene) -> None:
+    """Earlier calls are still there; the oldest one is chosen."""
+    with scene.step("call-history", "console") as step:
+        scene.go_to("console")
+        view = scene.driver.find("console.history", QTableView)
+        records = _page(scene).console.records
+        step.equal("the history holds every call", view.model().rowCount(), len(records))
+        if not records:
+            step.not_here("no call could be made")
+            return
+        scene.driver.click_cell(view, view.model().index(len(records) - 1, 2))
+        scene.settle()
+        shown = _page(scene).outcome.shown
+        step.equal("the oldest is shown again", shown.number if shown else None, records[0].number)
+
+
+# what several steps do
+
+
+def _page(scene: Scene) -> ConsolePage:
+    page = scene.window.shelf.page("console")
+    if not isinstance(page, ConsolePage):
+        raise DriveError("the Console page is not there")
+    return page
+
+
+def _choose(scene: Scene, name: str, word: str) -> None:
+    """Open a list by a click, go to a word by keyboard."""
+    combo = scene.driver.find(name, QComboBox)
+    at = combo.findText(word)
+    if at < 0:
+        raise DriveError(f"`{name}` does not offer `{word}`")
+    if combo.currentIndex() == at:
+        return
+    scene.driver.click(combo)
+    scene.driver.until(lambda: bool(scene.driver.popups()), f"the list of `{name}`")
+    scene.driver.key(Qt.Key.Key_Home)
+    for _ in range(at):
+        scene.driver.key(Qt.Key.Key_Down)
+    scene.driver.key(Qt.Key.Key_Return)
+    scene.driver.until(lambda: combo.currentIndex() == at and not scene.driver.popups(), f"`{word}` in `{name}`")
+    scene.settle()
+
+
+def _write_json(scene: Scene, tool: str, arguments: dict[str, str]) -> None:
+    """Name a tool and type its arguments."""
+    if scene.driver.find("console.mode", Segmented).current != "json":
+        scene.choose("console.mode", "json")
+    combo = scene.driver.find("console.tool", QComboBox)
+    line = combo.lineEdit()
+    if line is None:
+        raise DriveError("the tool cannot be typed")
+    scene.driver.replace_text(line, tool)
+    editor = scene.driver.find("console.json", QPlainTextEdit)
+    scene.driver.replace_text(editor.viewport(), json.dumps(arguments))
+    scene.driver.until(lambda: combo.currentText() == tool, "the tool to be typed")
+    if json.loads(editor.toPlainText()) != arguments:
+        raise DriveError(f"the arguments are not as typed: {editor.toPlainText()}")
+
+
+def _send(scene: Scene, button: str) -> CallRecord:
+    calls = len(_page(scene).console.records)
+    scene.driver.click(button)
+    return _last(scene, calls)
+
+
+def _last(scene: Scene, calls: int) -> CallRecord:
+    page = _page(scene)
+    scene.driver.until(lambda: len(page.console.records) > calls and not page.console.is_busy, "the call", CALL_SECONDS)
+    scene.settle()
+    shown = page.outcome.shown
+    if shown is None or shown is not page.console.records[-1]:
+        raise DriveError("the outcome of the call is not shown")
+    return shown
+
+
+def _compare_stages(scene: Scene, record: CallRecord, step: Step) -> None:
+    """The rows of stages, as they are drawn, against the record."""
+    model = scene.driver.find("console.stages", QTableView).model()
+    rows = [
+        (_at(model.index(row, stages.STAGE)), _at(model.index(row, stages.VERDICT))) for row in range(model.rowCount())
+    ]
+    wanted = {row.name: str(row.verdict) for row in record.stages}
+    step.equal("each stage that passed is drawn", {name: word for name, word in rows if name in wanted}, wanted)
+    decisive = [name for name, verdict in wanted.items() if verdict == "deny"]
+    step.check("a denial ends the stages", not decisive or decisive[0] == list(wanted)[-1])
+
+
+def _at(index: QModelIndex) -> str:
+    return str(index.data() or "")
+
+
+def _said(record: CallRecord) -> tuple[str, str, str]:
+    return record.verdict, record.stage, record.code
+
+
+def _rule(record: CallRecord) -> str | None:
+    return record.rule.rule_id if record.rule else None
+
+
+def _hides(record: CallRecord, rule_id: str) -> bool:
+    return rule_id not in (record.model_message or "")
+
+
+def _shown(scene: Scene, subject: Subject) -> list[str]:
+    right = scene.document.rights(subject.agent_id).get("file")
+    return [op.operation for op in right.operations if not op.is_hidden] if right else []
+
+
+def _file(scene: Scene, path: str) -> Path:
+    source = scene.document.policy.sources[0]
+    return scene.document.workspace.folder / source.base_path / path
+
+
+def _readable(scene: Scene, subject: Subject) -> str | None:
+    """A text of the first source that the agent may read."""
+    if "read" not in _shown(scene, subject) or not scene.document.policy.sources:
+        return None
+    source = scene.document.policy.sources[0]
+    base = scene.document.workspace.folder / source.base_path
+    files = sorted(f for f in base.glob("*") if f.is_file() and f.suffix in {".md", ".txt"}) if base.is_dir() else []
+    for row in scene.document.workspace.explain_paths(source.source_id, [f.name for f in files]):
+        if row.permission is not Permission.NONE and _first_line(base / row.path):
+            return row.path
+    return None
+
+
+def _writable(scene: Scene) -> str | None:
+    """A path that does not exist, where a change asks a human."""
+    for source in scene.document.policy.sources[:1]:
+        base = scene.document.workspace.folder / source.base_path
+        folders = sorted(f for f in base.glob("*") if f.is_dir()) if base.is_dir() else []
+        paths = [f"{folder.name}/from-the-tour.txt" for folder in folders]
+        for row in scene.document.workspace.explain_paths(source.source_id, paths):
+            if row.permission in {Permission.HUMAN, Permission.PARTNER} and not (base / row.path).exists():
+                return row.path
+    return None
+
+
+def _first_line(file: Path) -> str:
+    try:
+        return next((line.strip() for line in file.read_text("utf-8").splitlines() if line.strip()), "")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _fill_source(scene: Scene) -> None:
+    """Where several sources would fit, the first is named."""
+    field = scene.driver.find("console.form.source")
+    if not isinstance(field, QComboBox) and len(scene.document.policy.sources) > 1:
+        scene.driver.replace_text(field, scene.document.policy.sources[0].source_id)

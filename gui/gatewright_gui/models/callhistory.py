@@ -1,0 +1,102 @@
+"""The calls that were decided or run, newest first. It makes none."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from gatewright_gui.session.calls import CallRecord
+
+Index = QModelIndex | QPersistentModelIndex
+WHEN, WHAT, CALL, AGENT, VERDICT = range(5)
+HEADERS = ("Time", "", "Call", "Agent", "Verdict")
+VERDICT_ROLE = Qt.ItemDataRole.UserRole + 1
+"""Verdict of a row."""
+KIND_ROLE = Qt.ItemDataRole.UserRole + 2
+"""`decide` or `run`."""
+
+
+class CallHistoryModel(QAbstractTableModel):
+    """Follows the console's records."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._records: tuple[CallRecord, ...] = ()
+
+    def set_records(self, records: Sequence[CallRecord]) -> None:
+        """Show these, oldest first as they are given; one more at the end keeps the rows."""
+        new = tuple(reversed(records))
+        if len(new) == len(self._records) + 1 and new[1:] == self._records:
+            self.beginInsertRows(QModelIndex(), 0, 0)
+            self._records = new
+            self.endInsertRows()
+            return
+        self.beginResetModel()
+        self._records = new
+        self.endResetModel()
+
+    def record_at(self, row: int) -> CallRecord | None:
+        """The record of a row."""
+        return self._records[row] if 0 <= row < len(self._records) else None
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many calls."""
+        return 0 if parent.isValid() else len(self._records)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Time, kind, call, agent, verdict."""
+        return 0 if parent.isValid() else len(HEADERS)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Names of the columns."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return HEADERS[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts, and what the delegate draws from."""
+        record = self.record_at(index.row()) if index.isValid() else None
+        if record is None:
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return _text(record, index.column())
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{record.kind} {_text(record, CALL)} by {record.request.agent_id}, {_text(record, VERDICT)}"
+            case Qt.ItemDataRole.ToolTipRole:
+                return f"{record.kind}: {record.reason}"
+            case _ if role == VERDICT_ROLE:
+                return record.verdict
+            case _ if role == KIND_ROLE:
+                return record.kind
+            case _:
+                return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows can be chosen."""
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
+
+
+def _text(record: CallRecord, column: int) -> str:
+    match column:
+        case 0:
+            return datetime.fromtimestamp(record.wall_s).astimezone().strftime("%H:%M:%S")
+        case 1:
+            return ""
+        case 2:
+            return f"{record.request.tool}.{record.operation}" if record.operation else record.request.tool
+        case 3:
+            return record.request.agent_id
+        case _:
+            return outcome_word(record)
+
+
+def outcome_word(record: CallRecord) -> str:
+    """The verdict, or how a call that was carried out ended where that is more telling."""
+    if record.status is None or record.status in {"denied", "allowed"}:
+        return str(record.verdict)
+    return record.status.replace("_", " ")

@@ -1,0 +1,71 @@
+"""The state of a row of the tree, worked out of rights: what its box shows and what its verdict is.
+
+It does not know colours or pictures.
+"""
+
+from enum import StrEnum
+
+from gatewright.policy.right import Layer, OperationRight, Reason, ToolRight
+from gatewright.policy.verdict import Verdict, strictest
+
+
+class RowState(StrEnum):
+    """What a box shows; `OVERRULED` is ticked and turned off by another layer."""
+
+    ON = "on"
+    OFF = "off"
+    MIXED = "mixed"
+    OVERRULED = "overruled"
+
+
+class Asking(StrEnum):
+    """Whether a row asks first. `LOCKED`: another layer than `approvals` makes it ask."""
+
+    NO = "no"
+    YES = "yes"
+    SOME = "some"
+    LOCKED = "locked"
+
+
+def operation_state(right: OperationRight) -> RowState:
+    """Of one operation."""
+    if right.is_overruled:
+        return RowState.OVERRULED
+    return RowState.ON if right.ticked else RowState.OFF
+
+
+def tool_state(right: ToolRight) -> RowState:
+    """Of a tool with all its operations."""
+    ticked = [op for op in right.operations if op.ticked]
+    if not ticked:
+        return RowState.OFF
+    if all(op.is_overruled for op in ticked):
+        return RowState.OVERRULED
+    return RowState.ON if len(ticked) == len(right.operations) else RowState.MIXED
+
+
+def tool_verdict(right: ToolRight) -> Verdict:
+    """Deny when all of it is hidden, else the strictest of what is shown."""
+    shown = [op.verdict for op in right.operations if not op.is_hidden]
+    return strictest(*shown) if shown else Verdict.DENY
+
+
+def operation_asking(right: OperationRight) -> Asking:
+    """Of one operation; a hidden one does not ask."""
+    if right.verdict is not Verdict.ASK:
+        return Asking.NO
+    by_approvals = any(r.layer is Layer.APPROVALS and r.verdict is Verdict.ASK for r in right.reasons)
+    return Asking.YES if by_approvals else Asking.LOCKED
+
+
+def tool_asking(right: ToolRight) -> Asking:
+    """Of what is shown of a tool."""
+    found = {operation_asking(op) for op in right.operations if not op.is_hidden}
+    if len(found) == 1:
+        return found.pop()
+    return Asking.SOME if found - {Asking.NO} else Asking.NO
+
+
+def tool_reasons(right: ToolRight) -> tuple[Reason, ...]:
+    """Every distinct reason of the tool and its operations, the tool's own first."""
+    return tuple(dict.fromkeys([*right.reasons, *(r for op in right.operations for r in op.reasons)]))

@@ -1,0 +1,135 @@
+"""The stages of a call as rows: those that passed, the one at work, those that were not reached. It runs none."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.session.calls import StageRow
+from gatewright_gui.session.console import DECIDING_NAMES, STAGE_NAMES
+
+Index = QModelIndex | QPersistentModelIndex
+STAGE, VERDICT, REASON, TIME = range(4)
+HEADERS = ("Stage", "Verdict", "Reason", "Time")
+STATE = Qt.ItemDataRole.UserRole + 1
+"""A Verdict, or `working`, `waiting`, `skipped`."""
+FIRST_ACTING = len(DECIDING_NAMES)
+"""The first row whose stage acts."""
+State = Verdict | Literal["working", "waiting", "skipped"]
+_WORDS: dict[str, str] = {"working": "at work", "waiting": "", "skipped": "not reached"}
+
+
+class StageModel(QAbstractTableModel):
+    """One row for each stage, always all of them, in the gate's order."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: dict[str, StageRow] = {}
+        self._is_running = False
+        self._is_held = False
+        self._last = STAGE_NAMES[-1]
+
+    def start_over(self, *, running: bool, to_the_end: bool = True) -> None:
+        """Nothing has passed yet; without `to_the_end` only the deciding stages will."""
+        self._rows.clear()
+        self._is_running, self._is_held = running, False
+        self._last = STAGE_NAMES[-1] if to_the_end else DECIDING_NAMES[-1]
+        self._changed()
+
+    def pass_stage(self, row: StageRow) -> None:
+        """A stage passed. A stage that passed before begins another round: what came after it is open again."""
+        if row.name in self._rows:
+            for name in STAGE_NAMES[STAGE_NAMES.index(row.name) :]:
+                self._rows.pop(name, None)
+        self._rows[row.name] = row
+        self._changed()
+
+    def finish(self, rows: Sequence[StageRow], *, to_the_end: bool = True) -> None:
+        """What passed in the end."""
+        self._rows = {row.name: row for row in rows}
+        self._is_running = False
+        self._last = STAGE_NAMES[-1] if to_the_end else DECIDING_NAMES[-1]
+        self._changed()
+
+    def hold(self, *, held: bool) -> None:
+        """The call waits for an answer, or goes on."""
+        self._is_held = held
+        self._changed()
+
+    def stop(self) -> None:
+        """The call was given up."""
+        self._is_running = False
+        self._changed()
+
+    def state_at(self, row: int) -> State:
+        """What became of a stage."""
+        name = STAGE_NAMES[row]
+        found = self._rows.get(name)
+        if found is not None:
+            return found.verdict
+        if not self._is_running or row > STAGE_NAMES.index(self._last):
+            return "skipped" if self._rows or self._is_running else "waiting"
+        return "working" if row == len(self._rows) and not self._is_held else "waiting"
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """All stages."""
+        return 0 if parent.isValid() else len(STAGE_NAMES)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Stage, verdict, reason, time."""
+        return 0 if parent.isValid() else len(HEADERS)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Names of the columns."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return HEADERS[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts, and the state that the delegate draws."""
+        if not index.isValid():
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self._text(index.row(), index.column())
+            case Qt.ItemDataRole.ToolTipRole:
+                return self._text(index.row(), index.column()) or None
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{HEADERS[index.column()]} {self._text(index.row(), index.column())}"
+            case Qt.ItemDataRole.TextAlignmentRole if index.column() == TIME:
+                return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            case _ if role == STATE:
+                return self.state_at(index.row())
+            case _:
+                return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows can be chosen and copied from."""
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
+
+    def _text(self, row: int, column: int) -> str:
+        name = STAGE_NAMES[row]
+        found = self._rows.get(name)
+        if column == STAGE:
+            return name
+        if found is None:
+            return _WORDS[str(self.state_at(row))] if column == VERDICT else ""
+        if column == VERDICT:
+            return str(found.verdict)
+        return found.reason if column == REASON else duration(found.elapsed_us)
+
+    def _changed(self) -> None:
+        self.dataChanged.emit(self.index(0, 0), self.index(len(STAGE_NAMES) - 1, len(HEADERS) - 1))
+
+
+def duration(microseconds: float) -> str:
+    """A time with its unit: `87 us`, `1.3 ms`, `2.4 s`."""
+    if microseconds < 1_000:
+        return f"{microseconds:.0f} us"
+    if microseconds < 1_000_000:
+        return f"{microseconds / 1_000:.1f} ms"
+    return f"{microseconds / 1_000_000:.1f} s"

@@ -1,0 +1,326 @@
+"""Tools and their operations as a tree of boxes for one agent. It does not know how a box changes the policy.
+
+A row's position is in its index: a tool has internal id 0, an operation the row of its tool plus 1; nothing is made per
+row before it is asked for.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from gatewright.policy.document import Agent
+from gatewright.policy.right import OperationRight, Reason, ToolRight
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.models import rowstate
+from gatewright_gui.models.limits import limits_of
+from gatewright_gui.models.rowstate import Asking, RowState
+
+Index = QModelIndex | QPersistentModelIndex
+_USER = Qt.ItemDataRole.UserRole
+VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, SEARCH_TEXT = (_USER + n for n in range(1, 10))
+TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
+VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "off"}
+
+
+class Column(IntEnum):
+    """The columns, from the left."""
+
+    NAME = 0
+    VERDICT = 1
+    ASK = 2
+    TIER = 3
+    LIMITS = 4
+    ORIGIN = 5
+
+
+HEADINGS = ("Tool or operation", "Verdict", "Ask", "Tier", "Limits", "Origin")
+HEADING_TIPS = (
+    "The box is what this agent's own list and rules say",
+    "What all layers together say; what is off is not shown to the model",
+    "Ask a human before the call is made",
+    "How much it can do: read only, side effects, privileged",
+    "Rules that limit how often or in which order it may be called",
+    "Where the tool comes from",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verbs:
+    """What the boxes ask for. Each returns whether the policy changed."""
+
+    tick_tool: Callable[[str, bool], bool]
+    tick_operation: Callable[[str, str, bool], bool]
+
+
+class ToolTreeModel(QAbstractItemModel):
+    """Give it an agent with its rights; rows that did not change are left alone."""
+
+    def __init__(self, verbs: Verbs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._verbs = verbs
+        self._agent = Agent("")
+        self._rights: tuple[ToolRight, ...] = ()
+        self._rows: dict[str, int] = {}
+
+    # content
+
+    def set_agent(self, agent: Agent | None, rights: Mapping[str, ToolRight]) -> None:
+        """Show the rights of an agent. The same tools as before keep their rows, whoever the agent is."""
+        new = tuple(rights.values())
+        if len(new) == len(self._rights) and all(map(_same_shape, new, self._rights)):
+            self._refresh(agent or Agent(""), new)
+            return
+        self.beginResetModel()
+        self._agent, self._rights = agent or Agent(""), new
+        self._rows = {right.facts.name: row for row, right in enumerate(new)}
+        self.endResetModel()
+
+    def _refresh(self, agent: Agent, new: tuple[ToolRight, ...]) -> None:
+        old, self._rights = self._rights, new
+        other_rules = agent.tool_rules != self._agent.tool_rules
+        self._agent = agent
+        for row, (before, after) in enumerate(zip(old, new, strict=True)):
+            if before is after or (not other_rules and _looks_alike(before, after)):
+                continue
+            self.dataChanged.emit(self.index(row, 0), self.index(row, Column.ORIGIN))
+            if after.facts.has_operations:
+                parent, last = self.index(row, 0), len(after.operations) - 1
+                self.dataChanged.emit(self.index(0, 0, parent), self.index(last, Column.ORIGIN, parent))
+
+    @property
+    def rights(self) -> tuple[ToolRight, ...]:
+        """What is shown."""
+        return self._rights
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Boxes that are ticked and not turned off by another layer, and all boxes; a plain tool is one."""
+        operations = [op for right in self._rights for op in right.operations]
+        return sum(op.ticked and not op.is_hidden for op in operations), len(operations)
+
+    def right_of(self, index: Index) -> tuple[ToolRight, OperationRight | None] | None:
+        """The tool of a row, and its operation when the row is one."""
+        if not index.isValid():
+            return None
+        held = index.internalId()
+        if held == 0:
+            return self._rights[index.row()], None
+        right = self._rights[held - 1]
+        return right, right.operations[index.row()]
+
+    def index_of(self, tool: str, operation: str | None) -> QModelIndex:
+        """The row of a tool or of one of its operations; invalid when there is none."""
+        row = self._rows.get(tool)
+        if row is None:
+            return QModelIndex()
+        top = self.index(row, 0)
+        names = self._rights[row].facts.operation_names
+        return self.index(names.index(operation), 0, top) if operation in names else top
+
+    # structure
+
+    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008
+        """A cell."""
+        if not self.hasIndex(row, column, parent):
+            return QModelIndex()
+        return self.createIndex(row, column, parent.row() + 1 if parent.isValid() else 0)
+
+    def parent(self, index: Index = QModelIndex()) -> QModelIndex:  # type: ignore[override]  # noqa: B008
+        """The tool of an operation."""
+        held = index.internalId() if index.isValid() else 0
+        return self.createIndex(held - 1, 0, 0) if held else QModelIndex()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Tools, or the operations of one."""
+        if not parent.isValid():
+            return len(self._rights)
+        if parent.internalId() or parent.column():
+            return 0
+        return len(self._rights[parent.row()].facts.operation_names)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """The same everywhere."""
+        del parent
+        return len(Column)
+
+    def hasChildren(self, parent: Index = QModelIndex()) -> bool:  # noqa: N802, B008
+        """Whether a row can be opened."""
+        return self.rowCount(parent) > 0
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """The first column can be ticked."""
+        flags = super().flags(index)
+        if index.isValid() and index.column() == Column.NAME:
+            flags |= Qt.ItemFlag.ItemIsUserCheckable
+        return flags
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Words over the columns."""
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(HEADINGS):
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return HEADINGS[section]
+        return HEADING_TIPS[section] if role == Qt.ItemDataRole.ToolTipRole else None
+
+    # cells
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What a cell shows, and the roles of its row."""
+        found = self.right_of(index)
+        if found is None:
+            return None
+        tool, operation = found
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self._text(tool, operation, Column(index.column()))
+            case Qt.ItemDataRole.CheckStateRole:
+                return _check_state(tool, operation) if index.column() == Column.NAME else None
+            case Qt.ItemDataRole.ToolTipRole:
+                return self._tip(tool, operation, Column(index.column()))
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return self._spoken(tool, operation, Column(index.column()))
+            case _ if role > _USER:
+                return _row_value(tool, operation, role)
+            case _:
+                return None
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
+        """A tick asks the verb. A mixed tool is turned off, whatever the view wished."""
+        found = self.right_of(index)
+        if found is None or role != Qt.ItemDataRole.CheckStateRole or index.column() != Column.NAME:
+            return False
+        tool, operation = found
+        wanted = Qt.CheckState(value) == Qt.CheckState.Checked
+        if operation is not None:
+            return self._verbs.tick_operation(tool.facts.name, operation.operation, wanted)
+        mixed = 0 < tool.ticked_count < len(tool.operations)
+        return self._verbs.tick_tool(tool.facts.name, wanted and not mixed)
+
+    def _text(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
+        facts = tool.facts
+        match column:
+            case Column.NAME:
+                return operation.operation if operation else facts.name
+            case Column.VERDICT:
+                return verdict_words(tool, operation)
+            case Column.ASK:
+                return ""
+            case Column.TIER:
+                return TIER_WORDS[operation.tier if operation else facts.tier]
+            case Column.LIMITS:
+                return limits_of(self._agent, facts, operation.operation if operation else None)
+            case Column.ORIGIN:
+                return "" if operation else facts.origin
+
+    def _tip(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
+        if column is Column.NAME:
+            return _description(tool, operation)
+        if column is Column.ASK:
+            return _ASK_TIPS[_asking(tool, operation)]
+        if column is Column.VERDICT:
+            reasons = _reasons(tool, operation)
+            return "\n".join(reason.text.replace("`", "") for reason in reasons[:8]) or "nothing limits it"
+        return self._text(tool, operation, column)
+
+    def _spoken(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
+        if column is Column.ASK:
+            return _ASK_TIPS[_asking(tool, operation)]
+        text = self._text(tool, operation, column)
+        return f"{text}, {_state(tool, operation)}" if column is Column.NAME else text
+
+
+def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
+    """Allow, ask first, off, mixed; `off` says by which layer where the box is ticked."""
+    if operation is None and tool.facts.has_operations:
+        shown = {op.verdict for op in tool.operations if not op.is_hidden}
+        if len(shown) > 1:
+            return "mixed"
+    if _state(tool, operation) is RowState.OVERRULED:
+        reasons = [r for r in _reasons(tool, operation) if r.verdict is Verdict.DENY]
+        return f"off: {reasons[0].layer}" if reasons else "off"
+    return VERDICT_WORDS[_verdict(tool, operation)]
+
+
+_ASK_TIPS = {
+    Asking.NO: "does not ask first",
+    Asking.YES: "asks first",
+    Asking.SOME: "some of its operations ask first",
+    Asking.LOCKED: "asks first, by another layer than this switch",
+}
+
+
+def _same_shape(one: ToolRight, other: ToolRight) -> bool:
+    a, b = one.facts, other.facts
+    return a is b or (a.name, a.major, a.operation_names) == (b.name, b.major, b.operation_names)
+
+
+def _looks_alike(one: ToolRight, other: ToolRight) -> bool:
+    """Whether the cells of a tool would be painted the same; words of reasons are asked for when they are wanted."""
+    return all(
+        a is b
+        or (
+            a.ticked == b.ticked
+            and a.verdict is b.verdict
+            and [r.layer for r in a.reasons] == [r.layer for r in b.reasons]
+        )
+        for a, b in zip(one.operations, other.operations, strict=True)
+    )
+
+
+def _state(tool: ToolRight, operation: OperationRight | None) -> RowState:
+    return rowstate.operation_state(operation) if operation else rowstate.tool_state(tool)
+
+
+def _verdict(tool: ToolRight, operation: OperationRight | None) -> Verdict:
+    return operation.verdict if operation else rowstate.tool_verdict(tool)
+
+
+def _asking(tool: ToolRight, operation: OperationRight | None) -> Asking:
+    return rowstate.operation_asking(operation) if operation else rowstate.tool_asking(tool)
+
+
+def _reasons(tool: ToolRight, operation: OperationRight | None) -> tuple[Reason, ...]:
+    return operation.reasons if operation else rowstate.tool_reasons(tool)
+
+
+def _check_state(tool: ToolRight, operation: OperationRight | None) -> Qt.CheckState:
+    if operation is not None:
+        return Qt.CheckState.Checked if operation.ticked else Qt.CheckState.Unchecked
+    if tool.ticked_count == len(tool.operations):
+        return Qt.CheckState.Checked
+    return Qt.CheckState.PartiallyChecked if tool.ticked_count else Qt.CheckState.Unchecked
+
+
+def _description(tool: ToolRight, operation: OperationRight | None) -> str:
+    if operation is None:
+        return tool.facts.description
+    facts = next(o for o in tool.facts.operations if o.name == operation.operation)
+    return facts.description
+
+
+def _row_value(tool: ToolRight, operation: OperationRight | None, role: int) -> object:
+    if role == VERDICT:
+        return _verdict(tool, operation)
+    if role == STATE:
+        return _state(tool, operation)
+    if role == ASKING:
+        return _asking(tool, operation)
+    if role == REASONS:
+        return _reasons(tool, operation)
+    if role == TOOL:
+        return tool.facts.name
+    if role == OPERATION:
+        return operation.operation if operation else None
+    if role == IS_TOOL:
+        return operation is None
+    if role == COUNT:
+        shown = sum(op.ticked and not op.is_hidden for op in tool.operations)
+        return f"{shown} of {len(tool.operations)}" if operation is None and tool.facts.has_operations else ""
+    if role == SEARCH_TEXT:
+        return f"{operation.operation if operation else tool.facts.name}\n{_description(tool, operation)}".casefold()
+    return None

@@ -1,0 +1,1 @@
+"""The pages of the window. Each shows the document and calls verbs; none decides anything."""

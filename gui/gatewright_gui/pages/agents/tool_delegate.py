@@ -1,0 +1,183 @@
+"""Draws the cells of the tree: box and name, verdict, the ask-first switch, quiet words. It decides nothing."""
+
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QColor, QCursor, QFont, QMouseEvent, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
+
+from gatewright_gui.models.rowstate import Asking, RowState
+from gatewright_gui.models.tooltree import ASKING, COUNT, IS_TOOL, STATE, VERDICT, Column
+from gatewright_gui.pages.agents.agent_delegate import paint_ground
+from gatewright_gui.qt.look import CheckState, Role, current_look
+from gatewright_gui.qt.widget.chip import chip_width, paint_chip
+
+Index = QModelIndex | QPersistentModelIndex
+BOX = 16
+_GAP = 6
+_BOXES = {
+    RowState.ON: CheckState.ON,
+    RowState.OFF: CheckState.OFF,
+    RowState.MIXED: CheckState.MIXED,
+    RowState.OVERRULED: CheckState.BLOCKED,
+}
+_CHIPS: dict[str, tuple[str, Role]] = {
+    "allow": ("circle-check", "allow"),
+    "ask": ("hand", "ask"),
+    "deny": ("ban", "deny"),
+}
+_ASKS: dict[Asking, tuple[str, Role]] = {
+    Asking.NO: ("hand", "disabled"),
+    Asking.YES: ("hand", "ask"),
+    Asking.SOME: ("hand", "ask"),
+    Asking.LOCKED: ("lock", "ask"),
+}
+
+
+class ToolDelegate(QStyledItemDelegate):
+    """Asks for a tick through the model, and for asking first through a signal."""
+
+    ask_toggled = Signal(object)
+    """The index whose switch was clicked."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
+        """One height for all rows."""
+        size = super().sizeHint(option, index)
+        return QSize(size.width(), current_look().tokens.row_height)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Ground, then what the column holds."""
+        paint_ground(painter, option, index)
+        rect: QRect = getattr(option, "rect")  # noqa: B009
+        painter.save()
+        match index.column():
+            case Column.NAME:
+                self._paint_name(painter, rect, option, index)
+            case Column.VERDICT:
+                self._paint_verdict(painter, rect, index)
+            case Column.ASK:
+                self._paint_ask(painter, rect, option, index)
+            case _:
+                painter.setPen(QColor(current_look().palette.muted))
+                _words(painter, rect.adjusted(6, 0, -4, 0), str(index.data() or ""))
+        painter.restore()
+
+    def _paint_name(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
+        look, state = current_look(), RowState(index.data(STATE))
+        box = box_rect(rect)
+        hovered = _is_over(option, box)
+        look.check_icon(_BOXES[state], hovered=hovered).paint(painter, box)
+        left = box.right() + 1 + _GAP
+        count = str(index.data(COUNT) or "")
+        room = rect.right() - left - 4
+        if count:
+            painter.setFont(look.small_font)
+            wide = painter.fontMetrics().horizontalAdvance(count)
+            painter.setPen(QColor(look.palette.muted))
+            painter.drawText(
+                QRect(rect.right() - wide - 6, rect.top(), wide + 2, rect.height()),
+                Qt.AlignmentFlag.AlignVCenter,
+                count,
+            )
+            room -= wide + 10
+        painter.setFont(_name_font(option, is_tool=bool(index.data(IS_TOOL))))
+        quiet = state in {RowState.OFF, RowState.OVERRULED}
+        painter.setPen(QColor(look.palette.muted if quiet else look.palette.text))
+        _words(painter, QRect(left, rect.top(), room, rect.height()), str(index.data()))
+
+    def _paint_verdict(self, painter: QPainter, rect: QRect, index: Index) -> None:
+        text = str(index.data())
+        icon, role = _CHIPS[str(index.data(VERDICT))]
+        if RowState(index.data(STATE)) is RowState.OVERRULED:
+            icon, role = "layers", "blocked"
+        elif text == "mixed":
+            icon, role = "circle-dot", "muted"
+        painter.setFont(current_look().small_font)
+        wide = chip_width(painter.fontMetrics().horizontalAdvance(text), with_icon=True)
+        height = painter.fontMetrics().height() + 5
+        top = rect.top() + (rect.height() - height) // 2
+        paint_chip(painter, QRect(rect.left() + 4, top, min(wide, rect.width() - 6), height), text, icon, role)
+
+    def _paint_ask(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
+        if str(index.data(VERDICT)) == "deny":
+            return
+        look, asking = current_look(), Asking(index.data(ASKING))
+        icon, role = _ASKS[asking]
+        square = ask_rect(rect)
+        hovered = _is_over(option, square)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QColor(look.palette.border_strong if hovered else look.palette.border))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if asking in {Asking.YES, Asking.LOCKED}:
+            painter.setPen(QColor(look.palette.verdict.ask.fg) if asking is Asking.YES else Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(look.palette.verdict.ask.soft))
+        painter.drawRoundedRect(square.adjusted(0, 0, -1, -1), 3, 3)
+        if asking is Asking.NO and hovered:
+            role = "muted"
+        look.icon(icon, role).paint(painter, square.adjusted(3, 3, -3, -3))
+
+    def editorEvent(  # noqa: N802
+        self, event: QEvent, model: QAbstractItemModel, option: QStyleOptionViewItem, index: Index
+    ) -> bool:
+        """A click on the box ticks, a click on the switch asks first; nothing else here."""
+        if not isinstance(event, QMouseEvent) or event.button() != Qt.MouseButton.LeftButton:
+            return False
+        rect: QRect = getattr(option, "rect")  # noqa: B009
+        hit = hit_of(rect, Column(index.column()), event.position().toPoint())
+        if hit and event.type() == QEvent.Type.MouseButtonRelease:
+            self._act(model, index)
+        return hit
+
+    def _act(self, model: QAbstractItemModel, index: Index) -> None:
+        if index.column() == Column.ASK:
+            self.ask_toggled.emit(index)
+            return
+        checked = Qt.CheckState(index.data(Qt.ItemDataRole.CheckStateRole)) == Qt.CheckState.Checked
+        wanted = Qt.CheckState.Unchecked if checked else Qt.CheckState.Checked
+        model.setData(index, wanted, Qt.ItemDataRole.CheckStateRole)
+
+
+def box_rect(cell: QRect) -> QRect:
+    """Where the box of a name cell is."""
+    return QRect(cell.left() + 3, cell.top() + (cell.height() - BOX) // 2, BOX, BOX)
+
+
+def ask_rect(cell: QRect) -> QRect:
+    """Where the switch of an ask cell is."""
+    side = 20
+    return QRect(cell.left() + 6, cell.top() + (cell.height() - side) // 2, side, side)
+
+
+def hit_of(cell: QRect, column: Column, at: QPoint) -> bool:
+    """Whether a point is on something that can be clicked; a few pixels beside it count."""
+    if column is Column.NAME:
+        return box_rect(cell).adjusted(-3, -5, 3, 5).contains(at)
+    return column is Column.ASK and cell.contains(at)
+
+
+def _name_font(option: QStyleOptionViewItem, *, is_tool: bool) -> QFont:
+    font = QFont(getattr(option, "font"))  # noqa: B009
+    if is_tool:
+        font.setWeight(QFont.Weight.DemiBold)
+    return font
+
+
+def _is_over(option: QStyleOptionViewItem, place: QRect) -> bool:
+    state: QStyle.StateFlag = getattr(option, "state")  # noqa: B009
+    view: object = getattr(option, "widget")  # noqa: B009
+    if not state & QStyle.StateFlag.State_MouseOver or not isinstance(view, QAbstractItemView):
+        return False
+    return place.contains(view.viewport().mapFromGlobal(QCursor.pos()))
+
+
+def _words(painter: QPainter, place: QRect, text: str) -> None:
+    cut = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, place.width())
+    painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)

@@ -1,0 +1,295 @@
+"""The middle of the Agents page: the chosen agent, search and chips, the tree, why. It calls verbs, nothing else."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QPushButton, QVBoxLayout, QWidget
+
+from gatewright_gui.models.rowstate import Asking
+from gatewright_gui.models.toolfilter import ToolFilterModel
+from gatewright_gui.models.tooltree import ASKING, OPERATION, REASONS, TOOL, ToolTreeModel, Verbs
+from gatewright_gui.pages.agents.tool_view import ToolView
+from gatewright_gui.pages.agents.why_pane import WhyPane
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.session.document import ChangeSet
+from gatewright_gui.session.filetext import lines_of
+from gatewright_gui.session.verbs import agents as agent_verbs
+from gatewright_gui.session.verbs import rights as verbs
+from gatewright_gui.session.verbs.rights import Target, Wish
+
+CHIPS = (
+    ("all", "All", "Every tool and operation"),
+    ("on", "On", "What the model sees"),
+    ("off", "Off", "What the model does not see"),
+    ("asks", "Asks", "What asks a human first"),
+    ("overruled", "Overruled", "Ticked here, turned off by another layer"),
+)
+
+
+QUIET_FIELD = "QLineEdit:!focus:!hover { border-color: transparent; background: transparent; }"
+"""A field that looks like text until the mouse or the cursor is in it."""
+
+
+class ToolPane(QWidget):
+    """Shows the agent of the selection and keeps the selection's tool."""
+
+    def __init__(self, context: PageContext, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._document, self._selection = context.document, context.selection
+        self.model = ToolTreeModel(Verbs(self._tick_tool, self._tick_operation), self)
+        self.rows = ToolFilterModel(self.model, self)
+        self.view = ToolView(self.model, self.rows)
+        self.why = WhyPane()
+        self.nothing = EmptyState("search", "Nothing fits", "No tool or operation fits the search.", action="Show all")
+        self.search = SearchField("Filter tools and operations")
+        self.chips = Segmented("Show")
+        self.counter = QLabel()
+        self.description = QLineEdit()
+        self.title = QLabel()
+        self._lay_out()
+        self._connect()
+        self._show_agent()
+
+    # layout
+
+    def _lay_out(self) -> None:
+        self.search.setObjectName("agents.search")
+        self.chips.setObjectName("agents.show")
+        for key, text, tip in CHIPS:
+            self.chips.add_segment(key, text, tooltip=tip)
+        split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
+        top = QWidget()
+        inner = QVBoxLayout(top)
+        inner.setContentsMargins(0, 0, 0, 0)
+        inner.setSpacing(0)
+        inner.addWidget(self.view, 1)
+        inner.addWidget(self.nothing, 1)
+        self.nothing.hide()
+        split.addWidget(top)
+        split.addWidget(self.why)
+        split.setStretchFactor(0, 1)
+        split.restore((440, 130))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(self._title_row())
+        column.addLayout(self._filter_row())
+        column.addWidget(split, 1)
+
+    def _title_row(self) -> QHBoxLayout:
+        tokens = current_look().tokens
+        row = QHBoxLayout()
+        row.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, 0)
+        row.setSpacing(tokens.space_2)
+        self.title.setProperty("kind", "heading")
+        self.title.setObjectName("agents.title")
+        self.description.setObjectName("agents.description")
+        self.description.setAccessibleName("Description of the agent")
+        self.description.setPlaceholderText("Say what this agent is for")
+        self.description.setStyleSheet(QUIET_FIELD)
+        self.counter.setObjectName("agents.counter")
+        self.counter.setProperty("kind", "muted")
+        self.counter.setToolTip("Operations that the model sees; a tool without operations counts once")
+        row.addWidget(self.title)
+        row.addWidget(self.description, 1)
+        row.addWidget(self.counter)
+        for key, text, tip, run in self._bulk():
+            button = QPushButton(text)
+            button.setObjectName(f"agents.{key}")
+            button.setProperty("kind", "link")
+            button.setToolTip(tip)
+            button.clicked.connect(run)
+            row.addWidget(button)
+        return row
+
+    def _bulk(self) -> tuple[tuple[str, str, str, Callable[[], None]], ...]:
+        return (
+            ("all_on", "All on", "Turn on everything that is shown", lambda: self.turn_shown(on=True)),
+            ("all_off", "All off", "Turn off everything that is shown", lambda: self.turn_shown(on=False)),
+            ("reset", "Reset", "Reset the selected tools to their own defaults", self.reset),
+        )
+
+    def _filter_row(self) -> QHBoxLayout:
+        tokens = current_look().tokens
+        row = QHBoxLayout()
+        row.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, tokens.space_1)
+        row.setSpacing(tokens.space_2)
+        row.addWidget(self.search, 1)
+        row.addWidget(self.chips)
+        return row
+
+    def _connect(self) -> None:
+        document, selection = self._document, self._selection
+        document.opened.connect(self._show_agent)
+        document.policy_changed.connect(self._policy_changed)
+        selection.agent_changed.connect(self._show_agent)
+        self.search.search_changed.connect(self._set_search)
+        self.search.results_requested.connect(self._into_tree)
+        self.search.leave_requested.connect(self.view.setFocus)
+        self.chips.current_changed.connect(self._set_show)
+        self.nothing.action_requested.connect(self.show_all)
+        self.view.current_changed.connect(self._row_changed)
+        self.view.wish_requested.connect(self.wish)
+        self.view.toggle_requested.connect(self.toggle)
+        self.view.delegate.ask_toggled.connect(self._toggle_ask)
+        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.view.customContextMenuRequested.connect(self._open_menu)
+        self.why.line_requested.connect(self._context.navigator.go_to_line)
+        self.description.editingFinished.connect(self._describe)
+
+    # what is shown
+
+    def _policy_changed(self, changes: ChangeSet) -> None:
+        if changes.everything or changes.sources or self._selection.agent_id in changes.agents:
+            self._show_agent()
+
+    def _show_agent(self, _why: object = None) -> None:
+        agent_id = self._selection.agent_id
+        agent = self._document.policy.agents.get(agent_id or "")
+        first = self.model.rowCount() == 0
+        self.model.set_agent(agent, self._document.rights(agent.agent_id) if agent else {})
+        self.setEnabled(agent is not None)
+        self.title.setText(agent.agent_id if agent else "")
+        if not self.description.hasFocus() or not self.description.isModified():
+            self.description.setText(agent.description if agent else "")
+            self.description.setCursorPosition(0)
+            self.description.setToolTip(self.description.text())
+        on, every = self.model.counts
+        self.counter.setText(f"{on:,} of {every:,} on" if agent else "")
+        if first and self.model.rowCount():
+            self._open_first()
+        self._row_changed()
+
+    def _open_first(self) -> None:
+        if self.model.rowCount() <= 12:
+            self.view.expandAll()
+        self.view.setCurrentIndex(self.rows.index(0, 0))
+
+    def show_row(self, tool: str, operation: str | None) -> None:
+        """Bring a row into view; a filter that hides it is taken away."""
+        if not self.view.show_row(tool, operation):
+            self.show_all()
+            self.view.show_row(tool, operation)
+        self.view.setFocus()
+
+    def show_all(self) -> None:
+        """No filter."""
+        self.search.clear()
+        self.chips.set_current("all")
+
+    def _set_search(self, text: str) -> None:
+        self._refilter(lambda: self.rows.set_search(text))
+
+    def _set_show(self, key: str) -> None:
+        match key:
+            case "on" | "off" | "asks" | "overruled":
+                self._refilter(lambda: self.rows.set_show(key))
+            case _:
+                self._refilter(lambda: self.rows.set_show("all"))
+
+    def _refilter(self, change: Callable[[], None]) -> None:
+        tool, operation = self._selection.tool, self._selection.operation
+        opened = self.view.open_names()
+        change()
+        self.view.open_tools(opened)
+        if self.rows.is_filtering and self.rows.rowCount() <= 50:
+            self.view.expandAll()
+        if tool and not self.view.show_row(tool, operation) and self.rows.rowCount():
+            self.view.setCurrentIndex(self.rows.index(0, 0))
+        empty = self.rows.rowCount() == 0 and self.model.rowCount() > 0
+        self.nothing.setVisible(empty)
+        self.view.setVisible(not empty)
+
+    def _into_tree(self) -> None:
+        self.view.setFocus()
+        if not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.rows.index(0, 0))
+
+    def _row_changed(self) -> None:
+        tool, operation = self.view.current_row
+        self._selection.choose_tool(tool, operation)
+        index = self.view.currentIndex()
+        self.why.model.set_reasons(index.data(REASONS) or ())
+        self.why.header.set_note(f"{tool} > {operation}" if operation else tool or "")
+        self.why.set_nothing("Nothing limits it: every layer allows it." if tool else "Choose a tool or an operation.")
+        addresses = self.why.model.addresses
+        if addresses:
+            self._context.tasks.start(self._find_lines(), "agents.lines", replace=True)
+
+    async def _find_lines(self) -> None:
+        addresses = self.why.model.addresses
+        lines = await self._context.deriver.derive(lambda workspace: lines_of(workspace, addresses))
+        if lines is not None:
+            self.why.model.set_lines(lines)
+
+    # what is asked for
+
+    def _tick_tool(self, tool: str, on: bool) -> bool:
+        return verbs.tick_tool(self._document, self._selection.agent_id or "", tool, on=on)
+
+    def _tick_operation(self, tool: str, operation: str, on: bool) -> bool:
+        return verbs.tick_operations(self._document, self._selection.agent_id or "", tool, (operation,), on=on)
+
+    def wish(self, wanted: Wish) -> None:
+        """Allow, ask or deny what is selected."""
+        verbs.wish(self._document, self._selection.agent_id or "", self.view.targets(), wanted)
+
+    def toggle(self) -> None:
+        """Space: tick or untick as the current row's box says; all that is selected goes with it."""
+        index = self.view.currentIndex().siblingAtColumn(0)
+        targets = self.view.targets()
+        if not index.isValid() or not targets:
+            return
+        state = Qt.CheckState(index.data(Qt.ItemDataRole.CheckStateRole))
+        if len(self.view.selectionModel().selectedRows()) == 1:
+            wanted = Qt.CheckState.Unchecked if state == Qt.CheckState.Checked else Qt.CheckState.Checked
+            self.rows.setData(index, wanted, Qt.ItemDataRole.CheckStateRole)
+            return
+        on = state == Qt.CheckState.Unchecked
+        verbs.tick_all(self._document, self._selection.agent_id or "", targets, on=on)
+
+    def _toggle_ask(self, index: QModelIndex) -> None:
+        tool, operation = str(index.data(TOOL)), index.data(OPERATION)
+        on = index.data(ASKING) in {Asking.NO, Asking.SOME}
+        verbs.ask_first(self._document, self._selection.agent_id or "", tool, operation or "", on=on)
+
+    def turn_shown(self, *, on: bool) -> None:
+        """All that the filter shows on or off."""
+        targets = tuple(Target(tool, operations) for tool, operations in self.rows.shown_operations().items())
+        verbs.tick_all(self._document, self._selection.agent_id or "", targets, on=on)
+
+    def reset(self) -> None:
+        """The selected tools back to their own defaults."""
+        tools = [target.tool for target in self.view.targets()]
+        if tools:
+            verbs.reset_tools(self._document, self._selection.agent_id or "", tools)
+
+    def _describe(self) -> None:
+        agent_id = self._selection.agent_id
+        if agent_id and self.description.isModified():
+            self.description.setModified(False)
+            agent_verbs.describe_agent(self._document, agent_id, self.description.text().strip())
+
+    def _open_menu(self, at: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        rows = (
+            ("Allow\tA", "circle-check", lambda: self.wish("allow")),
+            ("Ask first\tK", "hand", lambda: self.wish("ask")),
+            ("Deny\tD", "ban", lambda: self.wish("deny")),
+        )
+        for text, icon, run in rows:
+            action = menu.addAction(text)
+            tie_icon(action, icon)
+            action.triggered.connect(run)
+        menu.addSeparator()
+        reset = menu.addAction("Reset to the tool's defaults")
+        tie_icon(reset, "rotate-ccw")
+        reset.triggered.connect(self.reset)
+        menu.popup(self.view.viewport().mapToGlobal(at))

@@ -1,0 +1,81 @@
+"""How rows of stages and of the history are drawn: verdicts with icon, word and colour. It does not know calls."""
+
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
+
+from gatewright_gui.models import callhistory, stages
+from gatewright_gui.qt.look import Role, VerdictName, current_look, role_colour
+from gatewright_gui.qt.widget.chip import VERDICT_ICONS
+
+Index = QModelIndex | QPersistentModelIndex
+_ICONS: dict[str, tuple[str, Role]] = {
+    "working": ("circle-dot", "accent"),
+    "waiting": ("circle", "disabled"),
+    "skipped": ("minus", "disabled"),
+}
+
+
+def verdict_mark(state: str) -> tuple[str, Role]:
+    """Icon and colour of a verdict, or of a stage that has none."""
+    verdicts: dict[str, VerdictName] = {"allow": "allow", "ask": "ask", "deny": "deny"}
+    if state in verdicts:
+        name = verdicts[state]
+        return VERDICT_ICONS[name], name
+    return _ICONS[state]
+
+
+def _tint(item: Any, role: Role) -> None:
+    for part in (item.palette.ColorRole.Text, item.palette.ColorRole.HighlightedText):
+        item.palette.setColor(part, role_colour(role))
+
+
+def _put_icon(item: Any, name: str, role: Role) -> None:
+    size = current_look().tokens.small_icon_size
+    item.icon = current_look().icon(name, role)
+    item.decorationSize = QSize(size, size)
+    item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
+
+
+class StageDelegate(QStyledItemDelegate):
+    """Stages that were not reached are dim."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """Icon and colour of what became of the stage."""
+        super().initStyleOption(option, index)
+        state = str(index.data(stages.STATE))
+        icon, role = verdict_mark(state)
+        if state in {"waiting", "skipped"}:
+            _tint(option, "disabled")
+        elif index.column() == stages.VERDICT:
+            _tint(option, role)
+        elif index.column() == stages.TIME:
+            _tint(option, "muted")
+        if index.column() == stages.VERDICT:
+            _put_icon(option, icon, role)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """A line before the stages that act."""
+        super().paint(painter, option, index)
+        if index.row() == stages.FIRST_ACTING:
+            cell: QRect = option.rect  # pyright: ignore[reportAttributeAccessIssue]
+            painter.fillRect(QRect(cell.left(), cell.top(), cell.width(), 1), role_colour("disabled"))
+
+
+class HistoryDelegate(QStyledItemDelegate):
+    """An icon for what was done, the verdict in its colour."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """Icon and colour."""
+        super().initStyleOption(option, index)
+        if index.column() == callhistory.WHAT:
+            is_run = index.data(callhistory.KIND_ROLE) == "run"
+            _put_icon(option, "play" if is_run else "shield-check", "muted")
+        elif index.column() == callhistory.VERDICT:
+            icon, role = verdict_mark(str(index.data(callhistory.VERDICT_ROLE)))
+            _put_icon(option, icon, role)
+            _tint(option, role)
+        elif index.column() == callhistory.WHEN:
+            _tint(option, "muted")

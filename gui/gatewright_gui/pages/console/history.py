@@ -1,0 +1,127 @@
+"""Below the request: the session of the agent, and the calls so far. It makes no call."""
+
+from PySide6.QtCore import QModelIndex, Signal
+from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from gatewright_gui.models import callhistory
+from gatewright_gui.models.callhistory import CallHistoryModel
+from gatewright_gui.pages.console.delegate import HistoryDelegate
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget import ElidedLabel, IconButton, SectionHeader, TableView
+from gatewright_gui.session.calls import CallRecord, SessionState
+
+
+class HistoryPanel(QWidget):
+    """Choosing a row shows it again."""
+
+    record_chosen = Signal(object)
+    """CallRecord."""
+    again_requested = Signal(object)
+    """CallRecord: the same request again."""
+    edit_requested = Signal(object)
+    """CallRecord: its request into the editor."""
+    reset_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.model = CallHistoryModel(self)
+        self.view = TableView("Calls so far")
+        self.view.setObjectName("console.history")
+        self.view.setModel(self.model)
+        self.view.setItemDelegate(HistoryDelegate(self.view))
+        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.view.setTabKeyNavigation(False)
+        header = self.view.horizontalHeader()
+        header.setMinimumSectionSize(20)
+        for column, width in (
+            (callhistory.WHEN, 84),
+            (callhistory.WHAT, 28),
+            (callhistory.CALL, 130),
+            (callhistory.AGENT, 92),
+        ):
+            self.view.setColumnWidth(column, width)
+        self.view.selectionModel().currentChanged.connect(self._chosen)
+        self.view.clicked.connect(self._clicked)
+        self._session = ElidedLabel(role="muted")
+        self._session.setObjectName("console.session")
+        self.again_button = IconButton("rotate-ccw", "Run again")
+        self.again_button.setObjectName("console.again")
+        self.again_button.clicked.connect(self._again)
+        self.edit_button = IconButton("pencil", "Edit this call again")
+        self.edit_button.setObjectName("console.edit")
+        self.edit_button.clicked.connect(self._edit)
+        self.reset_button = QPushButton("Reset session")
+        self.reset_button.setObjectName("console.resetsession")
+        self.reset_button.setProperty("kind", "link")
+        self.reset_button.setAutoDefault(False)
+        self.reset_button.clicked.connect(self.reset_requested)
+        self._lay_out()
+        self._update_buttons()
+
+    def set_records(self, records: tuple[CallRecord, ...]) -> None:
+        """Show these calls; the newest becomes the chosen one."""
+        self.model.set_records(records)
+        if records:
+            blocked = self.view.selectionModel().blockSignals(True)
+            self.view.selectRow(0)
+            self.view.selectionModel().blockSignals(blocked)
+            self.view.viewport().update()
+        self._header.set_note(f"{len(records)} calls" if len(records) != 1 else "1 call")
+        self._update_buttons()
+
+    def show_session(self, state: SessionState | None) -> None:
+        """Say where the agent's conversation stands."""
+        if state is None:
+            self._session.set_text("")
+            return
+        made = sum(count for _, count in state.calls)
+        names = ", ".join(f"{name} {count}" for name, count in state.calls)
+        goes_on = "goes on" if state.should_continue else "has ended: an exit tool succeeded"
+        counts = f"{made} run ({names})" if made else "nothing run yet"
+        self._session.set_text(f"session of {state.agent_id}: {counts}; the loop {goes_on}")
+
+    def _record(self) -> CallRecord | None:
+        return self.model.record_at(self.view.currentIndex().row())
+
+    def _chosen(self, _current: QModelIndex, _before: QModelIndex) -> None:
+        self._update_buttons()
+        self._show()
+
+    def _clicked(self, _index: QModelIndex) -> None:
+        self._show()
+
+    def _show(self) -> None:
+        record = self._record()
+        if record is not None:
+            self.record_chosen.emit(record)
+
+    def _again(self) -> None:
+        record = self._record()
+        if record is not None:
+            self.again_requested.emit(record)
+
+    def _edit(self) -> None:
+        record = self._record()
+        if record is not None:
+            self.edit_requested.emit(record)
+
+    def _update_buttons(self) -> None:
+        for button in (self.again_button, self.edit_button):
+            button.setEnabled(self._record() is not None)
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        self._header = SectionHeader("History")
+        self._header.add_control(self.edit_button)
+        self._header.add_control(self.again_button)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(tokens.space_2, 0, tokens.space_2, 0)
+        foot.addWidget(self._session, 1)
+        foot.addWidget(self.reset_button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._header)
+        column.addWidget(self.view, 1)
+        column.addLayout(foot)

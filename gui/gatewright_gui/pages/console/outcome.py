@@ -1,0 +1,153 @@
+"""The right part of the Console: verdict, open question, stages as they pass, result. It does not call."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from gatewright_gui.models import stages
+from gatewright_gui.models.stages import StageModel, duration
+from gatewright_gui.pages.console.approval import ApprovalBar
+from gatewright_gui.pages.console.delegate import StageDelegate
+from gatewright_gui.pages.console.verdict import VerdictPanel
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget import CodeView, EmptyState, MessageBar, ProgressStrip, SectionHeader, TableView
+from gatewright_gui.session.calls import CallRecord, Kind, PendingApproval, StageRow, pretty
+
+
+class OutcomePanel(QWidget):
+    """Shows one call: the one under way, or a record."""
+
+    cancel_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.shown: CallRecord | None = None
+        self.model = StageModel(self)
+        self.message = MessageBar()
+        self.strip = ProgressStrip()
+        self.strip.cancel_requested.connect(self.cancel_requested)
+        self.approval = ApprovalBar()
+        self.verdict = VerdictPanel()
+        self.stages = self._make_stages()
+        self.result = CodeView("Result")
+        self.result.setObjectName("console.result")
+        self._none = EmptyState("scroll-text", "No result", "Run sends the call and shows what the model gets")
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._none)
+        self._stack.addWidget(self.result)
+        self._lay_out()
+
+    def begin(self, kind: Kind) -> None:
+        """A call is under way."""
+        self.shown = None
+        self.message.dismiss()
+        self.model.start_over(running=True, to_the_end=kind == "run")
+        self.verdict.show_nothing("Deciding ..." if kind == "decide" else "Running in the copy ...")
+        self._stack.setCurrentWidget(self._none)
+        self._none.set_state("scroll-text", "No result yet", "The call is under way")
+        self._head.set_note("")
+        self.strip.start("Deciding" if kind == "decide" else "Running in the copy")
+
+    def pass_stage(self, row: StageRow) -> None:
+        """A stage passed."""
+        self.model.pass_stage(row)
+
+    def ask(self, question: PendingApproval) -> None:
+        """The call waits for an answer."""
+        self.strip.stop()
+        self.model.hold(held=True)
+        self.verdict.show_nothing("Waiting for an answer ...")
+        self.approval.ask(question)
+
+    def answered(self) -> None:
+        """The question was answered, or is gone; the call goes on."""
+        self.approval.withdraw()
+        self.model.hold(held=False)
+        if self.shown is None:
+            self.verdict.show_nothing("Running in the copy ...")
+
+    def end(self) -> None:
+        """No call is under way."""
+        self.strip.stop()
+        self.approval.withdraw()
+        self.model.stop()
+        if self.shown is None:
+            self.verdict.show_nothing("The call was given up.")
+            self._none.set_state("scroll-text", "No result", "The call did not end")
+
+    def say_failed(self, text: str) -> None:
+        """The call could not be made."""
+        self.message.show_message("error", text)
+
+    def show_record(self, record: CallRecord) -> None:
+        """Show what became of a call."""
+        self.shown = record
+        self.model.finish(record.stages, to_the_end=record.kind == "run")
+        self.verdict.show_record(record)
+        self._show_result(record)
+
+    def clear(self) -> None:
+        """There is no call."""
+        self.shown = None
+        self.message.dismiss()
+        self.model.start_over(running=False)
+        self.verdict.show_nothing()
+        self._stack.setCurrentWidget(self._none)
+        self._none.set_state("scroll-text", "No result", "Run sends the call and shows what the model gets")
+        self._head.set_note("")
+
+    def _show_result(self, record: CallRecord) -> None:
+        if record.output is None:
+            self._none.set_state(
+                "scroll-text", "Only decided", "Run in copy sends the call and shows what the model gets"
+            )
+            self._stack.setCurrentWidget(self._none)
+            self._head.set_note("")
+            return
+        text, is_json = pretty(record.output)
+        if is_json:
+            self.result.set_json(text)
+        else:
+            self.result.set_plain(text)
+        self._stack.setCurrentWidget(self.result)
+        cut_ = f", truncated from {record.output_bytes:,} bytes" if record.truncated else ""
+        size = f"{len(record.output.encode('utf-8', 'replace')):,} bytes"
+        status = (record.status or "").replace("_", " ")
+        self._head.set_note(f"{status}, {size}{cut_}, {duration(record.elapsed_ms * 1000)}")
+        self._head.setToolTip(f"SHA-256 {record.output_hash}" if record.output_hash else "")
+
+    def _make_stages(self) -> TableView:
+        view = TableView("Stages")
+        view.setObjectName("console.stages")
+        view.setModel(self.model)
+        view.setItemDelegate(StageDelegate(view))
+        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        view.setTabKeyNavigation(False)
+        header = view.horizontalHeader()
+        header.setStretchLastSection(False)
+        for column, width in ((stages.STAGE, 104), (stages.VERDICT, 124), (stages.TIME, 84)):
+            view.setColumnWidth(column, width)
+        header.setSectionResizeMode(stages.REASON, header.ResizeMode.Stretch)
+        rows = self.model.rowCount() * view.verticalHeader().defaultSectionSize()
+        view.setFixedHeight(rows + header.sizeHint().height() + 4)
+        view.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        return view
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        self._head = SectionHeader("Result")
+        inner = QVBoxLayout()
+        inner.setContentsMargins(0, 0, 0, 0)
+        inner.addWidget(self._stack, 1)
+        title = QHBoxLayout()
+        title.setContentsMargins(0, tokens.space_1, 0, 0)
+        title.addWidget(self._head)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for part in (self.message, self.strip, self.approval, self.verdict):
+            column.addWidget(part)
+        column.addWidget(SectionHeader("Stages"))
+        column.addWidget(self.stages)
+        column.addLayout(title)
+        column.addLayout(inner, 1)

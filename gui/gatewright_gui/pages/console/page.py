@@ -1,0 +1,303 @@
+"""The Console page put together: a request at the left, what became of it at the right.
+
+It decides and runs nothing: the session does, beside the window.
+"""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from gatewright.base.errors import GatewrightError
+from gatewright.policy.edit import ChangeSet
+from gatewright_gui.pages.console.history import HistoryPanel
+from gatewright_gui.pages.console.outcome import OutcomePanel
+from gatewright_gui.pages.console.request import RequestPanel
+from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget import ElidedLabel, Splitter
+from gatewright_gui.session.calls import (
+    CallRecord,
+    CallRequest,
+    Kind,
+    PendingApproval,
+    RuleLink,
+    SessionState,
+    StageRow,
+    shown_tools,
+)
+from gatewright_gui.session.console import Console
+
+_CALL = "console.call"
+
+
+class ConsolePage(Page):
+    """One call at a time."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self._context = context
+        self._is_stale = True
+        self.console = Console(context.document, self)
+        self.request = RequestPanel(context.tasks)
+        self.history = HistoryPanel()
+        self.outcome = OutcomePanel()
+        self.decide_button = self._button(
+            "Decide", "console.decide", "Ask the gate, without any effect (Ctrl+Return)", "shield-check"
+        )
+        self.run_button = self._button(
+            "Run in copy",
+            "console.run",
+            "Send the call through the gate, in a disposable copy of the workspace (Ctrl+Shift+Return)",
+            "play",
+        )
+        self.run_button.setProperty("kind", "primary")
+        self.cancel_button = self._button("Cancel", "console.cancel", "Give the call up", "circle-stop")
+        self.reset_copy_button = self._button("Reset copy", "console.resetcopy", "The next run gets a fresh copy", None)
+        self.reset_copy_button.setProperty("kind", "link")
+        self._copy_state = ElidedLabel(role="muted")
+        self._copy_state.setFont(current_look().small_font)
+        self._lay_out()
+        self._connect()
+        self._show_busy()
+
+    # the window's side
+
+    def page_shown(self) -> None:
+        """Bring up to date what was put off while the page was hidden."""
+        if self._is_stale:
+            self._refresh()
+        self._follow_selection()
+
+    def focus_search(self) -> None:
+        """Ctrl+F: search the result."""
+        self.outcome.result.open_find()
+
+    # following the document
+
+    def _opened(self) -> None:
+        self._context.tasks.cancel(_CALL)
+        self.outcome.clear()
+        self._stale()
+
+    def _changed(self, changes: ChangeSet) -> None:
+        del changes
+        self._stale()
+
+    def _stale(self) -> None:
+        self._is_stale = True
+        if self.isVisible():
+            self._refresh()
+
+    def _refresh(self) -> None:
+        self._is_stale = False
+        chosen = self.request.agent_id or self._context.selection.agent_id
+        self.request.set_agents(self._context.document.agents, chosen)
+        self._load_tools()
+
+    def _follow_selection(self) -> None:
+        agent_id = self._context.selection.agent_id
+        if agent_id is not None and agent_id != self.request.agent_id:
+            self.request.choose_agent(agent_id)
+            self._load_tools()
+        else:
+            self.request.choose_tool(self._context.selection.tool)
+
+    def _load_tools(self) -> None:
+        agent_id = self.request.agent_id
+        self.history.show_session(self.console.session_state(agent_id) if agent_id is not None else None)
+        self._show_busy()
+        if agent_id is None:
+            self.request.set_tools(())
+        else:
+            self._context.tasks.start(self._ask_tools(agent_id), "console.tools", replace=True)
+
+    async def _ask_tools(self, agent_id: str) -> None:
+        try:
+            tools = await self._context.deriver.derive(lambda workspace: shown_tools(workspace, agent_id))
+        except GatewrightError as error:
+            self.request.set_tools(())
+            self.request.message.show_message("error", str(error))
+            return
+        if tools is not None and agent_id == self.request.agent_id:
+            self.request.set_tools(tools)
+            self.request.choose_tool(self._context.selection.tool)
+
+    def _choose_agent(self, agent_id: str) -> None:
+        self._context.selection.choose_agent(agent_id)
+        self._load_tools()
+
+    # calls
+
+    def decide(self) -> None:
+        """Ask the gate."""
+        request = self.request.request()
+        if request is not None:
+            self._start("decide", request)
+
+    def run(self) -> None:
+        """Run in the copy."""
+        request = self.request.request()
+        if request is not None:
+            self._start("run", request)
+
+    def cancel(self) -> None:
+        """Give up the call that is under way."""
+        self._context.tasks.cancel(_CALL)
+
+    def _again(self, record: CallRecord) -> None:
+        self._start(record.kind, record.request)
+
+    def _edit_again(self, record: CallRecord) -> None:
+        self.request.choose_agent(record.request.agent_id)
+        self._choose_agent(record.request.agent_id)
+        self.request.put(record.request)
+
+    def _start(self, kind: Kind, request: CallRequest) -> None:
+        if self.console.is_busy:
+            return
+        call = self.console.decide(request) if kind == "decide" else self.console.run(request)
+        self._context.tasks.start(call, _CALL)
+
+    def _began(self, kind: Kind) -> None:
+        self.outcome.begin(kind)
+        self._show_busy()
+
+    def _passed(self, row: StageRow) -> None:
+        if self.console.is_busy:
+            self.outcome.pass_stage(row)
+
+    def _finished(self, record: CallRecord) -> None:
+        self.outcome.show_record(record)
+
+    def _ended(self) -> None:
+        self.outcome.end()
+        self._show_busy()
+
+    def _asked(self, question: PendingApproval) -> None:
+        if self.console.is_busy:
+            self.outcome.ask(question)
+
+    def _copying(self, text: str) -> None:
+        if self.console.is_busy:
+            self.outcome.strip.start(text or "Running in the copy", can_cancel=True)
+
+    def _show_session(self, state: SessionState) -> None:
+        if state.agent_id == self.request.agent_id:
+            self.history.show_session(state)
+
+    def _reset_session(self) -> None:
+        if self.request.agent_id is not None:
+            self.console.reset_session(self.request.agent_id)
+
+    def _reset_copy(self) -> None:
+        self._context.tasks.start(self._throw_away(), "console.resetcopy", replace=True)
+
+    async def _throw_away(self) -> None:
+        await self.console.reset_copy()
+        self._show_busy()
+
+    def _go_to_rule(self, rule: RuleLink) -> None:
+        self._context.tasks.start(self._find_rule(rule), "console.rule", replace=True)
+
+    async def _find_rule(self, rule: RuleLink) -> None:
+        line = await self.console.line_of(rule)
+        if line is None:
+            self._context.document.say("warning", f"`{rule.rule_id}` is no longer in the policy")
+        else:
+            self._context.navigator.go_to_line(line)
+
+    def _show_records(self) -> None:
+        self.history.set_records(self.console.records)
+
+    def _show_busy(self) -> None:
+        busy = self.console.is_busy
+        can_call = not busy and self.request.agent_id is not None
+        self.decide_button.setEnabled(can_call)
+        self.run_button.setEnabled(can_call)
+        self.cancel_button.setVisible(busy)
+        self.reset_copy_button.setVisible(not busy)
+        self.reset_copy_button.setEnabled(self.console.has_copy and not busy)
+        has = "a copy holds what was run" if self.console.has_copy else "the first run makes a copy"
+        self._copy_state.set_text(has)
+
+    # the parts
+
+    def _button(self, text: str, name: str, tip: str, icon: str | None) -> QPushButton:
+        button = QPushButton(text)
+        button.setObjectName(name)
+        button.setAccessibleName(text)
+        button.setToolTip(tip)
+        button.setAutoDefault(False)
+        if icon is not None:
+            tie_icon(button, icon, "on_accent" if name == "console.run" else "text")
+        return button
+
+    def _connect(self) -> None:
+        document, console = self._context.document, self.console
+        document.opened.connect(self._opened)
+        document.policy_changed.connect(self._changed)
+        self.request.agent_chosen.connect(self._choose_agent)
+        self.decide_button.clicked.connect(self.decide)
+        self.run_button.clicked.connect(self.run)
+        self.cancel_button.clicked.connect(self.cancel)
+        self.reset_copy_button.clicked.connect(self._reset_copy)
+        self.outcome.cancel_requested.connect(self.cancel)
+        self.outcome.verdict.rule_requested.connect(self._go_to_rule)
+        self.history.record_chosen.connect(self._show_again)
+        self.history.again_requested.connect(self._again)
+        self.history.edit_requested.connect(self._edit_again)
+        self.history.reset_requested.connect(self._reset_session)
+        for signal, slot in (
+            (console.began, self._began),
+            (console.stage_passed, self._passed),
+            (console.finished, self._finished),
+            (console.failed, self.outcome.say_failed),
+            (console.ended, self._ended),
+            (console.asked, self._asked),
+            (console.answered, self.outcome.answered),
+            (console.copying, self._copying),
+            (console.records_changed, self._show_records),
+            (console.session_changed, self._show_session),
+        ):
+            signal.connect(slot)
+        for keys, act in (
+            ("Ctrl+Return", self.decide),
+            ("Ctrl+Enter", self.decide),
+            ("Ctrl+Shift+Return", self.run),
+            ("Ctrl+Shift+Enter", self.run),
+        ):
+            shortcut = QShortcut(QKeySequence(keys), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(act)
+
+    def _show_again(self, record: CallRecord) -> None:
+        if not self.console.is_busy:
+            self.outcome.message.dismiss()
+            self.outcome.show_record(record)
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        acts = QHBoxLayout()
+        acts.setContentsMargins(tokens.space_2, tokens.space_2, tokens.space_2, tokens.space_2)
+        acts.setSpacing(tokens.space_2)
+        for part in (self.decide_button, self.run_button, self.cancel_button):
+            acts.addWidget(part)
+        acts.addWidget(self._copy_state, 1)
+        acts.addWidget(self.reset_copy_button)
+        asking = QWidget()
+        column = QVBoxLayout(asking)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.request, 1)
+        column.addLayout(acts)
+        left = Splitter(Qt.Orientation.Vertical, "console.left", self._context.sizes)
+        left.addWidget(asking)
+        left.addWidget(self.history)
+        left.restore((470, 230))
+        split = Splitter(Qt.Orientation.Horizontal, "console.split", self._context.sizes)
+        split.addWidget(left)
+        split.addWidget(self.outcome)
+        split.setStretchFactor(1, 1)
+        split.restore((460, 760))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(split)

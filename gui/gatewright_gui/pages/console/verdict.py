@@ -1,0 +1,142 @@
+"""What became of a call, in short: verdict, stage, code, reason, the deciding rule, the words for the model.
+
+It does not decide anything.
+"""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from gatewright_gui.models.callhistory import outcome_word
+from gatewright_gui.qt.look import Role, current_look, role_pair
+from gatewright_gui.qt.widget import Chip, ElidedLabel, VerdictBadge
+from gatewright_gui.session.calls import CallRecord, RuleLink
+
+_MAX_WORDS = 4_000
+
+
+def _words(name: str) -> QLabel:
+    label = QLabel()
+    label.setObjectName(name)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(True)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+    label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
+    return label
+
+
+class VerdictPanel(QWidget):
+    """Shows one record, or that there is none yet."""
+
+    rule_requested = Signal(object)
+    """RuleLink: it is to be shown in the policy."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("console.verdict")
+        self._rule: RuleLink | None = None
+        self._role: Role = "blocked"
+        self._badge = VerdictBadge("deny")
+        self._status = Chip("", role="blocked")
+        self._at = QLabel()
+        self._at.setProperty("kind", "muted")
+        self._call = ElidedLabel(mono=True)
+        self.rule_button = QPushButton()
+        self.rule_button.setObjectName("console.rule")
+        self.rule_button.setProperty("kind", "link")
+        self.rule_button.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.rule_button.clicked.connect(self._ask_for_rule)
+        self._reason = _words("console.reason")
+        self._model = _words("console.modelmessage")
+        self._lay_out()
+        current_look().changed.connect(self.update)
+        self.show_nothing()
+
+    def show_nothing(self, text: str = "No call yet: Decide asks the gate, Run sends the call through a copy.") -> None:
+        """There is no record."""
+        self._rule, self._role = None, "blocked"
+        for part in (self._badge, self._status, self.rule_button, self._call):
+            part.hide()
+        self._at.setText(text)
+        self._names.hide()
+        self.setAccessibleName(text)
+        self.update()
+
+    def show_record(self, record: CallRecord) -> None:
+        """Say what became of a call."""
+        self._rule, self._role = record.rule, record.verdict.value
+        word = outcome_word(record)
+        self._badge.set_verdict(record.verdict.value)
+        failed = word not in {"allow", "ask", "deny"}
+        self._status.set_chip(word, "triangle-alert", "ask")
+        self._status.setVisible(failed)
+        self._at.setText(f"at stage {record.stage} · {record.code}")
+        what = f"{record.request.tool}.{record.operation}" if record.operation else record.request.tool
+        self._call.set_text(f"{record.kind}  {what}  as {record.request.agent_id}")
+        self._reason.setText(record.reason[:_MAX_WORDS])
+        self._model.setText((record.model_message or _for_model(record))[:_MAX_WORDS])
+        self._show_rule(record.rule)
+        for part in (self._badge, self._call, self._names):
+            part.show()
+        self.setAccessibleName(f"{word} at stage {record.stage}: {record.reason}")
+        self.update()
+
+    def _show_rule(self, rule: RuleLink | None) -> None:
+        if rule is not None:
+            where = f", line {rule.line}" if rule.line is not None else ""
+            self.rule_button.setText(f"{rule.rule_id}{where}")
+            self.rule_button.setToolTip("Show the deciding rule in the policy")
+            self.rule_button.setAccessibleName(f"deciding rule {rule.rule_id}{where}")
+        self.rule_button.setVisible(rule is not None)
+
+    def _ask_for_rule(self) -> None:
+        if self._rule is not None:
+            self.rule_requested.emit(self._rule)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """A stripe in the colour of the verdict."""
+        del event
+        look = current_look()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(look.palette.surface))
+        painter.fillRect(0, 0, 4, self.height(), QColor(role_pair(look.palette, self._role).fg))
+        painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(look.palette.border))
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        first = QHBoxLayout()
+        first.setSpacing(tokens.space_2)
+        for part in (self._badge, self._status, self._at):
+            first.addWidget(part)
+        first.addStretch(1)
+        first.addWidget(self._call)
+        self._names = QWidget()
+        grid = QGridLayout(self._names)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(tokens.space_4)
+        grid.setVerticalSpacing(2)
+        for column, (title, label) in enumerate((("For the operator", self._reason), ("For the model", self._model))):
+            head = QLabel(title)
+            head.setProperty("kind", "small")
+            grid.addWidget(head, 0, column)
+            grid.addWidget(label, 1, column, Qt.AlignmentFlag.AlignTop)
+            grid.setColumnStretch(column, 1)
+        link = QHBoxLayout()
+        link.setContentsMargins(0, 0, 0, 0)
+        link.addWidget(self.rule_button)
+        link.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_4, tokens.space_2, tokens.space_3, tokens.space_2)
+        column.setSpacing(tokens.space_1)
+        column.addLayout(first)
+        column.addWidget(self._names)
+        column.addLayout(link)
+
+
+def _for_model(record: CallRecord) -> str:
+    if record.output is not None:
+        return "gets the result below"
+    if record.verdict == "ask":
+        return "waits: nothing is said until somebody answers"
+    return "would get the result of the call"

@@ -1,0 +1,106 @@
+"""What is said of one path: its level, what decided it, what each action may do; and a field to try any path.
+
+It does not know how a level is decided.
+"""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+
+from gatewright.policy.permission import Action
+from gatewright_gui.models.level import mark_of
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget import Chip, ElidedLabel, SectionHeader, VerdictBadge
+from gatewright_gui.session.files import PathLevel
+
+_NOTHING = "Choose a file or folder above, or type a path."
+
+
+class DecidedPanel(QWidget):
+    """Shows a `PathLevel`; says what is typed."""
+
+    tried = Signal(object)
+    """The path that is typed now: str; empty for none."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._shown: PathLevel | None = None
+        self.field = QLineEdit()
+        self.field.setObjectName("files.try")
+        self.field.setAccessibleName("Try a path")
+        self.field.setPlaceholderText("Try a path that need not exist, such as drafts/new.md or drafts/")
+        self.field.setFont(current_look().mono_font)
+        self.field.setClearButtonEnabled(True)
+        self.field.textChanged.connect(self._tell)
+        self.body = QWidget()
+        self.body.setObjectName("files.decided")
+        self._path = ElidedLabel(path=True, mono=True)
+        self._chip = Chip("", parent=self)
+        self._sentence = QLabel()
+        self._sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self._sentence.setWordWrap(True)
+        self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._badges = {action: VerdictBadge("deny") for action in Action}
+        self._lay_out()
+        self.show_level(None)
+
+    @property
+    def shown(self) -> PathLevel | None:
+        """What is shown."""
+        return self._shown
+
+    def show_level(self, level: PathLevel | None) -> None:
+        """Say what is known of a path; None: no path is chosen."""
+        self._shown = level
+        for part in (self._chip, self._actions):
+            part.setVisible(level is not None)
+        if level is None:
+            self._path.set_text("")
+            self._sentence.setText(_NOTHING)
+            self.body.setAccessibleName(_NOTHING)
+            return
+        mark = mark_of(level)
+        self._path.set_text(level.path or ".")
+        self._chip.set_chip(mark.word, mark.icon, mark.role)
+        self._sentence.setText(level.sentence)
+        for action, badge in self._badges.items():
+            badge.set_verdict(level.verdict(action).value)
+            badge.setAccessibleName(f"{action} {badge.text}")
+        self.body.setAccessibleName(f"{level.path}: {level.sentence}")
+
+    def _tell(self, text: str) -> None:
+        self.tried.emit(text)
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        self._actions = QWidget()
+        grid = QGridLayout(self._actions)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(tokens.space_4)
+        grid.setVerticalSpacing(tokens.space_1)
+        for column, (action, badge) in enumerate(self._badges.items()):
+            label = QLabel(str(action))
+            label.setProperty("kind", "small")
+            grid.addWidget(label, 0, column)
+            grid.addWidget(badge, 1, column)
+        grid.setColumnStretch(len(self._badges), 1)
+        first = QHBoxLayout()
+        first.setSpacing(tokens.space_2)
+        first.addWidget(self._chip)
+        first.addWidget(self._path, 1)
+        inside = QVBoxLayout(self.body)
+        inside.setContentsMargins(0, 0, 0, 0)
+        inside.setSpacing(tokens.space_2)
+        inside.addLayout(first)
+        inside.addWidget(self._sentence)
+        inside.addWidget(self._actions)
+        inside.addStretch(1)
+        padded = QVBoxLayout()
+        padded.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_2)
+        padded.setSpacing(tokens.space_2)
+        padded.addWidget(self.field)
+        padded.addWidget(self.body)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(SectionHeader("What decides"))
+        column.addLayout(padded)

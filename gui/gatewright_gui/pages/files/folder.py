@@ -1,0 +1,111 @@
+"""The right part of the Files page: the real folder as a coloured tree, or why it cannot be shown. It reads nothing."""
+
+from PySide6.QtCore import QModelIndex, Signal
+from PySide6.QtWidgets import QHeaderView, QStackedWidget, QVBoxLayout, QWidget
+
+from gatewright_gui.models import foldertree
+from gatewright_gui.models.foldertree import FolderTreeModel
+from gatewright_gui.pages.files.delegate import FolderDelegate
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget import ElidedLabel, EmptyState, IconButton, ProgressStrip, SectionHeader, TreeView
+
+
+class FolderPanel(QWidget):
+    """Tree and header; a folder that cannot be read is said in their place."""
+
+    refresh_requested = Signal()
+    path_chosen = Signal(object)
+    """Path from the base of the row that was chosen, a folder's ends with `/`: str."""
+
+    def __init__(self, model: FolderTreeModel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._model = model
+        self.tree = self._make_tree(model)
+        self.strip = ProgressStrip()
+        self.empty = EmptyState("folder-open", "The folder is empty", "Files that are put into it appear here")
+        self.empty.setObjectName("files.empty")
+        self.empty.action_requested.connect(self.refresh_requested)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.tree)
+        self._stack.addWidget(self.empty)
+        self._path = ElidedLabel(path=True, mono=True, role="muted")
+        self.refresh_button = IconButton("refresh-cw", "Read the folder again (F5)")
+        self.refresh_button.setObjectName("files.refresh")
+        self.refresh_button.setShortcut("F5")
+        self.refresh_button.clicked.connect(self.refresh_requested)
+        self._lay_out()
+
+    def show_path(self, path: str) -> None:
+        """Say which folder it is."""
+        self._path.set_text(path)
+
+    def show_tree(self) -> None:
+        """The folder was read."""
+        if self._model.is_empty:
+            self.empty.set_state(
+                "folder-open", "The folder is empty", "Files that are put into it appear here", action="Read again"
+            )
+        self._stack.setCurrentWidget(self.empty if self._model.is_empty else self.tree)
+        self.strip.stop()
+
+    def show_reading(self) -> None:
+        """The folder is being read."""
+        self._stack.setCurrentWidget(self.tree)
+        self.strip.start("Reading the folder", can_cancel=False)
+
+    def show_failure(self, message: str) -> None:
+        """The folder cannot be shown."""
+        self.empty.set_state("folder-lock", "The folder cannot be shown", message, action="Try again")
+        self._stack.setCurrentWidget(self.empty)
+        self.strip.stop()
+
+    def select(self, relative: str) -> bool:
+        """Choose a path that was read; False when it was not."""
+        index = self._model.index_of(relative)
+        if index.isValid():
+            self.tree.setCurrentIndex(index)
+            self.tree.scrollTo(index)
+        return index.isValid()
+
+    def clear_choice(self) -> None:
+        """Nothing is chosen."""
+        self.tree.selectionModel().clear()
+
+    def _chosen(self, current: QModelIndex, _before: QModelIndex) -> None:
+        path = current.data(foldertree.RELATIVE) if current.isValid() else None
+        if path is not None:
+            self.path_chosen.emit(path)
+
+    def _clicked(self, index: QModelIndex) -> None:
+        """The current row counts too: after a path was typed it is meant again."""
+        self._chosen(index, index)
+
+    def _make_tree(self, model: FolderTreeModel) -> TreeView:
+        tree = TreeView("Folder with levels")
+        tree.setObjectName("files.tree")
+        tree.setModel(model)
+        tree.setItemDelegate(FolderDelegate(tree))
+        model.recoloured.connect(tree.viewport().update)
+        tree.selectionModel().currentChanged.connect(self._chosen)
+        tree.clicked.connect(self._clicked)
+        header = tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(foldertree.NAME, QHeaderView.ResizeMode.Stretch)
+        tree.setColumnWidth(foldertree.LEVEL, 124)
+        tree.setColumnWidth(foldertree.RULE, 92)
+        return tree
+
+    def _lay_out(self) -> None:
+        space = current_look().tokens.space_2
+        header = SectionHeader("Folder")
+        header.add_control(self.refresh_button)
+        path = QVBoxLayout()
+        path.setContentsMargins(space, 0, space, space // 2)
+        path.addWidget(self._path)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(header)
+        column.addLayout(path)
+        column.addWidget(self.strip)
+        column.addWidget(self._stack, 1)

@@ -1,0 +1,244 @@
+"""The Files page put together: a source's levels, its folder, and what decides a path.
+
+It does not decide levels and reads no disk: the session does, and late answers are dropped.
+"""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
+
+from gatewright.base.errors import GatewrightError
+from gatewright.policy.document import Source
+from gatewright.policy.edit import ChangeSet
+from gatewright_gui.models.foldertree import FolderTreeModel
+from gatewright_gui.pages.files.decided import DecidedPanel
+from gatewright_gui.pages.files.folder import FolderPanel
+from gatewright_gui.pages.files.rules import RulesPanel
+from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.widget import EmptyState, Splitter
+from gatewright_gui.session.files import PathLevel, SourceFolder
+
+_COUNT = "files.count"
+
+
+class FilesPage(Page):
+    """One source at a time."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self._context = context
+        self._folder = SourceFolder(context.document)
+        self._source_id: str | None = None
+        self._opening = 0
+        self._is_stale = True
+        self._counted: tuple[str, tuple[str, ...]] | None = None
+        self._path: str | None = None
+        self.tree_model = FolderTreeModel(self._level, self)
+        self.rules = RulesPanel(context.document)
+        self.folder = FolderPanel(self.tree_model)
+        self.decided = DecidedPanel()
+        self._lay_out()
+        self._connect()
+
+    # the window's side
+
+    def page_shown(self) -> None:
+        """Bring up to date what was put off while the page was hidden."""
+        if self._is_stale:
+            self._open()
+
+    def focus_search(self) -> None:
+        """Ctrl+F: try a path."""
+        self.decided.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.decided.field.selectAll()
+
+    # following the document
+
+    def _opened(self) -> None:
+        self._source_id = None
+        self._is_stale = True
+        if self.isVisible():
+            self._open()
+
+    def _open(self) -> None:
+        """Everything anew."""
+        self._is_stale = False
+        shown = self._context.document.policy.sources
+        if self._folder.source(self._source_id) is None:
+            self._source_id = shown[0].source_id if shown else None
+        self.rules.show_sources(shown, self._source_id)
+        self._open_source()
+
+    def _open_source(self) -> None:
+        source = self._folder.source(self._source_id)
+        self._opening += 1
+        self._counted, self._path = None, None
+        self._context.tasks.cancel(_COUNT)
+        self._parts.setCurrentIndex(0 if source is not None else 1)
+        self.rules.start_over(source)
+        self.decided.show_level(None)
+        self.decided.field.clear()
+        if source is not None:
+            self.folder.show_path(str(self._folder.base(source)))
+            self.folder.show_reading()
+        self.tree_model.start_over(is_open=source is not None)
+        if source is not None:
+            self._count(source)
+
+    def _changed(self, changes: ChangeSet) -> None:
+        if self._is_stale:
+            return
+        ids = tuple(source.source_id for source in self._context.document.policy.sources)
+        source = self._folder.source(self._source_id)
+        if source is None or ids != self._offered() or self._counted is None or source.base_path != self._counted[0]:
+            self._open()
+        elif changes.everything or source.source_id in changes.sources:
+            self._rules_changed(source)
+
+    def _offered(self) -> tuple[str, ...]:
+        return tuple(self.rules.picker.itemData(row) for row in range(self.rules.picker.count()))
+
+    def _rules_changed(self, source: Source) -> None:
+        self.rules.refresh(source)
+        self.tree_model.recolour()
+        self._show_path(self._path)
+        if self._counted != _patterns(source):
+            self._count(source)
+
+    def _choose_source(self, source_id: str) -> None:
+        if source_id != self._source_id:
+            self._source_id = source_id
+            self._open_source()
+
+    # the folder
+
+    def _want(self, relative: str) -> None:
+        source_id, opening = self._source_id, self._opening
+        if source_id is not None:
+            self._context.tasks.start(self._read(source_id, relative, opening), f"files.read:{relative}", replace=True)
+
+    async def _read(self, source_id: str, relative: str, opening: int) -> None:
+        try:
+            listing = await self._folder.read(source_id, relative)
+        except GatewrightError as error:
+            if opening == self._opening:
+                self.tree_model.set_failed(relative, str(error))
+                if not relative:
+                    self.folder.show_failure(str(error))
+            return
+        if opening == self._opening:
+            self.tree_model.set_listing(relative, listing)
+            if not relative:
+                self.folder.show_tree()
+
+    def _refresh(self) -> None:
+        source = self._folder.source(self._source_id)
+        if source is not None:
+            self.tree_model.refresh()
+            self._count(source)
+
+    def _count(self, source: Source) -> None:
+        self._counted = _patterns(source)
+        self.rules.set_hits(None)
+        self.rules.strip.start("Counting the files of each rule")
+        task = self._count_hits(source.source_id, self._counted)
+        self._context.tasks.start(task, _COUNT, replace=True)
+
+    async def _count_hits(self, source_id: str, question: tuple[str, tuple[str, ...]]) -> None:
+        try:
+            hits = await self._folder.count(source_id)
+        except GatewrightError as error:
+            if question == self._counted:
+                self.rules.strip.stop()
+                self.rules.header.set_note(f"not counted: {error}")
+            return
+        if question == self._counted:
+            self.rules.strip.stop()
+            self.rules.set_hits(hits)
+
+    def _cancel_count(self) -> None:
+        self._context.tasks.cancel(_COUNT)
+        self.rules.strip.stop()
+        self.rules.header.set_note("counting stopped")
+
+    # one path
+
+    def _level(self, path: str) -> PathLevel:
+        source = self._folder.source(self._source_id)
+        if source is None:
+            raise LookupError("a level was asked for without a source")
+        return self._folder.level(source, path)
+
+    def _choose_path(self, path: str) -> None:
+        if self.decided.field.text():
+            self.decided.field.clear()
+        self._show_path(path)
+        self.rules.suggest("/" + path + "**" if path.endswith("/") else "/" + path)
+
+    def _try(self, text: str) -> None:
+        if text:
+            self._show_path(text)
+        else:
+            index = self.folder.tree.currentIndex()
+            self._show_path(self.tree_model.path_at(index))
+
+    def _show_path(self, path: str | None) -> None:
+        """Say what decides a path, and mark its rule."""
+        self._path = path
+        level = None
+        if path is not None and self._folder.source(self._source_id) is not None:
+            level = self.tree_model.level_at(self.tree_model.index_of(path)) or self._level(path)
+        self.decided.show_level(level)
+        row = level.index if level is not None else None
+        if level is not None and level.is_default:
+            row = self.rules.model.default_row
+        self.rules.show_deciding(row)
+
+    # the parts
+
+    def _connect(self) -> None:
+        document = self._context.document
+        document.opened.connect(self._opened)
+        document.policy_changed.connect(self._changed)
+        self.tree_model.folder_wanted.connect(self._want)
+        self.rules.source_chosen.connect(self._choose_source)
+        self.rules.count_cancelled.connect(self._cancel_count)
+        self.folder.refresh_requested.connect(self._refresh)
+        self.folder.path_chosen.connect(self._choose_path)
+        self.decided.tried.connect(self._try)
+
+    def _lay_out(self) -> None:
+        right = Splitter(Qt.Orientation.Vertical, "files.right", self._context.sizes)
+        right.addWidget(self.folder)
+        right.addWidget(self.decided)
+        right.setStretchFactor(0, 1)
+        right.setStretchFactor(1, 0)
+        right.restore((470, 190))
+        split = Splitter(Qt.Orientation.Horizontal, "files.split", self._context.sizes)
+        split.addWidget(self.rules)
+        split.addWidget(right)
+        split.setStretchFactor(0, 0)
+        split.setStretchFactor(1, 1)
+        split.restore((600, 620))
+        none = EmptyState(
+            "folder-tree",
+            "No source in this policy",
+            "A source is a folder that agents reach through levels: add a [[sources]] table to the policy file",
+        )
+        self._parts = QStackedWidget()
+        self._parts.addWidget(split)
+        self._parts.addWidget(_padded(none))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._parts)
+
+
+def _patterns(source: Source) -> tuple[str, tuple[str, ...]]:
+    """What the counts depend on: levels and comments do not matter."""
+    return source.base_path, tuple(rule.pattern for rule in source.permission_rules)
+
+
+def _padded(widget: QWidget) -> QWidget:
+    holder = QWidget()
+    row = QHBoxLayout(holder)
+    row.addWidget(widget)
+    return holder

@@ -1,0 +1,46 @@
+"""What a page is made from, and what the window needs of it. It does not know which pages there are."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import QWidget
+
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.splitter import SizeStore
+from gatewright_gui.session.derive import Deriver
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.navigator import Navigator
+from gatewright_gui.session.selection import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class PageContext:
+    """Everything a page may use. One for all pages of a window."""
+
+    document: Document
+    selection: Selection
+    navigator: Navigator
+    deriver: Deriver
+    tasks: TaskOwner
+    sizes: SizeStore
+
+
+class Page(QWidget):
+    """A page of the window; its constructor takes a `PageContext` and nothing else."""
+
+    def focus_search(self) -> None:
+        """Ctrl+F: put the cursor where one searches; nothing where there is nothing to search."""
+
+    def page_shown(self) -> None:
+        """The page became the visible one: bring what was put off up to date."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRow:
+    """A page as a row of the window's table. `works_without_policy`: usable while the policy has errors."""
+
+    key: str
+    icon: str
+    label: str
+    make: Callable[[PageContext], Page]
+    works_without_policy: bool = False

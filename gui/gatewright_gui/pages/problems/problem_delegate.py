@@ -1,0 +1,34 @@
+"""Draws a problem's sentence behind the icon of its severity. It does not know what to do about it."""
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, Qt
+from PySide6.QtGui import QColor, QPainter
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from gatewright_gui.models.problems import IS_ERROR, MESSAGE, PLACE
+from gatewright_gui.qt.look import current_look
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class ProblemDelegate(QStyledItemDelegate):
+    """Icon and words; places in the colour of links."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Ground, icon, words."""
+        look = current_look()
+        rect: QRect = getattr(option, "rect")  # noqa: B009
+        widget: QWidget | None = getattr(option, "widget", None)
+        if widget is not None:
+            widget.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelItemViewItem, option, painter, widget)
+        painter.save()
+        left = rect.left() + 8
+        if index.column() == MESSAGE:
+            icon, role = ("circle-alert", "deny") if index.data(IS_ERROR) else ("triangle-alert", "ask")
+            look.icon(icon, role).paint(painter, QRect(left, rect.top() + (rect.height() - 16) // 2, 16, 16))
+            left += 24
+        colours = {MESSAGE: look.palette.text, PLACE: look.palette.accent.fg}
+        painter.setPen(QColor(colours.get(index.column(), look.palette.muted)))
+        words = QRect(left, rect.top(), rect.right() - left - 4, rect.height())
+        cut = painter.fontMetrics().elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, words.width())
+        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
+        painter.restore()

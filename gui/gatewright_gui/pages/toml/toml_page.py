@@ -1,0 +1,120 @@
+"""The live policy file with its difference against the disk; of a policy that failed to open, the text as it is.
+
+It does not write the file.
+"""
+
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QVBoxLayout
+
+from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.look import Role, tie_icon
+from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.session.filetext import FileText, file_text
+
+
+class TomlPage(Page):
+    """Text or changes. A line that somebody asks for is selected and marked."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self.setObjectName("toml")
+        self._context = context
+        self._text = FileText("", "")
+        self._line: int | None = None
+        self.header = SectionHeader("Policy file")
+        self.part = Segmented("What to show")
+        self.part.setObjectName("toml.part")
+        self.part.add_segment("text", "File", tooltip="The file as it would be saved now")
+        self.part.add_segment("difference", "Unsaved changes", tooltip="What saving would change on disk")
+        self.export = QPushButton("Export...")
+        self.export.setObjectName("toml.export")
+        self.export.setToolTip("Write the policy and the folders it names somewhere else (Ctrl+E)")
+        tie_icon(self.export, "upload")
+        self.code = CodeView("Policy file")
+        self.code.setObjectName("toml.code")
+        self.empty = EmptyState("file-code", "No changes", "The file on disk is what you see here.")
+        self.empty.setObjectName("toml.empty")
+        self._lay_out()
+        document = context.document
+        document.opened.connect(self._refresh)
+        document.policy_changed.connect(self._refresh)
+        document.saved.connect(self._refresh)
+        document.problems_changed.connect(self._mark)
+        context.navigator.line_requested.connect(self.go_to_line)
+        self.export.clicked.connect(context.navigator.export_requested)
+        self.part.current_changed.connect(self._show)
+        self._refresh()
+
+    def _lay_out(self) -> None:
+        self.header.add_control(self.part)
+        self.header.add_control(self.export)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.code)
+        self._stack.addWidget(self.empty)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.header)
+        column.addWidget(self._stack, 1)
+
+    def focus_search(self) -> None:
+        """The find bar of the text."""
+        self.code.open_find()
+
+    def go_to_line(self, line: object) -> None:
+        """Select a line of the file; one that is not there yet is gone to when the text comes."""
+        if not isinstance(line, int):
+            return
+        self._line = line
+        self.part.set_current("text")
+        self._show()
+
+    def _refresh(self, _why: object = None) -> None:
+        document = self._context.document
+        self.header.set_note(str(document.path) if document.path else "")
+        self.export.setEnabled(document.is_open)
+        self.part.set_segment_enabled("difference", document.is_open)
+        if document.is_open:
+            self._context.tasks.start(self._ask(), "toml", replace=True)
+            return
+        self.part.set_current("text")
+        self._text = FileText(document.failure.text if document.failure else "", "")
+        self._show()
+
+    async def _ask(self) -> None:
+        answer = await self._context.deriver.derive(file_text)
+        if answer is not None:
+            self._text = answer
+            self._show()
+
+    def _show(self, _part: object = None) -> None:
+        if self.part.current == "difference":
+            if not self._text.difference:
+                self.empty.set_state("file-code", "No unsaved changes", "The file on disk is the policy that you see.")
+                self._stack.setCurrentWidget(self.empty)
+                return
+            self._stack.setCurrentWidget(self.code)
+            self.code.mark_lines({})
+            self.code.set_diff(self._text.difference)
+            return
+        if not self._text.text:
+            self.empty.set_state("file-code", "No policy", "Open a workspace to see its policy file.")
+            self._stack.setCurrentWidget(self.empty)
+            return
+        self._stack.setCurrentWidget(self.code)
+        self.code.set_toml(self._text.text)
+        self._mark()
+        if self._line is not None:
+            self.code.go_to_line(self._line)
+            self._line = None
+
+    def _mark(self, _problems: object = None) -> None:
+        if self.part.current != "text":
+            return
+        marks: dict[int, Role] = {}
+        for problem in self._context.document.problems:
+            if problem.place is not None and (problem.is_error or problem.place.line not in marks):
+                marks[problem.place.line] = "deny" if problem.is_error else "ask"
+        self.code.mark_lines(marks)

@@ -1,0 +1,158 @@
+"""Dialogs that a coroutine can wait for: opened window-modal and answered through a future, never a nested event loop.
+
+It does not know what is asked, nor what follows from an answer.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.widget.icon_label import IconLabel
+
+ChoiceKind = Literal["primary", "normal", "danger"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One button of a question. `key` is what `ask` answers with."""
+
+    key: str
+    label: str
+    kind: ChoiceKind = "normal"
+
+
+async def shown(dialog: QDialog) -> bool:
+    """Open a dialog, wait until it is finished, say whether it was accepted, and dispose of it.
+
+    Cancelling the waiting task closes the dialog.
+    """
+    answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def settle(result: int) -> None:
+        if not answer.done():
+            answer.set_result(result)
+
+    dialog.finished.connect(settle)
+    dialog.open()
+    try:
+        return await answer == QDialog.DialogCode.Accepted.value
+    finally:
+        dialog.finished.disconnect(settle)
+        dialog.close()
+        dialog.deleteLater()
+
+
+class QuestionDialog(QDialog):
+    """A short question with named buttons; Escape and closing leave `answer` None."""
+
+    def __init__(
+        self, parent: QWidget | None, title: str, text: str, choices: Sequence[Choice], icon: str, role: Role
+    ) -> None:
+        super().__init__(parent)
+        self.answer: str | None = None
+        self.setWindowTitle(title)
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(text)
+        space = current_look().tokens.space_4
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(space, space, space, space)
+        outer.setSpacing(space)
+        outer.addLayout(self._message(title, text, icon, role))
+        outer.addLayout(self._buttons(choices))
+        for button in self.findChildren(QPushButton):
+            if button.isDefault():
+                button.setFocus()
+        self.setMinimumWidth(400)
+        self.setMaximumWidth(640)
+
+    def _message(self, title: str, text: str, icon: str, role: Role) -> QHBoxLayout:
+        tokens = current_look().tokens
+        row = QHBoxLayout()
+        row.setSpacing(tokens.space_3)
+        row.addWidget(IconLabel(icon, role, size=24), 0, Qt.AlignmentFlag.AlignTop)
+        words = QVBoxLayout()
+        words.setSpacing(tokens.space_1)
+        heading = QLabel(title)
+        heading.setProperty("kind", "heading")
+        body = QLabel(text)
+        body.setWordWrap(True)
+        body.setTextFormat(Qt.TextFormat.PlainText)
+        body.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        words.addWidget(heading)
+        words.addWidget(body)
+        row.addLayout(words, 1)
+        return row
+
+    def _buttons(self, choices: Sequence[Choice]) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(current_look().tokens.space_2)
+        row.addStretch(1)
+        for choice in choices:
+            button = QPushButton(choice.label)
+            button.setObjectName(f"choice-{choice.key}")
+            button.setProperty("kind", choice.kind)
+            button.setAutoDefault(True)
+            button.setDefault(choice.kind == "primary")
+            button.clicked.connect(lambda _=False, key=choice.key: self._choose(key))
+            row.addWidget(button)
+        return row
+
+    def _choose(self, key: str) -> None:
+        self.answer = key
+        self.accept()
+
+
+async def ask(
+    parent: QWidget | None,
+    title: str,
+    text: str,
+    choices: Sequence[Choice],
+    *,
+    icon: str = "circle-help",
+    role: Role = "accent",
+) -> str | None:
+    """Ask and wait: the key of the chosen button, or None when the question was dismissed."""
+    dialog = QuestionDialog(parent, title, text, choices, icon, role)
+    accepted = await shown(dialog)
+    return dialog.answer if accepted else None
+
+
+async def tell(parent: QWidget | None, title: str, text: str, *, icon: str = "info", role: Role = "accent") -> None:
+    """Say something that must be read before going on."""
+    await ask(parent, title, text, (Choice("close", "Close", "primary"),), icon=icon, role=role)
+
+
+async def _picked(dialog: QFileDialog) -> Path | None:
+    accepted = await shown(dialog)
+    files = dialog.selectedFiles()
+    return Path(files[0]) if accepted and files else None
+
+
+async def choose_folder(parent: QWidget | None, title: str, start: Path) -> Path | None:
+    """Let a folder be chosen; None when dismissed."""
+    dialog = QFileDialog(parent, title, str(start))
+    dialog.setFileMode(QFileDialog.FileMode.Directory)
+    dialog.setOption(QFileDialog.Option.ShowDirsOnly, on=True)
+    return await _picked(dialog)
+
+
+async def choose_open_file(parent: QWidget | None, title: str, start: Path, name_filter: str = "") -> Path | None:
+    """Let an existing file be chosen; None when dismissed. `name_filter` as in `Policy files (*.toml)`."""
+    dialog = QFileDialog(parent, title, str(start), name_filter)
+    dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+    return await _picked(dialog)
+
+
+async def choose_save_file(parent: QWidget | None, title: str, start: Path, name_filter: str = "") -> Path | None:
+    """Let a file to write be named (an existing one is asked about); None when dismissed. `start` may name the file."""
+    dialog = QFileDialog(parent, title, str(start.parent), name_filter)
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setFileMode(QFileDialog.FileMode.AnyFile)
+    dialog.selectFile(start.name)
+    return await _picked(dialog)

@@ -1,0 +1,105 @@
+"""Small labels with a soft ground: a chip of any role, and the badge of a verdict.
+
+It does not know what led to a verdict.
+"""
+
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from gatewright_gui.qt.look import Role, VerdictName, current_look, role_pair
+
+VERDICT_ICONS: dict[VerdictName, str] = {"allow": "circle-check", "ask": "hand", "deny": "ban"}
+VERDICT_WORDS: dict[VerdictName, str] = {"allow": "allow", "ask": "ask first", "deny": "deny"}
+_ICON = 12
+_GAP = 4
+_PAD = 6
+
+
+def paint_chip(painter: QPainter, rect: QRect, text: str, icon: str | None, role: Role) -> None:
+    """Draw a chip into `rect`, for delegates; the painter's font is used and its state kept."""
+    look = current_look()
+    pair = role_pair(look.palette, role)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(pair.soft))
+    painter.drawRoundedRect(rect, look.tokens.small_radius, look.tokens.small_radius)
+    left = rect.left() + _PAD
+    if icon is not None:
+        top = rect.top() + (rect.height() - _ICON) // 2
+        look.icon(icon, role).paint(painter, QRect(left, top, _ICON, _ICON))
+        left += _ICON + _GAP
+    painter.setPen(QColor(pair.fg))
+    words = QRect(left, rect.top(), rect.right() - _PAD - left + 2, rect.height())
+    cut = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, words.width())
+    painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
+    painter.restore()
+
+
+def chip_width(text_width: int, with_icon: bool) -> int:
+    """Pixels that a chip around a text of this width takes."""
+    return text_width + 2 * _PAD + (_ICON + _GAP if with_icon else 0)
+
+
+class Chip(QWidget):
+    """A word, with or without an icon, on a soft ground."""
+
+    def __init__(
+        self, text: str, *, icon: str | None = None, role: Role = "blocked", parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._icon = icon
+        self._text = text
+        self._role: Role = role
+        self.setFont(current_look().small_font)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        current_look().changed.connect(self.update)
+        self.set_chip(text, icon, role)
+
+    @property
+    def text(self) -> str:
+        """The word it shows."""
+        return self._text
+
+    def set_chip(self, text: str, icon: str | None, role: Role) -> None:
+        """Show another word, icon and colour."""
+        self._text, self._icon, self._role = text, icon, role
+        self.setAccessibleName(text)
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """Just the word and its ground."""
+        metrics = self.fontMetrics()
+        width = chip_width(metrics.horizontalAdvance(self._text), self._icon is not None)
+        return QSize(width, metrics.height() + 5)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """A chip is never cut."""
+        return self.sizeHint()
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """Draw the chip in the colours of the theme that is on."""
+        del event
+        role: Role = self._role if self.isEnabled() else "disabled"
+        paint_chip(QPainter(self), self.rect(), self._text, self._icon, role)
+
+
+class VerdictBadge(Chip):
+    """Allow, ask or deny: icon, word and colour."""
+
+    def __init__(self, verdict: VerdictName, text: str | None = None, parent: QWidget | None = None) -> None:
+        super().__init__("", parent=parent)
+        self._verdict: VerdictName = verdict
+        self.set_verdict(verdict, text)
+
+    @property
+    def verdict(self) -> VerdictName:
+        """The verdict it shows."""
+        return self._verdict
+
+    def set_verdict(self, verdict: VerdictName, text: str | None = None) -> None:
+        """Show a verdict, in other words than its own where `text` is given."""
+        self._verdict = verdict
+        self.set_chip(text or VERDICT_WORDS[verdict], VERDICT_ICONS[verdict], verdict)

@@ -1,0 +1,64 @@
+"""What an empty place shows: an icon, what is missing, what to do about it.
+
+It does not know how to do it; its button only says that it was pressed.
+"""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.icon_label import IconLabel
+
+_LINE_WIDTH = 360
+
+
+class EmptyState(QWidget):
+    """Centred in the room it gets."""
+
+    action_requested = Signal()
+
+    def __init__(
+        self, icon: str, title: str, advice: str, *, action: str | None = None, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        tokens = current_look().tokens
+        self._icon = IconLabel(icon, "muted", size=32)
+        self._title = QLabel()
+        self._title.setProperty("kind", "heading")
+        self._advice = QLabel()
+        self._advice.setProperty("kind", "muted")
+        self._advice.setWordWrap(True)
+        for label in (self._title, self._advice):
+            label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.action_button = QPushButton()
+        self.action_button.clicked.connect(self.action_requested)
+        column = QVBoxLayout(self)
+        column.setSpacing(tokens.space_2)
+        column.addStretch(1)
+        for part in (self._icon, self._title, self._advice, self.action_button):
+            column.addWidget(part, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addStretch(1)
+        self.set_state(icon, title, advice, action=action)
+
+    def set_state(self, icon: str, title: str, advice: str, *, action: str | None = None) -> None:
+        """Say something else."""
+        self._icon.set_icon(icon, "muted")
+        self._title.setText(title)
+        self._advice.setText(advice)
+        self._fit_advice()
+        self.action_button.setText(action or "")
+        self.action_button.setVisible(action is not None)
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(advice)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """Measure the advice again: the style may have changed the font."""
+        super().showEvent(event)
+        self._fit_advice()
+
+    def _fit_advice(self) -> None:
+        self._advice.ensurePolished()
+        width = min(_LINE_WIDTH, self._advice.fontMetrics().horizontalAdvance(self._advice.text()) + 4)
+        self._advice.setFixedSize(width, self._advice.heightForWidth(width))

@@ -1,0 +1,44 @@
+"""Trees and tables with the row height, selection and header of the house.
+
+It does not know any model; pages give it models and delegates.
+"""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractItemView, QTableView, QTreeView, QWidget
+
+from gatewright_gui.qt.look import current_look
+
+
+def _settle(view: QAbstractItemView, name: str) -> None:
+    view.setAccessibleName(name)
+    view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+    view.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+    view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    view.setTextElideMode(Qt.TextElideMode.ElideRight)
+    view.ensurePolished()  # rows laid out before the style sheet is known would keep a wrong height
+
+
+class TreeView(QTreeView):
+    """Rows of one height, so that large trees stay quick."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setUniformRowHeights(True)
+        self.header().setHighlightSections(False)
+        self.header().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        _settle(self, name)
+
+
+class TableView(QTableView):
+    """Rows without grid lines and numbers."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(current_look().tokens.row_height)
+        self.horizontalHeader().setHighlightSections(False)
+        self.horizontalHeader().setStretchLastSection(True)
+        self.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        _settle(self, name)

@@ -1,0 +1,92 @@
+"""A bar inside a page that says something and goes away again; it never blocks.
+
+It does not know what its action does.
+"""
+
+from typing import Literal
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
+
+from gatewright_gui.qt.look import Role, current_look, role_pair
+from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.icon_label import IconLabel
+
+Tone = Literal["info", "warning", "error"]
+_TONES: dict[Tone, tuple[str, Role]] = {
+    "info": ("info", "accent"),
+    "warning": ("triangle-alert", "ask"),
+    "error": ("circle-alert", "deny"),
+}
+
+
+class MessageBar(QWidget):
+    """Hidden until `show_message`."""
+
+    action_requested = Signal()
+    closed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        tokens = current_look().tokens
+        self._tone: Tone = "info"
+        self._icon = IconLabel("info", "accent", parent=self)
+        self._text = QLabel()
+        self._text.setTextFormat(Qt.TextFormat.PlainText)
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._text.setWordWrap(True)
+        self._text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self.action_button = QPushButton()
+        self.action_button.clicked.connect(self.action_requested)
+        self.close_button = IconButton("x", "Close message")
+        self.close_button.clicked.connect(self.dismiss)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_3, tokens.space_1, tokens.space_1, tokens.space_1)
+        row.setSpacing(tokens.space_2)
+        row.addWidget(self._icon)
+        row.addWidget(self._text, 1)
+        row.addWidget(self.action_button)
+        row.addWidget(self.close_button)
+        self.setMinimumHeight(tokens.control_height + tokens.space_2)
+        current_look().changed.connect(self.update)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self._text.text()
+
+    def show_message(self, tone: Tone, text: str, *, action: str | None = None) -> None:
+        """Say something; the bar shows itself."""
+        self._tone = tone
+        self._icon.set_icon(*_TONES[tone])
+        self._text.setText(text)
+        self.action_button.setText(action or "")
+        self.action_button.setVisible(action is not None)
+        self.setAccessibleName(f"{tone}: {text}")
+        self.show()
+        self.update()
+
+    def dismiss(self) -> None:
+        """Hide the bar and say so."""
+        if not self.isHidden():
+            self.hide()
+            self.closed.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Escape closes."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.dismiss()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """A soft ground and a line below."""
+        del event
+        palette = current_look().palette
+        pair = role_pair(palette, _TONES[self._tone][1])
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(pair.soft))
+        painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(palette.border))
+        painter.fillRect(0, 0, 3, self.height(), QColor(pair.fg))

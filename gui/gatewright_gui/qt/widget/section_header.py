@@ -1,0 +1,48 @@
+"""The line above a part of a page: its name, a count or note, and small controls at the right.
+
+It does not know the part below it.
+"""
+
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+
+from gatewright_gui.qt.look import current_look
+
+
+class SectionHeader(QWidget):
+    """Give it controls with `add_control`; they line up at the right."""
+
+    def __init__(self, title: str, note: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        tokens = current_look().tokens
+        self._title = QLabel()
+        self._title.setProperty("kind", "heading")
+        self._note = QLabel()
+        self._note.setProperty("kind", "muted")
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, tokens.space_1)
+        self._row.setSpacing(tokens.space_2)
+        self._row.addWidget(self._title)
+        self._row.addWidget(self._note)
+        self._row.addStretch(1)
+        self.setMinimumHeight(tokens.control_height + tokens.space_2)
+        self.set_title(title)
+        self.set_note(note)
+
+    @property
+    def title(self) -> str:
+        """The name of the part."""
+        return self._title.text()
+
+    def set_title(self, title: str) -> None:
+        """Name the part."""
+        self._title.setText(title)
+        self.setAccessibleName(title)
+
+    def set_note(self, note: str) -> None:
+        """Say a count or a state, such as `41 of 57 on`."""
+        self._note.setText(note)
+        self._note.setVisible(bool(note))
+
+    def add_control(self, control: QWidget) -> None:
+        """Put a control at the right, after those that are there."""
+        self._row.addWidget(control)

@@ -1,0 +1,167 @@
+"""Calls of the console as values: the tools that can be called, a request, what became of it. It calls nothing."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.problem import Address
+from gatewright.policy.verdict import Verdict
+from gatewright.workspace import Workspace
+
+Kind = Literal["decide", "run"]
+MAX_SHOWN = 300_000
+"""Characters of one text; more would hold up the window, and nobody reads it there."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationShape:
+    """An operation that the agent sees, and the parameters it takes."""
+
+    name: str
+    description: str
+    takes: frozenset[str]
+    required: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTool:
+    """A tool as the agent sees it. `operation_field` is None for a tool without operations."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any] = field(hash=False)
+    operation_field: str | None
+    operations: tuple[OperationShape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """What is to be decided or run. `arguments`: JSON text, or the values of a form."""
+
+    agent_id: str
+    tool: str
+    arguments: str | Mapping[str, JsonValue] = field(hash=False)
+
+    @property
+    def text(self) -> str:
+        """The arguments as JSON text; takes time when they are large."""
+        if isinstance(self.arguments, str):
+            return self.arguments
+        return json.dumps(self.arguments, ensure_ascii=False, indent=2)
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """One stage as it passed."""
+
+    name: str
+    verdict: Verdict
+    reason: str
+    elapsed_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLink:
+    """The deciding place of the policy; `line` from 1 where it was found."""
+
+    rule_id: str
+    address: Address
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """What became of one request. `status` and `output` are None when it was only decided."""
+
+    number: int
+    kind: Kind
+    wall_s: float
+    request: CallRequest
+    operation: str
+    verdict: Verdict
+    stage: str
+    code: str
+    reason: str
+    model_message: str | None
+    rule: RuleLink | None
+    stages: tuple[StageRow, ...]
+    status: str | None = None
+    output: str | None = None
+    truncated: bool = False
+    output_hash: str | None = None
+    output_bytes: int = 0
+    elapsed_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PendingApproval:
+    """A call that waits for the operator. `answer(True)` allows it once."""
+
+    agent_id: str
+    tool: str
+    operation: str
+    arguments: str
+    reasons: tuple[str, ...]
+    diff: str | None
+    answer: Callable[[bool], None] = field(hash=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """The conversation of one agent so far. `calls`: name and count, by name."""
+
+    agent_id: str
+    should_continue: bool
+    phase: str
+    calls: tuple[tuple[str, int], ...]
+
+
+def shown_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
+    """The tools that the agent sees, with what each operation takes. Takes time; raises WorkspaceError."""
+    agent = workspace.gate.snapshot().agent(agent_id)
+    shown: list[ShownTool] = []
+    for listing in workspace.view(agent_id).listings():
+        plan = agent.plan(listing.name) if agent is not None else None
+        tool = plan.tool if plan is not None else None
+        has_operations = plan is not None and plan.has_operations
+        shapes: list[OperationShape] = []
+        if plan is not None and tool is not None:
+            described = {row.name: row.description for row in plan.right.facts.operations}
+            for name in plan.operations:
+                taken = tool.parameters(name)
+                required = frozenset(parameter.name for parameter in taken if parameter.required)
+                names = frozenset(parameter.name for parameter in taken)
+                shapes.append(OperationShape(name, described.get(name, ""), names, required))
+        selector = tool.operation_field if tool is not None and has_operations else None
+        shown.append(ShownTool(listing.name, listing.description, listing.schema, selector, tuple(shapes)))
+    return tuple(shown)
+
+
+def pretty(text: str) -> tuple[str, bool]:
+    """Text to read, and whether it is JSON: indented where it is, cut where it is too long to show."""
+    is_json = False
+    if len(text) <= MAX_SHOWN and text.lstrip()[:1] in {"{", "["}:
+        try:
+            text = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+            is_json = True
+        except (ValueError, RecursionError):
+            is_json = False
+    return cut(text), is_json
+
+
+def cut(text: str) -> str:
+    """At most `MAX_SHOWN` characters, and how many more there are."""
+    if len(text) <= MAX_SHOWN:
+        return text
+    return f"{text[:MAX_SHOWN]}\n... {len(text) - MAX_SHOWN:,} more characters"
+
+
+def argument_text(arguments: Mapping[str, JsonValue]) -> str:
+    """Arguments to read."""
+    return cut(json.dumps(dict(arguments), ensure_ascii=False, indent=2, default=_plain))
+
+
+def _plain(value: object) -> object:
+    return dict(cast("Mapping[str, object]", value)) if isinstance(value, Mapping) else str(value)

@@ -1,0 +1,312 @@
+"""The console's calls: decided by the real gate, run in a disposable copy, never in the window's thread.
+
+It does not know widgets. Signals are emitted in the window's thread; what a call is told comes as values.
+"""
+
+import asyncio
+import contextlib
+import time
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+from PySide6.QtCore import QObject, Signal
+
+from gatewright.base.errors import GatewrightError
+from gatewright.base.problem import Address
+from gatewright.gate.pipeline import STAGES
+from gatewright.policy.document import Policy
+from gatewright.workspace import Approval, ApprovalRequest, Decision, Outcome, Session, StageTrace, Workspace
+from gatewright_gui.session.calls import (
+    CallRecord,
+    CallRequest,
+    Kind,
+    PendingApproval,
+    RuleLink,
+    SessionState,
+    StageRow,
+    argument_text,
+)
+from gatewright_gui.session.copy import DisposableCopy
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.loopthread import LoopThread
+
+STAGE_NAMES = tuple(stage.name for stage in STAGES)
+"""The stages in the gate's order."""
+DECIDING_NAMES = STAGE_NAMES[: STAGE_NAMES.index("approval") + 1]
+"""The stages that a decision passes; the others belong to a call."""
+MAX_RECORDS = 200
+MAX_KEPT = 64_000_000
+"""Characters of arguments and results that the history keeps at most."""
+
+
+class Console(QObject):
+    """One call at a time. The copy and the sessions live until they are reset or another workspace is opened."""
+
+    began = Signal(object)
+    """`decide` or `run`."""
+    stage_passed = Signal(object)
+    """StageRow, as it passes."""
+    finished = Signal(object)
+    """CallRecord."""
+    failed = Signal(object)
+    """A sentence: the call could not be made at all."""
+    ended = Signal()
+    """No call is under way any more, whatever became of it."""
+    asked = Signal(object)
+    """PendingApproval."""
+    answered = Signal()
+    """The question is answered, or was withdrawn."""
+    copying = Signal(object)
+    """What is being done to the copy, empty when it is done: str."""
+    records_changed = Signal()
+    session_changed = Signal(object)
+    """SessionState."""
+
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._loop = LoopThread("gatewright-console")
+        self._window: asyncio.AbstractEventLoop | None = None
+        self._copy = DisposableCopy(lambda text: self._tell(self.copying.emit, text))
+        self._sessions: dict[str, Session] = {}
+        self._records: list[CallRecord] = []
+        self._number = 0
+        self._is_busy = False
+        document.opened.connect(self._start_over)
+        self._end = weakref.finalize(self, _close, self._loop, self._copy)
+
+    # what there is
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way."""
+        return self._is_busy
+
+    @property
+    def has_copy(self) -> bool:
+        """Whether there is a copy that calls have run in."""
+        return self._copy.exists
+
+    @property
+    def records(self) -> tuple[CallRecord, ...]:
+        """The calls of this session of the app, oldest first."""
+        return tuple(self._records)
+
+    def session_state(self, agent_id: str) -> SessionState:
+        """The agent's conversation as it stands."""
+        state = cast("dict[str, Any]", self._session(agent_id).to_json())
+        calls = cast("dict[str, int]", state["calls"])
+        return SessionState(agent_id, bool(state["should_continue"]), str(state["phase"]), tuple(calls.items()))
+
+    # what can be done
+
+    async def decide(self, request: CallRequest) -> None:
+        """Ask the gate; nothing is done. The copy is asked once it is there, since earlier calls changed it."""
+        await self._make("decide", request, self._decided)
+
+    async def run(self, request: CallRequest) -> None:
+        """Send the call through the whole gate, in the copy."""
+        await self._make("run", request, self._called)
+
+    def reset_session(self, agent_id: str) -> None:
+        """The agent begins a new conversation."""
+        self._sessions.pop(agent_id, None)
+        self.session_changed.emit(self.session_state(agent_id))
+
+    async def reset_copy(self) -> None:
+        """Throw the copy away; the next call gets a fresh one."""
+
+        async def work() -> None:
+            self._copy.throw_away()
+
+        await self._loop.run(work)
+
+    async def line_of(self, rule: RuleLink) -> int | None:
+        """Where a rule stands in the policy as it is now."""
+        workspace = self._workspace()
+
+        async def work() -> int | None:
+            return _line_of(workspace, rule.address)
+
+        return await self._loop.run(work)
+
+    def close(self) -> None:
+        """End the thread and throw the copy away."""
+        self._end()
+
+    # in the window's thread
+
+    def _start_over(self) -> None:
+        self._sessions.clear()
+        self._records.clear()
+        self.records_changed.emit()
+
+    async def _make(
+        self,
+        kind: Kind,
+        request: CallRequest,
+        make: Callable[[Kind, int, CallRequest, Workspace, Policy, Session], Coroutine[Any, Any, CallRecord]],
+    ) -> None:
+        self._window = asyncio.get_running_loop()
+        self._is_busy = True
+        self.began.emit(kind)
+        try:
+            workspace, session = self._workspace(), self._session(request.agent_id)
+            policy, number = self._document.policy, self._number + 1
+            record = await self._loop.run(lambda: make(kind, number, request, workspace, policy, session))
+        except GatewrightError as error:
+            self.failed.emit(str(error))
+        except OSError as error:
+            self.failed.emit(f"the call could not be made: {error.strerror or error}")
+        else:
+            self._keep(record)
+            self.finished.emit(record)
+        finally:
+            self._is_busy = False
+            self.ended.emit()
+            self.session_changed.emit(self.session_state(request.agent_id))
+
+    def _keep(self, record: CallRecord) -> None:
+        self._number = record.number
+        self._records.append(record)
+        while len(self._records) > 1 and (len(self._records) > MAX_RECORDS or _size(self._records) > MAX_KEPT):
+            del self._records[0]
+        self.records_changed.emit()
+
+    def _session(self, agent_id: str) -> Session:
+        return self._sessions.setdefault(agent_id, Session())
+
+    def _workspace(self) -> Workspace:
+        return self._document.workspace
+
+    # in the thread of calls
+
+    async def _decided(
+        self, kind: Kind, number: int, request: CallRequest, workspace: Workspace, policy: Policy, session: Session
+    ) -> CallRecord:
+        asked = self._copy.in_step(workspace, policy) if self._copy.exists else workspace
+        began = time.perf_counter()
+        decision = asked.decide(request.agent_id, request.tool, request.arguments, session=session)
+        elapsed = (time.perf_counter() - began) * 1000
+        for row in decision.trace:
+            self._passed(row)
+        return _record(kind, number, request, decision, workspace, elapsed_ms=elapsed)
+
+    async def _called(
+        self, kind: Kind, number: int, request: CallRequest, workspace: Workspace, policy: Policy, session: Session
+    ) -> CallRecord:
+        copy = self._copy.in_step(workspace, policy)
+        outcome = await copy.call(
+            request.agent_id,
+            request.tool,
+            request.arguments,
+            session=session,
+            approver=self._ask,
+            on_stage=self._passed,
+        )
+        return _record(kind, number, request, outcome.decision, workspace, outcome, elapsed_ms=outcome.elapsed_ms)
+
+    async def _ask(self, request: ApprovalRequest) -> Approval:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[bool] = loop.create_future()
+
+        def settle(approved: bool) -> None:
+            if not answer.done():
+                answer.set_result(approved)
+
+        def reply(approved: bool) -> None:
+            with contextlib.suppress(RuntimeError):  # the thread has ended, and the question with it
+                loop.call_soon_threadsafe(settle, approved)
+
+        text = argument_text(request.arguments)
+        question = PendingApproval(
+            request.agent_id, request.tool, request.operation, text, request.reasons, request.diff, reply
+        )
+        self._tell(self.asked.emit, question)
+        try:
+            return Approval(await answer, "the operator in the console")
+        finally:
+            self._tell(self.answered.emit)
+
+    def _passed(self, row: StageTrace) -> None:
+        self._tell(self.stage_passed.emit, _stage(row))
+
+    def _tell(self, tell: Callable[..., object], *values: object) -> None:
+        """Say something in the window's thread; nobody hears it once the window is gone."""
+        window = self._window
+        if window is not None:
+            with contextlib.suppress(RuntimeError):
+                window.call_soon_threadsafe(tell, *values)
+
+
+def _close(loop: LoopThread, copy: DisposableCopy) -> None:
+    loop.close()
+    copy.throw_away()
+
+
+def _size(records: list[CallRecord]) -> int:
+    return sum(_length(record.request.arguments) + len(record.output or "") for record in records)
+
+
+def _length(arguments: object) -> int:
+    if isinstance(arguments, str):
+        return len(arguments)
+    if isinstance(arguments, dict):
+        return sum(_length(value) for value in cast("dict[str, object]", arguments).values())
+    return 16
+
+
+def _stage(row: StageTrace) -> StageRow:
+    return StageRow(row.stage, row.verdict, row.reason, row.elapsed_us)
+
+
+def _line_of(workspace: Workspace, address: Address) -> int | None:
+    """The line of a part of the policy; one that the file leaves out leads to the table that would hold it."""
+    for length in range(len(address), 1, -1):
+        place = workspace.place(address[:length])
+        if place is not None:
+            return place.line
+    return None
+
+
+def _operation(workspace: Workspace, request: CallRequest, decision: Decision) -> str:
+    agent = workspace.gate.snapshot().agent(request.agent_id)
+    plan = agent.plan(request.tool) if agent is not None else None
+    if plan is None or not plan.has_operations:
+        return ""
+    given = decision.arguments.get(plan.tool.operation_field)
+    return given if isinstance(given, str) else ""
+
+
+def _record(
+    kind: Kind,
+    number: int,
+    request: CallRequest,
+    decision: Decision,
+    workspace: Workspace,
+    outcome: Outcome | None = None,
+    *,
+    elapsed_ms: float,
+) -> CallRecord:
+    rule = decision.rule
+    return CallRecord(
+        number,
+        kind,
+        time.time(),
+        request,
+        _operation(workspace, request, decision),
+        decision.verdict,
+        decision.stage,
+        decision.code,
+        decision.reason,
+        decision.model_message,
+        RuleLink(rule.rule_id, rule.address, _line_of(workspace, rule.address)) if rule is not None else None,
+        tuple(_stage(row) for row in decision.trace),
+        str(outcome.status) if outcome is not None else None,
+        outcome.output if outcome is not None else None,
+        outcome.truncated if outcome is not None else False,
+        outcome.output_hash if outcome is not None else None,
+        outcome.output_bytes if outcome is not None else 0,
+        elapsed_ms,
+    )

@@ -1,0 +1,84 @@
+"""The disposable copy of the open workspace: made when it is first needed, kept in step with the policy as edited.
+
+It blocks, and is used from one thread only. It does not know calls.
+"""
+
+from collections.abc import Callable
+
+from gatewright.base.errors import GatewrightError
+from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.edit import AgentChange, Change, DefaultsChange, Edit, SourceChange
+from gatewright.workspace import Sandbox, Workspace
+
+
+class DisposableCopy:
+    """At most one copy; `told` hears what is being done, `""` when it is done."""
+
+    def __init__(self, told: Callable[[str], None]) -> None:
+        self._told = told
+        self._sandbox: Sandbox | None = None
+        self._origin: Workspace | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a copy."""
+        return self._sandbox is not None
+
+    def in_step(self, origin: Workspace, policy: Policy) -> Workspace:
+        """The workspace of the copy, under `policy`. Raises WorkspaceError when it cannot be made."""
+        if self._origin is not origin:
+            self.throw_away()
+        if self._sandbox is None or not _follows(self._sandbox.workspace, policy):
+            self._make(origin)
+        if self._sandbox is None:
+            raise LookupError("the copy was made and is not there")
+        return self._sandbox.workspace
+
+    def throw_away(self) -> None:
+        """Remove the copy; the next one is fresh."""
+        sandbox, self._sandbox, self._origin = self._sandbox, None, None
+        if sandbox is not None:
+            sandbox.close()
+
+    def _make(self, origin: Workspace) -> None:
+        self.throw_away()
+        self._told("copying the workspace")
+        try:
+            self._sandbox, self._origin = origin.sandbox(), origin
+        finally:
+            self._told("")
+
+
+def _follows(copy: Workspace, policy: Policy) -> bool:
+    """Give the copy what was edited since; False when it has to be made anew."""
+    edit = edit_between(copy.policy, policy)
+    if edit is None:
+        return False
+    try:
+        if not edit.is_empty:
+            copy.apply(edit)
+    except GatewrightError:
+        return False
+    return copy.policy == policy
+
+
+def edit_between(before: Policy, after: Policy) -> Edit | None:
+    """The edit that makes one policy of another; None when no edit can, or when a source's folder changed."""
+    old, new = {s.source_id: s for s in before.sources}, {s.source_id: s for s in after.sources}
+    if {key: s.base_path for key, s in old.items()} != {key: s.base_path for key, s in new.items()}:
+        return None
+    changes: list[Change] = []
+    if before.defaults != after.defaults:
+        changes.append(DefaultsChange(before.defaults, after.defaults))
+    changes += [SourceChange(*pair) for pair in _pairs(old, new)]
+    changes += [AgentChange(*pair) for pair in _agent_pairs(before, after)]
+    return Edit("follow the policy", tuple(changes))
+
+
+def _pairs(old: dict[str, Source], new: dict[str, Source]) -> list[tuple[Source | None, Source | None]]:
+    return [(old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)]
+
+
+def _agent_pairs(before: Policy, after: Policy) -> list[tuple[Agent | None, Agent | None]]:
+    old, new = before.agents, after.agents
+    return [(old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)]

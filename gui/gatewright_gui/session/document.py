@@ -1,0 +1,333 @@
+"""The open workspace with its undo stack: the one place of the app where a policy changes.
+
+It does not know menus, pages or dialogs; it says what happened by signals that carry values.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QUndoStack
+
+from gatewright.base.errors import EditRefused, GatewrightError, PolicyInvalid, WorkspaceError
+from gatewright.base.problem import Problem
+from gatewright.policy.document import Agent, Policy
+from gatewright.policy.edit import ChangeSet, Edit
+from gatewright.policy.right import ToolFacts, ToolRight
+from gatewright.workspace import Workspace
+from gatewright_gui.session.command import EditCommand
+from gatewright_gui.session.message import Message, Tone
+
+T = TypeVar("T")
+__all__ = ["EVERYTHING", "ChangeSet", "Document", "OpenFailure", "Opener"]
+
+NOT_TRUSTED = "not-trusted"
+Opener: TypeAlias = Callable[[Path, bool], Workspace]
+"""Opens a workspace; True trusts what reaches outside it. Raises WorkspaceError or PolicyInvalid."""
+EVERYTHING = ChangeSet(frozenset(), frozenset(), everything=True)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFailure:
+    """A policy that has errors: nothing is enforced, its text can only be read."""
+
+    path: Path
+    text: str
+    problems: tuple[Problem, ...]
+
+    @property
+    def needs_only_trust(self) -> bool:
+        """Whether nothing is wrong but that the operator has not trusted what it reaches outside its folder."""
+        errors = [problem for problem in self.problems if problem.is_error]
+        return bool(errors) and all(problem.code == NOT_TRUSTED for problem in errors)
+
+
+class Document(QObject):
+    """One workspace at a time, or the failure to open one, or nothing yet."""
+
+    opened = Signal()
+    """Another workspace, a failure, or nothing: everything is new."""
+    open_failed = Signal(object)
+    """OpenFailure: the policy has errors."""
+    policy_changed = Signal(object)
+    """ChangeSet."""
+    dirty_changed = Signal(object)
+    """bool."""
+    problems_changed = Signal(object)
+    """tuple[Problem, ...]."""
+    saved = Signal(object)
+    """Path of the policy file."""
+    changed_outside = Signal()
+    """Somebody else wrote the policy file."""
+    said = Signal(object)
+    """Message."""
+
+    def __init__(self, opener: Opener, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.undo_stack = QUndoStack(self)
+        self._opener = opener
+        self._workspace: Workspace | None = None
+        self._failure: OpenFailure | None = None
+        self._problems: tuple[Problem, ...] = ()
+        self._snapshot_id = 0
+        self._was_dirty = False
+        self._busy = False
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-document")
+
+    # what is open
+
+    @property
+    def workspace(self) -> Workspace:
+        """The open workspace. Raises WorkspaceError when none is open."""
+        if self._workspace is None:
+            raise WorkspaceError("no workspace is open")
+        return self._workspace
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a workspace is open and can be edited."""
+        return self._workspace is not None
+
+    @property
+    def failure(self) -> OpenFailure | None:
+        """Why the chosen policy could not be opened."""
+        return self._failure
+
+    @property
+    def path(self) -> Path | None:
+        """The policy file, open or failed."""
+        if self._workspace is not None:
+            return self._workspace.policy_path
+        return self._failure.path if self._failure else None
+
+    @property
+    def name(self) -> str:
+        """What to call the workspace."""
+        if self._workspace is not None:
+            return self._workspace.name
+        return self._failure.path.parent.name if self._failure else ""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as edited now; an empty one when nothing is open."""
+        return self._workspace.policy if self._workspace else Policy()
+
+    @property
+    def agents(self) -> tuple[Agent, ...]:
+        """In the order of the file."""
+        return tuple(self.policy.agents.values())
+
+    @property
+    def catalog(self) -> Sequence[ToolFacts]:
+        """Every registered tool."""
+        return self._workspace.catalog if self._workspace else ()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Of the open policy, or of the one that failed to open; a moment behind while one edits."""
+        return self._problems
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether there is something to save."""
+        return self._workspace is not None and self._workspace.is_dirty
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the file is being read or written; edits are refused meanwhile."""
+        return self._busy
+
+    @property
+    def snapshot_id(self) -> int:
+        """Grows with every change, so that late answers can be told from current ones."""
+        return self._snapshot_id
+
+    def rights(self, agent_id: str) -> Mapping[str, ToolRight]:
+        """The agent's right on every tool; empty for an agent that is not there."""
+        if self._workspace is None or agent_id not in self._workspace.policy.agents:
+            return {}
+        return self._workspace.rights(agent_id)
+
+    def set_problems(self, problems: Sequence[Problem]) -> None:
+        """What was found in the policy as it is now."""
+        new = tuple(problems)
+        if new != self._problems:
+            self._problems = new
+            self.problems_changed.emit(new)
+
+    def say(self, tone: Tone, text: str) -> None:
+        """Tell the user something without stopping them."""
+        self.said.emit(Message(tone, text))
+
+    # edits
+
+    def push(self, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> bool:
+        """Make an edit, check it, put it on the undo stack; a refusal is said and False. An empty edit does nothing."""
+        try:
+            edit = self._checked(make)
+        except PolicyInvalid as error:
+            self.say("error", _first_error(error))
+            return False
+        except EditRefused as error:
+            self.say("warning", str(error))
+            return False
+        if edit is not None:
+            self.undo_stack.push(EditCommand(edit, self._apply))
+        return edit is not None
+
+    def _checked(self, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> Edit | None:
+        if self._workspace is None:
+            raise EditRefused("no workspace is open")
+        if self._busy:
+            raise EditRefused("the policy file is being read or written; try again in a moment")
+        edit = make(self._workspace.policy, self._workspace.catalog)
+        if edit.is_empty:
+            return None
+        self._workspace.check(edit)
+        return edit
+
+    def _apply(self, edit: Edit) -> None:
+        changes = self.workspace.apply(edit)
+        self._snapshot_id += 1
+        self.policy_changed.emit(changes)
+        self._tell_dirty()
+
+    def undo(self) -> None:
+        """Take the last edit back."""
+        if not self._busy:
+            self.undo_stack.undo()
+
+    def redo(self) -> None:
+        """Do the edit again that was taken back last."""
+        if not self._busy:
+            self.undo_stack.redo()
+
+    # the disk
+
+    async def open(self, path: Path, *, trust: bool = False) -> bool:
+        """Open a workspace in place of the present one. A policy with errors is shown as a failure; one that cannot be
+        read at all is said, and what was open stays.
+        """
+        try:
+            workspace = await self.in_worker(lambda: self._opener(path, trust))
+        except PolicyInvalid as error:
+            problems = error.problems
+            self._put_in(None, await self.in_worker(lambda: _failure(path, problems)))
+            return False
+        except GatewrightError as error:
+            self.say("error", str(error))
+            return False
+        self._put_in(workspace, None)
+        return True
+
+    async def reload(self, *, trust: bool = False) -> bool:
+        """Read the policy file again; unsaved edits are gone. With errors in it the last good policy stays."""
+        if self._workspace is None:
+            return self._failure is not None and await self.open(self._failure.path, trust=trust)
+        workspace = self._workspace
+        try:
+            problems = await self.in_worker(workspace.reload)
+        except GatewrightError as error:
+            self.say("error", str(error))
+            return False
+        if errors := [problem for problem in problems if problem.is_error]:
+            self.set_problems(problems)
+            self.say("error", f"the file has errors, the last good policy stays: {errors[0].message}")
+            return False
+        self.undo_stack.clear()
+        self._snapshot_id += 1
+        self.set_problems(problems)
+        self.policy_changed.emit(EVERYTHING)
+        self._tell_dirty()
+        return True
+
+    async def save(self) -> bool:
+        """Write the policy; a failure is said and nothing is lost."""
+        if self._workspace is None:
+            return False
+        path = self._workspace.policy_path
+        try:
+            await self.in_worker(self._workspace.save)
+        except (GatewrightError, OSError) as error:
+            self.say("error", f"not saved: {error}")
+            return False
+        self.undo_stack.setClean()
+        self.saved.emit(path)
+        self._tell_dirty()
+        return True
+
+    async def export(self, folder: Path) -> tuple[Path, ...]:
+        """Write what a deployment needs into a folder; empty after a failure, which is said."""
+        try:
+            files = tuple(await self.in_worker(lambda: self.workspace.export(folder)))
+        except (GatewrightError, OSError) as error:
+            self.say("error", f"not exported: {error}")
+            return ()
+        self.say("info", f"exported {len(files)} file{'s' if len(files) != 1 else ''} to {folder}")
+        return files
+
+    def look_outside(self) -> None:
+        """Compare with the disk and say so when somebody else wrote the file."""
+        if self._busy:
+            return
+        if self._workspace is not None:
+            changed = self._workspace.changed_outside()
+        else:
+            changed = self._failure is not None and _text_of(self._failure.path) != self._failure.text
+        if changed:
+            self.changed_outside.emit()
+
+    def close(self) -> None:
+        """Close the workspace and end the worker; the document is of no use afterwards."""
+        self._worker.shutdown(wait=True, cancel_futures=True)
+        self.undo_stack.blockSignals(True)  # it tells of its own end, when who listens may be gone
+        if self._workspace is not None:
+            self._workspace.close()
+        self._workspace = None
+
+    async def in_worker(self, work: Callable[[], T]) -> T:
+        """Do blocking work on the file beside the window; edits are refused until it ends."""
+        self._busy = True
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+        finally:
+            self._busy = False
+
+    def _put_in(self, workspace: Workspace | None, failure: OpenFailure | None) -> None:
+        if self._workspace is not None:
+            self._workspace.close()
+        self._workspace, self._failure = workspace, failure
+        self.undo_stack.clear()
+        self._snapshot_id += 1
+        self.opened.emit()
+        self.set_problems(workspace.problems if workspace else failure.problems if failure else ())
+        self._tell_dirty()
+        if failure is not None:
+            self.open_failed.emit(failure)
+
+    def _tell_dirty(self) -> None:
+        if self.is_dirty != self._was_dirty:
+            self._was_dirty = self.is_dirty
+            self.dirty_changed.emit(self._was_dirty)
+
+
+def _first_error(error: PolicyInvalid) -> str:
+    errors = [problem for problem in error.problems if problem.is_error]
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return (errors[0].message if errors else str(error)) + more
+
+
+def _failure(path: Path, problems: tuple[Problem, ...]) -> OpenFailure:
+    file = path / "policy.toml" if path.is_dir() else path
+    return OpenFailure(file, _text_of(file), problems)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", errors="replace")
+    except OSError as unreadable:
+        return f"# cannot be read: {unreadable.strerror}\n"

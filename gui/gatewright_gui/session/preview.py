@@ -1,0 +1,134 @@
+"""What an agent's model sees, as text: schema in a provider's format, usage rules, difference against unrestricted.
+
+It does not know widgets; it runs beside the window and returns values.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from gatewright.policy.right import ToolRight
+from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
+from gatewright.workspace import Workspace
+
+MAX_SHOWN = 300_000
+"""Characters of one text; more would hold up the window, and nobody reads it there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much of the catalog the model sees."""
+
+    shown_tools: int
+    all_tools: int
+    shown_operations: int
+    all_operations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Texts for one agent, or for one of its tools."""
+
+    agent_id: str
+    tool: str | None
+    schema: str
+    usage_rules: str
+    difference: str
+    counts: Counts
+    notes: tuple[str, ...] = ()
+    turned_off: str = ""
+    """Why a ticked tool is hidden all the same; empty when it is not ticked."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the model sees nothing of what was asked for."""
+        return not self.schema
+
+
+def provider_formats() -> tuple[str, ...]:
+    """The formats a preview can have."""
+    return tuple(FORMATS)
+
+
+def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str) -> Preview:
+    """The texts for one agent; limited to one tool when `tool` is given."""
+    view, form = workspace.view(agent_id), format_named(provider)
+    listings = view.listings()
+    chosen = [index for index, listing in enumerate(listings) if tool is None or listing.name == tool]
+    after = [listings[index] for index in chosen]
+    before = [listing for listing in view.unrestricted_listings() if tool is None or listing.name == tool]
+    shaped = view.tools(provider)
+    return Preview(
+        agent_id,
+        tool,
+        _schema([shaped[index] for index in chosen], one=tool is not None),
+        view.usage_rules if tool is None else _rules_of(view.usage_rules, tool),
+        _difference(form, before, after),
+        _counts(view.rights),
+        tuple(f"{listing.name}: {lint.message}" for listing in after for lint in form.lints(listing)),
+        _turned_off(view.rights.get(tool or "")),
+    )
+
+
+def _turned_off(right: ToolRight | None) -> str:
+    overruled = [op for op in right.operations if op.is_overruled] if right else []
+    return overruled[0].reasons[0].text if overruled else ""
+
+
+def _schema(tools: Sequence[Mapping[str, Any]], *, one: bool) -> str:
+    if not tools:
+        return ""
+    return _cut(_json(tools[0] if one and len(tools) == 1 else list(tools)))
+
+
+def _rules_of(markdown: str, tool: str) -> str:
+    """The lines of one tool's bullet: from the line that names it to the next bullet."""
+    kept: list[str] = []
+    inside = False
+    for line in markdown.splitlines():
+        if line.startswith(("- ", "* ")):
+            inside = f"`{tool}`" in line or f"**{tool}**" in line or line[2:].startswith(f"{tool}:")
+        if inside or line.startswith("#"):
+            kept.append(line)
+    return "\n".join(kept) + "\n" if any(not line.startswith("#") for line in kept) else ""
+
+
+def _difference(form: Format, before: Iterable[ToolListing], after: Iterable[ToolListing]) -> str:
+    old, new = _lines(form, before), _lines(form, after)
+    if old == new:
+        return ""
+    diff = difflib.unified_diff(old, new, "unrestricted", "this agent", n=3, lineterm="")
+    return _cut("\n".join(diff) + "\n")
+
+
+def _lines(form: Format, listings: Iterable[ToolListing]) -> list[str]:
+    return [line for listing in listings for line in _json(form.render(listing)).splitlines()]
+
+
+def _counts(rights: Mapping[str, ToolRight]) -> Counts:
+    tools = [right for right in rights.values() if not right.is_hidden]
+    return Counts(
+        len(tools),
+        len(rights),
+        sum(not op.is_hidden for right in tools for op in right.operations),
+        sum(len(right.operations) for right in rights.values()),
+    )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    raise TypeError(f"`{type(value).__name__}` is not JSON")
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_SHOWN:
+        return text
+    end = text.rfind("\n", 0, MAX_SHOWN) + 1
+    return f"{text[:end]}... cut here: {text.count(chr(10), end):,} more lines; choose one tool to see it whole\n"

@@ -1,0 +1,40 @@
+"""Verbs on the file: save, export, reload, open. They ask nothing; what must be asked is asked before."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from gatewright.base.errors import GatewrightError
+from gatewright_gui.session.document import Document
+
+
+async def save(document: Document) -> bool:
+    """Write the policy."""
+    if not await document.save():
+        return False
+    document.say("info", "saved")
+    return True
+
+
+async def export(document: Document, folder: Path) -> bool:
+    """Write the policy and the folders it names somewhere else."""
+    return bool(await document.export(folder))
+
+
+async def reload(document: Document, *, trust: bool = False) -> bool:
+    """Read the file again."""
+    return await document.reload(trust=trust)
+
+
+async def open_path(document: Document, path: Path, *, trust: bool = False) -> bool:
+    """Open another workspace."""
+    return await document.open(path, trust=trust)
+
+
+async def write_demo(document: Document, write: Callable[[], Path]) -> Path | None:
+    """Have the demo written where it belongs; its policy, or None after a failure, which is said."""
+    try:
+        return await asyncio.to_thread(write)
+    except (GatewrightError, OSError) as error:
+        document.say("error", f"no demo: {error}")
+        return None

@@ -1,0 +1,5 @@
+"""What the app remembers between two starts."""
+
+from gatewright_gui.settings.preferences import Preferences, ThemePreference
+
+__all__ = ["Preferences", "ThemePreference"]

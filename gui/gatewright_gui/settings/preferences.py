@@ -1,0 +1,119 @@
+"""What the app remembers of its user: theme, workspaces, window geometry, splitter sizes, in one ini file.
+
+It does not know windows or themes; a value that cannot be read counts as not there.
+"""
+
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
+
+ThemePreference = Literal["light", "dark", "system"]
+MAX_RECENT = 10
+
+
+def default_file() -> Path:
+    """Where the preferences of this user are kept."""
+    config = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.GenericConfigLocation)
+    return Path(config) / "gatewright" / "preferences.ini"
+
+
+class Preferences:
+    """Typed access to the preferences file; pass another `file` to be apart from the user's own."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file or default_file()
+        self._store = QSettings(str(self._file), QSettings.Format.IniFormat)
+
+    @property
+    def file(self) -> Path:
+        """The ini file; it need not exist yet."""
+        return self._file
+
+    @property
+    def theme(self) -> ThemePreference:
+        """The chosen theme; `system` when nothing usable is stored."""
+        value = self._text("window/theme")
+        return cast(ThemePreference, value) if value in get_args(ThemePreference) else "system"
+
+    @theme.setter
+    def theme(self, choice: ThemePreference) -> None:
+        self._store.setValue("window/theme", choice)
+
+    @property
+    def last_workspace(self) -> Path | None:
+        """The workspace that was open last."""
+        value = self._text("workspace/last")
+        return Path(value) if value else None
+
+    @last_workspace.setter
+    def last_workspace(self, workspace: Path | None) -> None:
+        self._store.setValue("workspace/last", str(workspace) if workspace else "")
+
+    @property
+    def recent_workspaces(self) -> tuple[Path, ...]:
+        """Newest first, at most MAX_RECENT."""
+        return tuple(Path(text) for text in self._texts("workspace/recent") if text)[:MAX_RECENT]
+
+    def add_recent_workspace(self, workspace: Path) -> None:
+        """Move a workspace to the front of the recent ones."""
+        others = [path for path in self.recent_workspaces if path != workspace]
+        self._keep_recent([workspace, *others][:MAX_RECENT])
+
+    def forget_recent_workspace(self, workspace: Path) -> None:
+        """Take a workspace out of the recent ones."""
+        self._keep_recent([path for path in self.recent_workspaces if path != workspace])
+
+    @property
+    def window_geometry(self) -> bytes | None:
+        """What `QWidget.saveGeometry` gave."""
+        return self._bytes("window/geometry")
+
+    @window_geometry.setter
+    def window_geometry(self, geometry: bytes) -> None:
+        self._store.setValue("window/geometry", QByteArray(geometry))
+
+    @property
+    def window_state(self) -> bytes | None:
+        """What `QMainWindow.saveState` gave."""
+        return self._bytes("window/state")
+
+    @window_state.setter
+    def window_state(self, state: bytes) -> None:
+        self._store.setValue("window/state", QByteArray(state))
+
+    def splitter_sizes(self, key: str) -> tuple[int, ...] | None:
+        """Sizes kept for a splitter, in pixels; None when there are none."""
+        texts = self._texts(f"splitter/{key}")
+        if not texts or not all(text.isascii() and text.isdigit() for text in texts):
+            return None
+        return tuple(int(text) for text in texts)
+
+    def set_splitter_sizes(self, key: str, sizes: tuple[int, ...]) -> None:
+        """Keep the sizes of a splitter."""
+        self._store.setValue(f"splitter/{key}", [str(size) for size in sizes])
+
+    def save(self) -> None:
+        """Write to disk now. Raises OSError when the file cannot be written."""
+        self._store.sync()
+        if self._store.status() is QSettings.Status.AccessError:
+            raise PermissionError(f"cannot write the preferences file `{self._file}`")
+
+    def _keep_recent(self, workspaces: list[Path]) -> None:
+        self._store.setValue("workspace/recent", [str(path) for path in workspaces])
+
+    def _text(self, key: str) -> str:
+        value: object = self._store.value(key, "")
+        return value if isinstance(value, str) else ""
+
+    def _texts(self, key: str) -> list[str]:
+        value: object = self._store.value(key, [])
+        if isinstance(value, str):  # an ini list of one reads back as a string
+            return [value]
+        if isinstance(value, list):
+            return [item for item in cast(list[object], value) if isinstance(item, str)]
+        return []
+
+    def _bytes(self, key: str) -> bytes | None:
+        value: object = self._store.value(key)
+        return bytes(value.data()) if isinstance(value, QByteArray) else None

@@ -1,0 +1,131 @@
+"""The theme that is on: applies light, dark or the system's to the application and tells widgets when it changed.
+
+It does not know where the choice is kept.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import QObject, Qt, QTemporaryDir, Signal, SignalInstance
+from PySide6.QtGui import QFont, QIcon
+from PySide6.QtWidgets import QApplication, QStyleFactory
+
+from gatewright_gui.qt.look import CheckState, Palette, Role, Tokens, install_look
+from gatewright_gui.theme import typography
+from gatewright_gui.theme.icons import IconShelf
+from gatewright_gui.theme.palette import qt_palette
+from gatewright_gui.theme.style import style_sheet, write_indicators
+from gatewright_gui.theme.tokens import DARK, LIGHT, TOKENS
+
+ThemeName = Literal["light", "dark"]
+ThemeChoice = Literal["light", "dark", "system"]
+
+
+class Theme(QObject):
+    """Satisfies `Look`. Make one per application, before any widget, and keep it."""
+
+    theme_changed = Signal(object)
+    """Carries the ThemeName that is on now."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._choice: ThemeChoice = "light"
+        self._current: ThemeName = "light"
+        self._folder = QTemporaryDir()
+        self._shelves: dict[ThemeName, IconShelf] = {}
+        self._app: QApplication | None = None
+        self._fonts: tuple[QFont, QFont, QFont] | None = None
+
+    @property
+    def current(self) -> ThemeName:
+        """The theme that is on; never `system`."""
+        return self._current
+
+    @property
+    def choice(self) -> ThemeChoice:
+        """What was asked for."""
+        return self._choice
+
+    @property
+    def tokens(self) -> Tokens:
+        """Sizes."""
+        return TOKENS
+
+    @property
+    def palette(self) -> Palette:
+        """Colours of the theme that is on."""
+        return DARK if self._current == "dark" else LIGHT
+
+    @property
+    def changed(self) -> SignalInstance:
+        """`theme_changed`, under the name that widgets know."""
+        return self.theme_changed
+
+    @property
+    def ui_font(self) -> QFont:
+        """The face of the window."""
+        return QFont(self._font_set()[0])
+
+    @property
+    def small_font(self) -> QFont:
+        """The smaller of the two text sizes."""
+        return QFont(self._font_set()[1])
+
+    @property
+    def mono_font(self) -> QFont:
+        """The monospaced face."""
+        return QFont(self._font_set()[2])
+
+    def icon(self, name: str, role: Role = "text") -> QIcon:
+        """A bundled icon tinted for the theme that is on. Raises MissingResourceError for an unknown name."""
+        return self._shelf().icon(name, role)
+
+    def check_icon(self, state: CheckState, *, hovered: bool = False, focused: bool = False) -> QIcon:
+        """The picture of a box, 16 px; its disabled mode is in the same icon."""
+        return self._shelf().check_icon(state, hovered, focused)
+
+    def apply(self, app: QApplication, choice: ThemeChoice) -> None:
+        """Put a theme on: style, palette, font and style sheet; `system` follows the desktop from now on."""
+        if self._app is None:
+            self._app = app
+            app.setStyle(QStyleFactory.create("Fusion"))
+            app.setFont(self.ui_font)
+            app.styleHints().colorSchemeChanged.connect(self._system_changed)
+        install_look(self)
+        self._choice = choice
+        self._put_on(app, _system_theme(app) if choice == "system" else choice)
+
+    def _put_on(self, app: QApplication, name: ThemeName) -> None:
+        self._current = name
+        app.setPalette(qt_palette(self.palette))
+        app.setStyleSheet(style_sheet(TOKENS, self.palette, self._files()))
+        self.theme_changed.emit(name)
+
+    def _system_changed(self, _scheme: Qt.ColorScheme) -> None:
+        if self._app is not None and self._choice == "system":
+            self._put_on(self._app, _system_theme(self._app))
+
+    def _shelf(self) -> IconShelf:
+        if self._current not in self._shelves:
+            self._shelves[self._current] = IconShelf(self.palette, self._files())
+        return self._shelves[self._current]
+
+    def _files(self) -> Path:
+        """The folder of the SVG files of the theme that is on, filled with what the style sheet names."""
+        if not self._folder.isValid():
+            raise OSError(f"no place for the icons of the running program: {self._folder.errorString()}")
+        folder = Path(self._folder.path()) / self._current
+        if not folder.is_dir():
+            folder.mkdir()
+            write_indicators(self.palette, folder)
+        return folder
+
+    def _font_set(self) -> tuple[QFont, QFont, QFont]:
+        if self._fonts is None:
+            fonts = (typography.ui_font(TOKENS), typography.small_font(TOKENS), typography.mono_font(TOKENS))
+            self._fonts = fonts
+        return self._fonts
+
+
+def _system_theme(app: QApplication) -> ThemeName:
+    return "dark" if app.styleHints().colorScheme() == Qt.ColorScheme.Dark else "light"

@@ -1,0 +1,130 @@
+"""The window's actions as rows of data, and what they need of a window. It draws no menu and knows no page."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
+
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.session.document import Document
+
+
+class Frame(Protocol):
+    """What an action may ask of the window."""
+
+    def ask_open(self) -> None:
+        """Let a policy file be chosen and open it."""
+        ...
+
+    def ask_export(self) -> None:
+        """Let a folder be chosen and export into it."""
+        ...
+
+    def save(self) -> None:
+        """Save the policy."""
+        ...
+
+    def reload(self) -> None:
+        """Read the policy file again."""
+        ...
+
+    def open_demo(self) -> None:
+        """Open the user's copy of the demo."""
+        ...
+
+    def undo(self) -> None:
+        """Take the last edit back."""
+        ...
+
+    def redo(self) -> None:
+        """Do it again."""
+        ...
+
+    def search(self) -> None:
+        """Go to where the page is searched."""
+        ...
+
+    def switch_theme(self) -> None:
+        """From light to dark and back."""
+        ...
+
+    def close(self) -> bool:
+        """Close the window; unsaved changes are asked about."""
+        ...
+
+
+def _always(_document: Document) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRow:
+    """One action: `key` is its object name too, `run` what it does, `enabled` when it can."""
+
+    key: str
+    text: str
+    icon: str
+    keys: str
+    run: Callable[[Frame], object]
+    enabled: Callable[[Document], bool] = _always
+
+
+ACTIONS = (
+    ActionRow("open", "Open...", "folder-open", "Ctrl+O", lambda frame: frame.ask_open(), lambda d: not d.is_busy),
+    ActionRow("demo", "Open the demo", "package", "", lambda frame: frame.open_demo(), lambda d: not d.is_busy),
+    ActionRow(
+        "reload", "Reload from disk", "refresh-cw", "F5", lambda frame: frame.reload(), lambda d: d.path is not None
+    ),
+    ActionRow("save", "Save", "save", "Ctrl+S", lambda frame: frame.save(), lambda d: d.is_dirty),
+    ActionRow("export", "Export...", "upload", "Ctrl+E", lambda frame: frame.ask_export(), lambda d: d.is_open),
+    ActionRow("undo", "Undo", "undo", "Ctrl+Z", lambda frame: frame.undo(), lambda d: d.undo_stack.canUndo()),
+    ActionRow("redo", "Redo", "redo", "Ctrl+Shift+Z", lambda frame: frame.redo(), lambda d: d.undo_stack.canRedo()),
+    ActionRow("find", "Find", "search", "Ctrl+F", lambda frame: frame.search()),
+    ActionRow("theme", "Switch light and dark", "sun-moon", "", lambda frame: frame.switch_theme()),
+    ActionRow("quit", "Quit", "x", "Ctrl+Q", lambda frame: frame.close()),
+)
+
+
+def make_actions(window: QWidget, frame: Frame) -> dict[str, QAction]:
+    """Every row as an action of the window, by key."""
+    made: dict[str, QAction] = {}
+    for row in ACTIONS:
+        action = QAction(row.text, window)
+        action.setObjectName(f"action.{row.key}")
+        action.setIconText(f" {row.text.rstrip('.')}")  # the style leaves no gap behind the icon of a button
+        action.setToolTip(tip_of(row.text, row.keys))
+        action.setShortcutContext(Qt.ShortcutContext.WindowShortcut)
+        if row.keys:
+            action.setShortcut(QKeySequence(row.keys))
+        tie_icon(action, row.icon)
+        action.triggered.connect(partial(_run, row, frame))
+        window.addAction(action)
+        made[row.key] = action
+    return made
+
+
+def _run(row: ActionRow, frame: Frame, _checked: bool = False) -> None:
+    row.run(frame)
+
+
+def refresh_actions(actions: dict[str, QAction], document: Document) -> None:
+    """Switch actions on and off, and name what undo and redo would do."""
+    for row in ACTIONS:
+        actions[row.key].setEnabled(row.enabled(document))
+    stack = document.undo_stack
+    for key, word, what, keys in (
+        ("undo", "Undo", stack.undoText(), "Ctrl+Z"),
+        ("redo", "Redo", stack.redoText(), "Ctrl+Shift+Z"),
+    ):
+        text = f"{word} {what}" if what else word
+        actions[key].setText(text)
+        actions[key].setToolTip(tip_of(text, keys))
+
+
+def tip_of(text: str, keys: str) -> str:
+    """Words with the keys behind."""
+    return f"{text.rstrip('.')} ({keys})" if keys else text.rstrip(".")

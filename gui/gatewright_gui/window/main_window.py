@@ -1,0 +1,381 @@
+"""The window: puts rail, bars and pages together and does what the actions say. It decides nothing about policies."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
+
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.dialog import choose_folder, choose_open_file
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.icon_rail import IconRail
+from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.toast import Toast
+from gatewright_gui.session.derive import Deriver
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.message import Message
+from gatewright_gui.session.navigator import Navigator
+from gatewright_gui.session.selection import Selection
+from gatewright_gui.session.upkeep import Upkeep
+from gatewright_gui.session.verbs import file as verbs
+from gatewright_gui.session.watch import PolicyWatch
+from gatewright_gui.settings import Preferences
+from gatewright_gui.theme import Theme, ThemeChoice
+from gatewright_gui.window.action import make_actions, refresh_actions
+from gatewright_gui.window.guard import may_leave
+from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.shelf import PageShelf
+from gatewright_gui.window.status_bar import StatusBar
+from gatewright_gui.window.top_bar import TopBar
+
+DEFAULT_SIZE = (1280, 800)
+THEMES: tuple[tuple[ThemeChoice, str], ...] = (("system", "As the system"), ("light", "Light"), ("dark", "Dark"))
+POLICY_FILTER = "Policy files (*.toml)"
+
+
+class MainWindow(QMainWindow):
+    """One window, one document. Needs a running event loop; `shut` must be awaited at the end."""
+
+    closed = Signal()
+    """The window was closed; what is left is `shut`."""
+
+    def __init__(self, document: Document, theme: Theme, preferences: Preferences, demo: Callable[[], Path]) -> None:
+        super().__init__()
+        self.document, self.theme, self.preferences = document, theme, preferences
+        self._demo = demo
+        self._may_close = False
+        self.tasks = TaskOwner(self._failed)
+        self.deriver = Deriver(document)
+        self.selection = Selection(self)
+        self.navigator = Navigator(self)
+        self.upkeep = Upkeep(document, self.deriver, self.tasks)
+        self.watch = PolicyWatch(document)
+        context = PageContext(document, self.selection, self.navigator, self.deriver, self.tasks, preferences)
+        self.actions_by_key = make_actions(self, self)
+        self.menu = QMenu(self)
+        self.rail = self._make_rail()
+        self.top = TopBar(self.actions_by_key, self.menu)
+        self.message = MessageBar()
+        self.outside = MessageBar()
+        self.shelf = PageShelf(PAGES, context)
+        self.status = StatusBar()
+        self._lay_out()
+        self.toast = Toast(self)
+        self._connect()
+        self._fill_menu()
+        self._opened()
+
+    # layout
+
+    def _make_rail(self) -> IconRail:
+        rail = IconRail()
+        rail.setObjectName("rail")
+        for number, row in enumerate(PAGES, 1):
+            button = rail.add_page(row.key, row.icon, row.label)
+            button.setObjectName(f"rail.{row.key}")
+            button.setToolTip(f"{row.label} (Ctrl+{number})")
+            go = QAction(row.label, self)
+            go.setObjectName(f"action.page.{row.key}")
+            go.setShortcut(QKeySequence(f"Ctrl+{number}"))
+            tie_icon(go, row.icon)
+            go.triggered.connect(lambda _=False, key=row.key: self.show_page(key))
+            self.addAction(go)
+            self.actions_by_key[f"page.{row.key}"] = go
+        return rail
+
+    def _lay_out(self) -> None:
+        self.setObjectName("window")
+        self.message.setObjectName("window.message")
+        self.outside.setObjectName("window.outside")
+        self.outside.close_button.set_icon("x", "Keep what is open here")
+        right = QVBoxLayout()
+        right.setContentsMargins(0, 0, 0, 0)
+        right.setSpacing(0)
+        for part in (self.top, self.outside, self.message):
+            right.addWidget(part)
+        right.addWidget(self.shelf, 1)
+        middle = QHBoxLayout()
+        middle.setContentsMargins(0, 0, 0, 0)
+        middle.setSpacing(0)
+        middle.addWidget(self.rail)
+        middle.addLayout(right, 1)
+        body = QWidget()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(middle, 1)
+        column.addWidget(self.status)
+        self.setCentralWidget(body)
+        self.resize(*DEFAULT_SIZE)
+        if self.preferences.window_geometry:
+            self.restoreGeometry(self.preferences.window_geometry)
+
+    def _connect(self) -> None:
+        document = self.document
+        document.opened.connect(self._opened)
+        document.policy_changed.connect(self._policy_changed)
+        document.problems_changed.connect(self._problems_changed)
+        document.dirty_changed.connect(self._tell_state)
+        document.saved.connect(self._saved)
+        document.said.connect(self.show_message)
+        document.changed_outside.connect(self._changed_outside)
+        document.undo_stack.indexChanged.connect(self._refresh_actions)
+        self.upkeep.selfcheck_changed.connect(self.status.set_selfcheck)
+        self.selection.agent_changed.connect(self._tell_trail)
+        self.selection.tool_changed.connect(self._tell_trail)
+        self.navigator.page_requested.connect(self.show_page)
+        self.navigator.export_requested.connect(self.ask_export)
+        self.navigator.line_requested.connect(self._go_to_line)
+        self.navigator.tool_requested.connect(self._go_to_tool)
+        self.rail.current_changed.connect(self._show_chosen)
+        self.shelf.problems_requested.connect(lambda: self.show_page("problems"))
+        self.shelf.open_requested.connect(self.ask_open)
+        self.status.problems_requested.connect(lambda: self.show_page("problems"))
+        self.outside.action_requested.connect(self.reload)
+        self.menu.aboutToShow.connect(self._fill_menu)
+
+    # pages
+
+    def show_page(self, key: object) -> None:
+        """Make a page the visible one."""
+        if isinstance(key, str) and key in self.rail.keys:
+            self.rail.set_current(key)
+
+    def _show_chosen(self, key: str) -> None:
+        self.shelf.show_page(key)
+        self._tell_trail()
+
+    def search(self) -> None:
+        """Go to where the page is searched."""
+        if self.shelf.is_usable(self.shelf.current_key):
+            self.shelf.page(self.shelf.current_key).focus_search()
+
+    # the file
+
+    def open_path(self, path: Path) -> None:
+        """Open a workspace, after asking about unsaved changes."""
+        self.tasks.start(self.open(path), "open", replace=True)
+
+    async def open(self, path: Path) -> bool:
+        """Open a workspace, after asking about unsaved changes; whether it is open now."""
+        if not await may_leave(self, self.document):
+            return False
+        done = await verbs.open_path(self.document, path)
+        if self.document.path is not None and (done or self.document.failure is not None):
+            self.preferences.add_recent_workspace(self.document.path)
+            self.preferences.last_workspace = self.document.path
+        return done
+
+    def ask_open(self) -> None:
+        """Let a policy file be chosen and open it."""
+        self.tasks.start(self._ask_open(), "open", replace=True)
+
+    async def _ask_open(self) -> None:
+        start = self.document.path.parent if self.document.path else Path.home()
+        path = await choose_open_file(self, "Open a policy file", start, POLICY_FILTER)
+        if path is not None:
+            await self.open(path)
+
+    def open_demo(self) -> None:
+        """Open the user's copy of the demo."""
+        self.tasks.start(self.show_demo(), "open", replace=True)
+
+    async def show_demo(self) -> None:
+        """Open the user's copy of the demo; it is written when it is not there yet."""
+        path = await verbs.write_demo(self.document, self._demo)
+        if path is not None:
+            await self.open(path)
+
+    def save(self) -> None:
+        """Save the policy."""
+        self.tasks.start(verbs.save(self.document), "save")
+
+    def ask_export(self) -> None:
+        """Let a folder be chosen and export into it."""
+        self.tasks.start(self._ask_export(), "export", replace=True)
+
+    async def _ask_export(self) -> None:
+        start = self.document.path.parent if self.document.path else Path.home()
+        folder = await choose_folder(self, "Export the policy into a folder", start)
+        if folder is not None:
+            await verbs.export(self.document, folder)
+
+    def reload(self) -> None:
+        """Read the policy file again, after asking about unsaved changes."""
+        self.tasks.start(self._reload(), "reload", replace=True)
+
+    async def _reload(self) -> None:
+        self.outside.dismiss()
+        if await may_leave(self, self.document) and await verbs.reload(self.document):
+            self.document.say("info", "read again from disk")
+
+    def undo(self) -> None:
+        """Take the last edit back."""
+        self.document.undo()
+
+    def redo(self) -> None:
+        """Do it again."""
+        self.document.redo()
+
+    # what happened
+
+    def _opened(self) -> None:
+        document = self.document
+        self.message.dismiss()
+        self.outside.dismiss()
+        self.status.forget_saved()
+        if not document.is_open:
+            self.selection.choose_tool(None)
+        self.top.set_workspace(document.name, str(document.path or ""))
+        self.setWindowTitle(f"{document.name}[*] - Gatewright" if document.name else "Gatewright[*]")
+        for row in PAGES:
+            self.rail.button(row.key).setEnabled(document.is_open or row.works_without_policy or not document.failure)
+        if document.failure is not None:
+            self.show_page("problems")
+        self.shelf.show_page(self.shelf.current_key)
+        self._problems_changed()
+        self._tell_state()
+
+    def _policy_changed(self, _changes: object) -> None:
+        self.message.dismiss()
+        self.status.set_checking()
+        self._tell_trail()
+
+    def _problems_changed(self, _problems: object = None) -> None:
+        errors = sum(problem.is_error for problem in self.document.problems)
+        warnings = len(self.document.problems) - errors
+        self.status.set_problems(errors, warnings)
+        self.rail.set_badge("problems", errors or warnings, "deny" if errors else "ask")
+
+    def _tell_state(self, _dirty: object = None) -> None:
+        if not self.document.is_open:
+            self.status.set_closed()
+        elif self.document.is_dirty:
+            self.status.set_unsaved()
+        else:
+            self.status.set_clean()
+        self.setWindowModified(self.document.is_dirty)
+        self._refresh_actions()
+
+    def _tell_trail(self, _what: object = None) -> None:
+        row = next(row for row in PAGES if row.key == self.shelf.current_key)
+        if row.key == "agents":
+            self.top.set_trail(self.selection.agent_id, self.selection.tool, self.selection.operation)
+        else:
+            self.top.set_trail(row.label)
+
+    def _saved(self, _path: object) -> None:
+        self.status.set_saved_now()
+
+    def _go_to_line(self, _line: object) -> None:
+        self.show_page("toml")
+
+    def _go_to_tool(self, _agent_id: object, _tool: object, _operation: object) -> None:
+        self.show_page("agents")
+
+    def _refresh_actions(self, _index: object = None) -> None:
+        refresh_actions(self.actions_by_key, self.document)
+
+    def _changed_outside(self) -> None:
+        text = "The policy file was changed outside this window."
+        if self.document.is_dirty:
+            text += " Reloading drops the unsaved changes here; saving is refused until then."
+        self.outside.show_message("warning", text, action="Reload")
+
+    def show_message(self, message: Message) -> None:
+        """Say something: in passing, or in a bar that stays."""
+        text = message.text.replace("`", "")
+        if message.tone == "info":
+            self.toast.show_note(text)
+        else:
+            self.message.show_message(message.tone, text)
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        self.report_failure(f"{name}: {error}", error)
+
+    def report_failure(self, what: str, error: BaseException) -> None:
+        """A bug of ours: say it, go on. The app may replace this with something that keeps the details."""
+        del error
+        self.show_message(Message("error", f"something went wrong in {what}"))
+
+    # menu and theme
+
+    def _fill_menu(self) -> None:
+        menu = self.menu
+        menu.clear()
+        actions = self.actions_by_key
+        menu.addAction(actions["open"])
+        self._add_recent(menu.addMenu("Open recent"))
+        menu.addAction(actions["demo"])
+        menu.addAction(actions["reload"])
+        menu.addSeparator()
+        menu.addActions([actions["save"], actions["export"]])
+        menu.addSeparator()
+        menu.addActions([actions["undo"], actions["redo"], actions["find"]])
+        menu.addSeparator()
+        go = menu.addMenu("Go to")
+        go.addActions([actions[f"page.{row.key}"] for row in PAGES])
+        self._add_themes(menu.addMenu("Theme"))
+        menu.addSeparator()
+        menu.addAction(actions["quit"])
+
+    def _add_recent(self, menu: QMenu) -> None:
+        recent = [path for path in self.preferences.recent_workspaces if path != self.document.path]
+        menu.setEnabled(bool(recent))
+        for path in recent:
+            action = menu.addAction(str(path))
+            action.triggered.connect(lambda _=False, chosen=path: self.open_path(chosen))
+
+    def _add_themes(self, menu: QMenu) -> None:
+        group = QActionGroup(menu)
+        for choice, text in THEMES:
+            action = menu.addAction(text)
+            action.setCheckable(True)
+            action.setChecked(self.theme.choice == choice)
+            action.triggered.connect(partial(self._theme_chosen, choice))
+            group.addAction(action)
+
+    def choose_theme(self, choice: ThemeChoice) -> None:
+        """Put a theme on and remember it."""
+        app = QApplication.instance()
+        if isinstance(app, QApplication):
+            self.theme.apply(app, choice)
+            self.preferences.theme = choice
+
+    def _theme_chosen(self, choice: ThemeChoice, _checked: bool = False) -> None:
+        self.choose_theme(choice)
+
+    def switch_theme(self) -> None:
+        """From light to dark and back."""
+        self.choose_theme("light" if self.theme.current == "dark" else "dark")
+
+    # the end
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
+        """Ask about unsaved changes first; the window closes when that is answered."""
+        if self._may_close or not self.document.is_dirty:
+            self.preferences.window_geometry = bytes(self.saveGeometry().data())
+            event.accept()
+            self.closed.emit()
+            return
+        event.ignore()
+        self.tasks.start(self._ask_to_close(), "close", replace=True)
+
+    async def _ask_to_close(self) -> None:
+        if await may_leave(self, self.document):
+            self.close_now()
+
+    def close_now(self) -> None:
+        """Close without asking."""
+        self._may_close = True
+        self.close()
+
+    async def shut(self) -> None:
+        """End every task and thread and close the document. The window is of no use afterwards."""
+        await self.tasks.close()
+        self.deriver.close()
+        self.document.close()

@@ -1,0 +1,66 @@
+"""The pages of a window in a stack, with an empty place where a page needs a policy and there is none.
+
+It does not know what the pages show.
+"""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from gatewright_gui.pages.page import Page, PageContext, PageRow
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.session.document import Document
+
+NOTHING_OPEN = "Open a policy file, or start with the demo from the menu at the top left."
+
+
+class PageShelf(QStackedWidget):
+    """One page is the current one, by key."""
+
+    problems_requested = Signal()
+    open_requested = Signal()
+
+    def __init__(self, rows: Sequence[PageRow], context: PageContext, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._document: Document = context.document
+        self._rows = {row.key: row for row in rows}
+        self._pages = {row.key: row.make(context) for row in rows}
+        self._current = rows[0].key
+        self.empty = EmptyState("folder-open", "No workspace is open", NOTHING_OPEN)
+        self.empty.setObjectName("window.empty")
+        self.empty.action_requested.connect(self._wish)
+        for page in self._pages.values():
+            self.addWidget(page)
+        self.addWidget(self.empty)
+        self.show_page(self._current)
+
+    @property
+    def current_key(self) -> str:
+        """Key of the page that is meant to be seen."""
+        return self._current
+
+    def page(self, key: str) -> Page:
+        """A page. Raises KeyError for an unknown key."""
+        return self._pages[key]
+
+    def is_usable(self, key: str) -> bool:
+        """Whether a page has something to show."""
+        return self._document.is_open or (self._rows[key].works_without_policy and self._document.failure is not None)
+
+    def show_page(self, key: str) -> None:
+        """Make a page the visible one, or say why it cannot be seen."""
+        self._current = key
+        if self.is_usable(key):
+            self.setCurrentWidget(self._pages[key])
+            self._pages[key].page_shown()
+            return
+        if self._document.failure is not None:
+            text = "Nothing of it is enforced or can be edited. Look at the problems, mend the file, then reload."
+            self.empty.set_state("shield-x", "The policy has errors", text, action="Show problems")
+        else:
+            self.empty.set_state("folder-open", "No workspace is open", NOTHING_OPEN, action="Open...")
+        self.setCurrentWidget(self.empty)
+
+    def _wish(self) -> None:
+        (self.problems_requested if self._document.failure else self.open_requested).emit()

@@ -1,0 +1,138 @@
+"""The line at the foot of the window: self-check, problems, saved or not. It asks for nothing."""
+
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+
+from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.session.filetext import CheckCount
+
+TICK_MS = 5000
+
+
+class StatusBar(QWidget):
+    """Each part is an icon with words."""
+
+    problems_requested = Signal()
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        tokens = current_look().tokens
+        self._clock = clock
+        self._saved_at: float | None = None
+        self._state = ""
+        self._check_icon = IconLabel("shield", "muted", size=14)
+        self.check = _label("status.selfcheck")
+        self._problem_icon = IconLabel("circle-check", "allow", size=14)
+        self.problems = QPushButton()
+        self.problems.setObjectName("status.problems")
+        self.problems.setProperty("kind", "link")
+        self.problems.clicked.connect(self.problems_requested)
+        self._saved_icon = IconLabel("check", "muted", size=14)
+        self.saved = _label("status.saved")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_2, 0, tokens.space_2, 0)
+        row.setSpacing(tokens.space_1)
+        for icon, words in (
+            (self._check_icon, self.check),
+            (self._problem_icon, self.problems),
+            (self._saved_icon, self.saved),
+        ):
+            row.addWidget(icon)
+            row.addWidget(words)
+            row.addSpacing(tokens.space_4)
+        row.addStretch(1)
+        self.setFixedHeight(26)
+        self._tick = QTimer(self, interval=TICK_MS)
+        self._tick.timeout.connect(self._tell_saved)
+        self._tick.start()
+
+    def set_selfcheck(self, found: CheckCount | None) -> None:
+        """How many of how many agree; None: not known."""
+        if found is None:
+            self._check_icon.set_icon("shield", "muted")
+            self.check.setText("self-check: nothing open")
+            return
+        good = found.checked - len(found.differences)
+        fine = not found.differences
+        role: Role = "allow" if fine else "deny"
+        self._check_icon.set_icon("shield-check" if fine else "shield-x", role)
+        self.check.setText(f"self-check {good:,} of {found.checked:,}")
+        told = "What is ticked, shown and callable agrees for every agent, tool and operation."
+        self.check.setToolTip(told if fine else "\n".join(found.differences[:10]))
+
+    def set_checking(self) -> None:
+        """The count belongs to an older policy; another one is under way."""
+        self._check_icon.set_icon("shield", "muted")
+
+    def set_problems(self, errors: int, warnings: int) -> None:
+        """How many there are."""
+        if errors:
+            self._problem_icon.set_icon("circle-alert", "deny")
+        elif warnings:
+            self._problem_icon.set_icon("triangle-alert", "ask")
+        else:
+            self._problem_icon.set_icon("circle-check", "allow")
+        parts = [_number(errors, "error")] if errors else []
+        parts += [_number(warnings, "warning")] if warnings or not errors else []
+        self.problems.setText(", ".join(parts) if errors or warnings else "no problems")
+
+    def set_unsaved(self) -> None:
+        """There is something to save."""
+        self._state = "unsaved changes"
+        self._saved_icon.set_icon("circle-dot", "ask")
+        self._tell_saved()
+
+    def set_clean(self) -> None:
+        """Nothing to save."""
+        self._state = ""
+        self._saved_icon.set_icon("check", "allow")
+        self._tell_saved()
+
+    def set_closed(self) -> None:
+        """Nothing open that could be saved."""
+        self._state = "not open"
+        self._saved_icon.set_icon("circle-slash", "muted")
+        self._tell_saved()
+
+    def set_saved_now(self) -> None:
+        """It was saved just now."""
+        self._saved_at = self._clock()
+        self.set_clean()
+
+    def forget_saved(self) -> None:
+        """Another file: when it was saved is not known."""
+        self._saved_at = None
+
+    def _tell_saved(self) -> None:
+        if self._state:
+            self.saved.setText(self._state)
+        elif self._saved_at is None:
+            self.saved.setText("no unsaved changes")
+        else:
+            self.saved.setText(f"saved {ago(self._clock() - self._saved_at)}")
+
+
+def ago(seconds: float) -> str:
+    """How long ago, in the largest unit that fits."""
+    if seconds < 5:
+        return "just now"
+    if seconds < 60:
+        return f"{int(seconds)} s ago"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min ago"
+    return f"{int(seconds // 3600)} h ago"
+
+
+def _number(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _label(name: str) -> QLabel:
+    label = QLabel()
+    label.setObjectName(name)
+    label.setProperty("kind", "muted")
+    return label

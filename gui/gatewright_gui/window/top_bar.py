@@ -1,0 +1,68 @@
+"""The bar over the pages: workspace menu, where one is, undo, redo, save, export, theme. It does nothing by itself."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
+
+from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+
+
+class TopBar(QWidget):
+    """Buttons are the window's actions."""
+
+    def __init__(self, actions: dict[str, QAction], menu: QMenu, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("kind", "bar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        tokens = current_look().tokens
+        self.workspace = QToolButton()
+        self.workspace.setObjectName("top.workspace")
+        self.workspace.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.workspace.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.workspace.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.workspace.setMenu(menu)
+        tie_icon(self.workspace, "shield")
+        self.breadcrumb = ElidedLabel(role="muted")
+        self.breadcrumb.setObjectName("top.breadcrumb")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
+        row.setSpacing(tokens.space_1)
+        row.addWidget(self.workspace)
+        row.addSpacing(tokens.space_2)
+        row.addWidget(self.breadcrumb, 1)
+        for key in ("undo", "redo"):
+            row.addWidget(_button(actions[key], f"top.{key}", words=False))
+        row.addWidget(_line())
+        for key in ("save", "export"):
+            row.addWidget(_button(actions[key], f"top.{key}", words=True))
+        row.addWidget(_line())
+        row.addWidget(_button(actions["theme"], "top.theme", words=False))
+        self.set_workspace("", "")
+
+    def set_workspace(self, name: str, path: str) -> None:
+        """Name the open workspace."""
+        self.workspace.setText(f"{name or 'No workspace'} ")
+        self.workspace.setToolTip(path or "Open a workspace")
+        self.workspace.setAccessibleName(f"Workspace menu, {name or 'none open'}")
+
+    def set_trail(self, *parts: str | None) -> None:
+        """Say where one is: agent, tool, operation."""
+        self.breadcrumb.set_text("  ›  ".join(part for part in parts if part))
+
+
+def _button(action: QAction, name: str, *, words: bool) -> QToolButton:
+    button = QToolButton()
+    button.setObjectName(name)
+    button.setDefaultAction(action)
+    button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon if words else Qt.ToolButtonStyle.ToolButtonIconOnly
+    button.setToolButtonStyle(style)
+    return button
+
+
+def _line() -> QFrame:
+    line = QFrame()
+    line.setProperty("kind", "vline")
+    line.setFixedHeight(20)
+    return line

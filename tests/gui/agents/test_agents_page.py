@@ -1,0 +1,248 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton
+
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.models.rowstate import RowState
+from gatewright_gui.models.tooltree import STATE, Column
+from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled, ticked
+
+ON, OFF, PART = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
+    async with opened_window(demo(tmp_path), tmp_path) as opened:
+        yield opened
+
+
+def counter(window: MainWindow) -> str:
+    label = window.findChild(QLabel, "agents.counter")
+    assert label is not None
+    return label.text()
+
+
+async def choose(window: MainWindow, agent_id: str, operation: str | None = None) -> None:
+    window.selection.choose_agent(agent_id)
+    if operation:
+        agents_page(window).tools.show_row("file", operation)
+    await settled(window)
+
+
+def press(window: MainWindow, key: Qt.Key) -> None:
+    QTest.keyClick(agents_page(window).tools.view, key)
+
+
+async def test_click_on_a_box_turns_an_operation_off_and_undo_turns_it_on(window: MainWindow) -> None:
+    await choose(window, "operator")
+    assert counter(window) == "9 of 9 on"
+
+    click(window, "file", "delete")
+
+    assert ticked(window, "file", "delete") == OFF
+    assert ticked(window, "file", None) == PART
+    assert counter(window) == "8 of 9 on"
+    window.undo()
+    assert ticked(window, "file", "delete") == ON
+
+
+async def test_click_on_a_mixed_tool_turns_all_off_and_the_next_turns_all_on(window: MainWindow) -> None:
+    await choose(window, "archivist")
+    assert ticked(window, "file", None) == PART
+
+    click(window, "file", None)
+    assert ticked(window, "file", None) == OFF
+    click(window, "file", None)
+
+    assert ticked(window, "file", None) == ON
+
+
+async def test_click_on_the_switch_makes_an_operation_ask_and_not_ask(window: MainWindow) -> None:
+    await choose(window, "archivist")
+
+    click(window, "file", "read", Column.ASK)
+    assert cell(window, "file", "read", Column.VERDICT).data() == "ask first"
+    click(window, "file", "read", Column.ASK)
+
+    assert cell(window, "file", "read", Column.VERDICT).data() == "allow"
+
+
+async def test_keys_allow_ask_and_deny_the_selection(window: MainWindow) -> None:
+    await choose(window, "archivist", "load")
+
+    press(window, Qt.Key.Key_D)
+    assert cell(window, "file", "load", Column.VERDICT).data() == "off"
+    press(window, Qt.Key.Key_K)
+    assert cell(window, "file", "load", Column.VERDICT).data() == "ask first"
+    press(window, Qt.Key.Key_A)
+    assert cell(window, "file", "load", Column.VERDICT).data() == "allow"
+    press(window, Qt.Key.Key_Space)
+    assert ticked(window, "file", "load") == OFF
+
+
+async def test_keys_work_on_many_rows_as_one_edit(window: MainWindow) -> None:
+    await choose(window, "operator", "read")
+    view = agents_page(window).tools.view
+    for _ in range(3):
+        QTest.keyClick(view, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
+
+    press(window, Qt.Key.Key_D)
+
+    assert counter(window) == "5 of 9 on"
+    assert window.document.undo_stack.undoText() == "turn off 4 operations of file for operator"
+
+
+async def test_search_and_chips_filter_and_bulk_buttons_touch_only_what_is_shown(window: MainWindow) -> None:
+    await choose(window, "operator")
+    page = agents_page(window)
+    page.focus_search()
+    QTest.keyClicks(page.tools.search, "delete")
+    assert not cell(window, "block", None).isValid()
+
+    off = window.findChild(QPushButton, "agents.all_off")
+    assert off is not None
+    off.click()
+
+    shown = window.document.rights("operator")["file"].shown
+    assert "delete" not in shown
+    page.tools.show_all()
+    page.tools.chips.set_current("off")
+    assert cell(window, "file", "delete").isValid()
+    assert not cell(window, "file", "read").isValid()
+
+
+async def test_search_without_a_hit_says_so_and_offers_to_show_all(window: MainWindow) -> None:
+    tools = agents_page(window).tools
+    tools.search.setText("no such thing anywhere")
+    assert tools.nothing.isVisible()
+
+    tools.nothing.action_button.click()
+
+    assert tools.view.isVisible()
+    assert tools.rows.rowCount() == 2
+
+
+async def test_reset_gives_a_tool_its_own_defaults(window: MainWindow) -> None:
+    await choose(window, "researcher", "read")
+    reset = window.findChild(QPushButton, "agents.reset")
+    assert reset is not None
+
+    reset.click()
+
+    assert ticked(window, "file", None) == ON
+
+
+async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: MainWindow) -> None:
+    await choose(window, "newcomer")
+
+    click(window, "file", None)
+    await settled(window)
+
+    assert RowState(cell(window, "file", "load").data(STATE)) is RowState.OVERRULED
+    assert cell(window, "file", "load", Column.VERDICT).data() == "off: source"
+    assert counter(window) == "0 of 9 on"
+    agents_page(window).tools.show_row("file", "load")
+    await settled(window)
+    assert agents_page(window).preview.empty.accessibleName() == "file is turned off"
+
+
+async def test_why_names_the_rule_and_a_click_goes_to_its_line(window: MainWindow) -> None:
+    await choose(window, "archivist", "delete")
+    why = agents_page(window).tools.why
+    reason = why.model.why_at(0)
+    assert reason is not None
+    assert reason.line is not None
+
+    rect = why.view.visualRect(why.model.index(0))
+    QTest.mouseClick(why.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
+    await settled(window)
+
+    assert window.shelf.current_key == "toml"
+    page = window.shelf.page("toml")
+    assert isinstance(page, TomlPage)
+    selected = page.code.editor.textCursor().selectedText()
+    assert selected == window.document.workspace.text().splitlines()[reason.line - 1]
+
+
+async def test_preview_follows_the_boxes(window: MainWindow) -> None:
+    await choose(window, "archivist", "read")
+    preview = agents_page(window).preview
+    assert "delete" not in preview.code.text
+
+    click(window, "file", "delete")
+    await settled(window)
+    assert '"delete"' in preview.code.text
+    preview.part.set_current("difference")
+    assert preview.empty.isVisible()
+    window.undo()
+    await settled(window)
+
+    assert preview.code.isVisible()
+    assert "delete" in preview.code.text
+    assert preview.counts.text == "The model sees 2 of 2 tools, 8 of 9 operations"
+
+
+async def test_preview_shows_other_formats_and_all_tools(window: MainWindow) -> None:
+    await choose(window, "archivist", "read")
+    preview = agents_page(window).preview
+    preview.scope.set_current("agent")
+    preview.format.setCurrentIndex(preview.format.findData("anthropic"))
+    await settled(window)
+
+    assert "input_schema" in preview.code.text
+    assert '"block"' in preview.code.text
+    preview.part.set_current("rules")
+    assert preview.code.text.startswith("## Tool Usage Rules")
+
+
+async def test_added_agent_can_be_named_at_once_and_may_do_nothing(window: MainWindow) -> None:
+    pane = agents_page(window).agents
+    pane.add()
+    field = window.findChild(QLineEdit, "agents.list.name")
+    assert field is not None
+    field.setText("scribe")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    await settled(window)
+
+    assert window.selection.agent_id == "scribe"
+    assert list(window.document.policy.agents)[-1] == "scribe"
+    assert {op.verdict for right in window.document.rights("scribe").values() for op in right.operations} == {
+        Verdict.DENY
+    }
+    window.undo()
+    assert window.selection.agent_id == "agent"
+
+
+async def test_removed_agent_comes_back_by_undo(window: MainWindow) -> None:
+    await choose(window, "newcomer")
+    agents_page(window).agents.remove()
+
+    assert "newcomer" not in window.document.policy.agents
+    assert window.selection.agent_id == "operator"
+    window.undo()
+    assert list(window.document.policy.agents) == ["archivist", "researcher", "operator", "newcomer"]
+
+
+async def test_description_is_changed_when_the_field_is_left(window: MainWindow) -> None:
+    await choose(window, "archivist")
+    field = agents_page(window).tools.description
+    field.setFocus()
+    field.selectAll()
+    QTest.keyClicks(field, "Keeps order")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+
+    assert window.document.policy.agents["archivist"].description == "Keeps order"
+    assert window.document.undo_stack.undoText() == "describe archivist"
+
+
+async def test_same_row_stays_current_when_another_agent_is_chosen(window: MainWindow) -> None:
+    await choose(window, "archivist", "load")
+    window.selection.choose_agent("operator")
+
+    assert (window.selection.tool, window.selection.operation) == ("file", "load")

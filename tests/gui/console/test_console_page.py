@@ -1,0 +1,323 @@
+"""The Console page over the real demo workspace, the real gate and a real copy."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton, QWidget
+
+from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.models import stages
+from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.console.largetext import LargeTextEdit
+from gatewright_gui.session.calls import CallRecord, StageRow
+from gatewright_gui.session.verbs import rights, sources
+from tests.gui.files.support import SOURCE, Opened, opened, until
+
+
+@pytest.fixture
+async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
+    async with opened(tmp_path / "demo") as made:
+        yield made
+
+
+@pytest.fixture
+async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
+    made = ConsolePage(demo.context)
+    made.resize(1228, 720)
+    made.show()
+    made.page_shown()
+    await until(lambda: made.request.tool.count() > 0)
+    made.request.choose_tool("file")
+    yield made
+    made.cancel()
+    await until(lambda: not made.console.is_busy)
+    made.console.close()
+    made.close()
+    made.deleteLater()
+
+
+async def choose(page: ConsolePage, agent_id: str) -> None:
+    page.request.choose_agent(agent_id)
+    page.request.agent_chosen.emit(agent_id)
+    await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
+    page.request.choose_tool("file")
+
+
+async def settled(page: ConsolePage, count: int) -> CallRecord:
+    await until(lambda: len(page.console.records) >= count and not page.console.is_busy)
+    return page.console.records[-1]
+
+
+def call(page: ConsolePage, **arguments: object) -> None:
+    page.request.mode.set_current("json")
+    page.request.raw.set_text(json.dumps(arguments))
+
+
+async def test_every_control_has_a_name_for_code_and_for_people(page: ConsolePage) -> None:
+    names = (
+        "agent", "tool", "form", "json", "decide", "run", "stages", "verdict", "result", "history", "approve", "refuse",
+    )  # fmt: skip
+    for name in names:
+        found = page.findChild(QWidget, f"console.{name}")
+        assert found is not None, name
+        assert found.accessibleName(), name
+
+
+async def test_only_what_the_agent_sees_is_offered(page: ConsolePage) -> None:
+    await choose(page, "researcher")
+    op = page.request.form.editor("op")
+    assert isinstance(op, QComboBox)
+    assert {op.itemText(row) for row in range(1, op.count())} == {"read", "list"}
+    await choose(page, "newcomer")
+    assert page.request.tool.count() == 0
+    assert page.request.none.isVisible()
+
+
+async def test_only_arguments_of_the_chosen_operation_are_sent(page: ConsolePage) -> None:
+    form = page.request.form
+    form.set_values({"op": "append", "path": "notes/a.md", "content": "x"})
+    assert form.values() == {"op": "append", "path": "notes/a.md", "content": "x"}
+    op, content = form.editor("op"), form.editor("content")
+    assert isinstance(op, QComboBox)
+    assert content is not None
+    op.setCurrentIndex(op.findText("read"))
+    assert not content.isEnabled()
+    assert form.values() == {"op": "read", "path": "notes/a.md"}
+
+
+async def test_form_and_json_hold_the_same_arguments(page: ConsolePage) -> None:
+    form = page.request.form
+    form.set_values({"op": "read", "path": "README.md"})
+    page.request.mode.set_current("json")
+    assert json.loads(page.request.raw.text) == {"op": "read", "path": "README.md"}
+    page.request.raw.set_text('{"op": "list", "path": "drafts", "odd": [1]}')
+    page.request.mode.set_current("form")
+    assert form.operation == "list"
+    assert form.values() == {"op": "list", "path": "drafts", "odd": [1]}
+
+
+async def test_broken_json_is_told_with_its_place_and_kept(page: ConsolePage) -> None:
+    page.request.mode.set_current("json")
+    page.request.raw.set_text('{"op":\n "read" "path"}')
+    assert page.request.raw.fault is not None
+    assert "line 2 column 9" in page.request.raw.fault
+    page.request.mode.set_current("form")
+    assert page.request.mode.current == "json"
+    assert page.request.raw.text.startswith('{"op":')
+
+
+async def test_denied_call_names_stage_rule_line_and_both_messages(demo: Opened, page: ConsolePage) -> None:
+    call(page, op="delete", path="drafts/report.md")
+    page.decide()
+    record = await settled(page, 1)
+    assert (record.verdict, record.stage, record.status) == (Verdict.DENY, "operation", None)
+    assert record.rule is not None
+    assert record.rule.line == demo.document.workspace.gate.decide("archivist", "file", {"op": "delete"}).rule.line  # pyright: ignore[reportOptionalMemberAccess]
+    assert record.model_message is not None
+    assert "delete" not in record.model_message
+    page.outcome.verdict.rule_button.click()
+    await until(lambda: demo.lines)
+    assert demo.lines == [record.rule.line]
+    reached = [str(page.outcome.model.state_at(row)) for row in range(4)]
+    assert reached == ["allow", "allow", "deny", "skipped"]
+
+
+async def test_run_happens_in_the_copy_and_leaves_the_workspace_alone(demo: Opened, page: ConsolePage) -> None:
+    page.request.form.set_values({"op": "create", "path": "drafts/fresh.md", "content": "hello"})
+    page.run()
+    record = await settled(page, 1)
+    assert (record.verdict, record.status) == (Verdict.ALLOW, "allowed"), record
+    assert record.output
+    assert not (demo.folder / "workspace" / "drafts" / "fresh.md").exists()
+    assert page.console.has_copy
+    assert [row.name for row in record.stages] == list(stages.STAGE_NAMES)
+    call(page, op="read", path="drafts/fresh.md")
+    page.run()
+    again = await settled(page, 2)
+    assert "hello" in (again.output or "")
+    state = page.console.session_state("archivist")
+    assert dict(state.calls) == {"file.create": 1, "file.read": 1}
+
+
+async def test_stages_are_told_as_they_pass(page: ConsolePage) -> None:
+    seen: list[str] = []
+
+    def keep(row: StageRow) -> None:
+        seen.append(row.name)
+
+    page.console.stage_passed.connect(keep)
+    page.request.form.set_values({"op": "read", "path": "README.md"})
+    page.run()
+    await settled(page, 1)
+    await until(lambda: len(seen) == len(stages.STAGE_NAMES))
+    assert seen == list(stages.STAGE_NAMES)
+
+
+async def test_copy_follows_the_policy_as_edited(demo: Opened, page: ConsolePage) -> None:
+    call(page, op="read", path="README.md")
+    page.run()
+    assert (await settled(page, 1)).verdict is Verdict.ALLOW
+    assert rights.tick_operations(demo.document, "archivist", "file", ("read",), on=False)
+    page.run()
+    assert (await settled(page, 2)).stage == "operation"
+    demo.document.undo()
+    assert sources.set_default_level(demo.document, SOURCE, Permission.NONE)
+    page.run()
+    record = await settled(page, 3)
+    assert (record.verdict, record.stage) == (Verdict.DENY, "permission")
+
+
+async def test_question_is_a_bar_that_blocks_nothing_and_never_takes_the_focus(page: ConsolePage) -> None:
+    await choose(page, "operator")
+    call(page, op="delete", path="drafts/report.md")
+    page.run()
+    await until(lambda: page.outcome.approval.question is not None)
+    bar = page.outcome.approval
+    assert bar.isVisible()
+    assert bar.question is not None
+    assert bar.question.reasons
+    assert json.loads(bar.question.arguments)["path"] == "drafts/report.md"
+    assert QApplication.focusWidget() is not bar.approve_button
+    assert not bar.approve_button.isDefault()
+    assert QApplication.activeModalWidget() is None
+    assert page.request.agent.isEnabled()
+    bar.refuse_button.click()
+    record = await settled(page, 1)
+    assert (record.verdict, record.code) == (Verdict.DENY, "approval-refused")
+    assert not bar.isVisible()
+
+
+async def test_allowed_question_runs_once(demo: Opened, page: ConsolePage) -> None:
+    await choose(page, "operator")
+    call(page, op="delete", path="drafts/report.md")
+    page.run()
+    await until(lambda: page.outcome.approval.question is not None)
+    page.outcome.approval.approve_button.click()
+    record = await settled(page, 1)
+    assert (record.verdict, record.status) == (Verdict.ALLOW, "allowed")
+    assert (demo.folder / "workspace" / "drafts" / "report.md").exists()
+
+
+async def test_cancelling_a_waiting_call_withdraws_the_question(page: ConsolePage) -> None:
+    await choose(page, "operator")
+    call(page, op="delete", path="drafts/report.md")
+    page.run()
+    await until(lambda: page.outcome.approval.question is not None)
+    page.cancel()
+    await until(lambda: not page.console.is_busy)
+    assert page.outcome.approval.question is None
+    assert page.console.records == ()
+    page.decide()
+    assert (await settled(page, 1)).verdict is Verdict.ASK
+
+
+async def test_reset_copy_gives_a_fresh_one(page: ConsolePage) -> None:
+    page.request.form.set_values({"op": "create", "path": "drafts/fresh.md", "content": "hello"})
+    page.run()
+    await settled(page, 1)
+    button = page.findChild(QPushButton, "console.resetcopy")
+    assert button is not None
+    button.click()
+    await until(lambda: not page.console.has_copy)
+    page.run()
+    record = await settled(page, 2)
+    assert record.status == "allowed"
+
+
+async def test_history_shows_a_call_again_and_runs_it_again(page: ConsolePage) -> None:
+    call(page, op="read", path="README.md")
+    page.decide()
+    await settled(page, 1)
+    call(page, op="delete", path="README.md")
+    page.decide()
+    await settled(page, 2)
+    page.history.view.setCurrentIndex(page.history.model.index(1, 0))
+    assert page.outcome.shown is page.console.records[0]
+    page.history.again_button.click()
+    record = await settled(page, 3)
+    assert record.request == page.console.records[0].request
+
+
+async def test_session_can_be_begun_anew(page: ConsolePage) -> None:
+    call(page, op="read", path="README.md")
+    page.run()
+    await settled(page, 1)
+    assert page.console.session_state("archivist").calls
+    page.history.reset_button.click()
+    assert page.console.session_state("archivist").calls == ()
+
+
+async def test_any_tool_name_can_be_typed_in_json(page: ConsolePage) -> None:
+    page.request.mode.set_current("json")
+    line = page.request.tool.lineEdit()
+    assert isinstance(line, QLineEdit)
+    line.setText("rm_rf")
+    page.request.raw.set_text("{}")
+    page.decide()
+    record = await settled(page, 1)
+    assert (record.verdict, record.stage) == (Verdict.DENY, "lookup")
+
+
+async def test_keys_decide_and_run(page: ConsolePage) -> None:
+    page.activateWindow()
+    await until(page.isActiveWindow)
+    call(page, op="read", path="README.md")
+    page.request.raw.editor.setFocus()
+    QTest.keyClick(page.request.raw.editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert (await settled(page, 1)).kind == "decide"
+    both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    QTest.keyClick(page.request.raw.editor, Qt.Key.Key_Return, both)
+    assert (await settled(page, 2)).kind == "run"
+
+
+async def test_ten_megabytes_are_kept_aside_and_denied_with_a_reason(page: ConsolePage) -> None:
+    page.request.mode.set_current("json")
+    data = QMimeData()
+    data.setText('{"op": "read", "path": "' + "x" * 10_000_000 + '"}')
+    page.request.raw.editor.selectAll()
+    page.request.raw.editor.insertFromMimeData(data)
+    assert page.request.raw.editor.is_aside
+    assert len(page.request.raw.editor.toPlainText()) < 1_000
+    page.decide()
+    record = await settled(page, 1)
+    assert (record.verdict, record.stage) == (Verdict.DENY, "parse")
+    await until(lambda: page.request.raw.fault is not None)
+    page.request.mode.set_current("form")
+    assert page.request.mode.current == "json"
+    assert page.request.message.text
+
+
+async def test_large_text_in_a_field_is_kept_aside_and_cleared_by_a_key(page: ConsolePage) -> None:
+    page.request.form.set_values({"op": "append", "path": "notes/a.md"})
+    field = page.request.form.editor("content")
+    assert isinstance(field, LargeTextEdit)
+    field.set_text("y" * 300_000)
+    assert page.request.form.values()["content"] == "y" * 300_000
+    QTest.keyClick(field, Qt.Key.Key_Backspace)
+    assert field.text == ""
+
+
+async def test_copy_that_cannot_be_made_is_a_message(page: ConsolePage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewright.workspace.sandbox.MAX_COPY_FILES", 1)
+    page.run()
+    await until(page.outcome.message.isVisible)
+    assert "too large for a disposable copy" in page.outcome.message.text
+    await until(page.run_button.isEnabled)
+    assert page.console.records == ()
+
+
+async def test_other_workspace_begins_with_an_empty_history(demo: Opened, page: ConsolePage, tmp_path: Path) -> None:
+    call(page, op="read", path="README.md")
+    page.run()
+    await settled(page, 1)
+    path = demo.document.path
+    assert path is not None
+    assert await demo.document.open(path)
+    assert page.console.records == ()
+    page.run()
+    assert (await settled(page, 1)).verdict is Verdict.ALLOW

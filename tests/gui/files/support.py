@@ -1,0 +1,75 @@
+"""An open demo workspace with everything a page needs, and waiting for what pages show; it knows no page."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gatewright.workspace import write_demo
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.derive import Deriver
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.message import Message
+from gatewright_gui.session.navigator import Navigator
+from gatewright_gui.session.opening import open_workspace
+from gatewright_gui.session.selection import Selection
+
+SOURCE = "archive"
+
+
+class NoSizes:
+    """Keeps no sizes."""
+
+    def splitter_sizes(self, key: str) -> tuple[int, ...] | None:
+        return None
+
+    def set_splitter_sizes(self, key: str, sizes: tuple[int, ...]) -> None:
+        return
+
+
+@dataclass(slots=True)
+class Opened:
+    """The context of a page, what was said, and what failed in tasks."""
+
+    context: PageContext
+    folder: Path
+    said: list[str] = field(default_factory=list[str])
+    failures: list[BaseException] = field(default_factory=list[BaseException])
+    lines: list[int] = field(default_factory=list[int])
+
+    @property
+    def document(self) -> Document:
+        return self.context.document
+
+
+async def until(holds: Callable[[], object], limit_s: float = 10.0) -> None:
+    """Wait until something holds, turning the loop."""
+    async with asyncio.timeout(limit_s):
+        while not holds():
+            await asyncio.sleep(0.002)
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncGenerator[Opened]:
+    """A demo workspace, open; what pages started is ended with it."""
+    failures: list[BaseException] = []
+    tasks = TaskOwner(lambda _name, error: failures.append(error))
+    document = Document(open_workspace)
+    context = PageContext(document, Selection(), Navigator(), Deriver(document), tasks, NoSizes())
+    made = Opened(context, folder, failures=failures)
+
+    def keep_said(message: Message) -> None:
+        made.said.append(message.text)
+
+    document.said.connect(keep_said)
+    context.navigator.line_requested.connect(made.lines.append)
+    assert await document.open(write_demo(folder))
+    try:
+        yield made
+    finally:
+        await tasks.close()
+        context.deriver.close()
+        document.close()
+    assert not failures

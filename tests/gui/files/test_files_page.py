@@ -1,0 +1,266 @@
+"""The Files page over the real demo workspace."""
+
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableView, QToolButton, QTreeView, QWidget
+
+from gatewright.policy.permission import Permission
+from gatewright_gui.models import foldertree, permissionrules
+from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.session.verbs import sources
+from tests.gui.files.support import SOURCE, Opened, opened, until
+
+
+@pytest.fixture
+async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
+    async with opened(tmp_path / "demo") as made:
+        yield made
+
+
+@pytest.fixture
+async def page(demo: Opened) -> AsyncIterator[FilesPage]:
+    made = FilesPage(demo.context)
+    made.resize(1228, 720)
+    made.show()
+    made.page_shown()
+    await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
+    yield made
+    made.close()
+    made.deleteLater()
+
+
+def row_of(page: FilesPage, pattern: str) -> int:
+    model = page.rules.model
+    return next(row for row in range(model.rowCount()) if model.index(row, permissionrules.PATTERN).data() == pattern)
+
+
+def patterns(page: FilesPage) -> list[str]:
+    model = page.rules.model
+    return [str(model.index(row, permissionrules.PATTERN).data()) for row in range(model.rowCount() - 1)]
+
+
+def word(page: FilesPage, path: str) -> str:
+    return str(page.tree_model.index_of(path).siblingAtColumn(foldertree.LEVEL).data())
+
+
+async def expand(page: FilesPage, path: str) -> None:
+    page.folder.tree.expand(page.tree_model.index_of(path))
+    await until(lambda: page.tree_model.rowCount(page.tree_model.index_of(path)) > 0)
+
+
+async def test_every_control_has_a_name_for_code_and_for_people(page: FilesPage) -> None:
+    for kind, name in (
+        (QTableView, "files.rules"),
+        (QTreeView, "files.tree"),
+        (QLineEdit, "files.try"),
+        (QWidget, "files.decided"),
+        (QComboBox, "files.source"),
+        (QToolButton, "files.add"),
+        (QToolButton, "files.refresh"),
+    ):
+        found = page.findChild(kind, name)
+        assert found is not None, name
+        assert found.accessibleName(), name
+
+
+async def test_tree_has_the_levels_of_the_real_folder(page: FilesPage) -> None:
+    assert word(page, "README.md") == "read_only"
+    assert word(page, "secrets") == "none"
+    await expand(page, "drafts")
+    assert word(page, "drafts/report.md") == "read_write"
+    assert word(page, "station.log") == "append"
+
+
+async def test_counts_add_up_to_the_files_of_the_folder(page: FilesPage) -> None:
+    hits = page.rules.model.hits
+    assert hits is not None
+    base = page.folder.tree.model()
+    assert base is page.tree_model
+    files = sum(len(names) for _, _, names in os.walk(demo_base(page)))
+    assert sum(hits.rules) + hits.default == hits.files == files
+
+
+def demo_base(page: FilesPage) -> Path:
+    path = page._context.document.path  # pyright: ignore[reportPrivateUsage]
+    assert path is not None
+    return path.parent / "workspace"
+
+
+async def test_choosing_a_file_names_and_marks_the_deciding_rule(page: FilesPage) -> None:
+    await expand(page, "drafts")
+    assert page.folder.select("drafts/report.md")
+    row = row_of(page, "drafts/**")
+    shown = page.decided.shown
+    assert shown is not None
+    assert shown.sentence == f"rule {row + 1} `drafts/**` gives read_write"
+    assert page.rules.model.index(row, 0).data(permissionrules.DECIDING)
+    badges = {str(action): shown.verdict(action).value for action in type(next(iter(page.decided._badges)))}  # pyright: ignore[reportPrivateUsage]
+    assert badges == {"read": "allow", "append": "allow", "overwrite": "allow", "delete": "ask"}
+
+
+async def test_tried_path_need_not_exist_and_follows_each_key(page: FilesPage) -> None:
+    field = page.decided.field
+    QTest.keyClicks(field, "drafts/")
+    assert page.decided.shown is not None
+    first = page.decided.shown.path
+    QTest.keyClicks(field, "new/thing.md")
+    assert (first, page.decided.shown.path) == ("drafts/", "drafts/new/thing.md")
+    assert page.decided.shown.permission is Permission.READ_WRITE
+    assert page.rules.model.index(row_of(page, "drafts/**"), 0).data(permissionrules.DECIDING)
+    field.setText("nowhere/at/all.txt")
+    assert page.decided.shown.is_default
+    assert page.rules.model.index(page.rules.model.default_row, 0).data(permissionrules.DECIDING)
+
+
+@pytest.mark.parametrize("path", ["../policy.toml", "/etc/passwd", "a/../../b"])
+async def test_tried_path_outside_the_source_is_said(page: FilesPage, path: str) -> None:
+    page.decided.field.setText(path)
+    assert page.decided.shown is not None
+    assert page.decided.shown.outside
+    assert all(badge.verdict == "deny" for badge in page.decided._badges.values())  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("path", ["\0", "a\\b", "a" * 5000, "\ud800", "é/ü.md", "//", "./", "*", "drafts/..", ".."])
+async def test_odd_paths_are_answered(page: FilesPage, path: str) -> None:
+    page.decided.field.setText(path)
+    assert page.decided.field.text() == "" or page.decided.shown is not None
+
+
+async def test_changed_level_recolours_without_closing_folders(demo: Opened, page: FilesPage) -> None:
+    await expand(page, "drafts")
+    page.folder.select("drafts/report.md")
+    assert sources.set_level(demo.document, SOURCE, row_of(page, "drafts/**"), Permission.HUMAN)
+    assert word(page, "drafts/report.md") == "human"
+    assert page.folder.tree.isExpanded(page.tree_model.index_of("drafts"))
+    assert page.decided.shown is not None
+    assert page.decided.shown.permission is Permission.HUMAN
+    demo.document.undo()
+    assert word(page, "drafts/report.md") == "read_write"
+    assert not demo.document.is_dirty
+
+
+async def test_level_is_edited_in_place_and_undone_by_name(demo: Opened, page: FilesPage) -> None:
+    row = row_of(page, "drafts/**")
+    assert page.rules.model.setData(page.rules.model.index(row, permissionrules.LEVEL), "admin")
+    assert demo.document.undo_stack.undoText() == "set drafts/** of archive to admin"
+    assert demo.document.policy.sources[0].permission_rules[row].permission is Permission.ADMIN
+
+
+async def test_bad_pattern_is_refused_with_its_message_and_can_be_edited_again(demo: Opened, page: FilesPage) -> None:
+    before = patterns(page)
+    table, index = page.rules.table, page.rules.model.index(0, permissionrules.PATTERN)
+    table.setCurrentIndex(index)
+    table.edit(index)
+    editor = table.findChild(QLineEdit, "files.pattern")
+    assert editor is not None
+    editor.setText("!secrets/public")
+    fault = page.findChild(QLabel, "files.fault")
+    assert fault is not None
+    assert "`!` is not supported" in fault.text()
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    assert table.findChild(QLineEdit, "files.pattern") is editor
+    table.commitData(editor)
+    assert patterns(page) == before
+    assert "`!` is not supported" in page.rules.message.text
+    assert not demo.document.is_dirty
+
+
+async def test_good_pattern_is_taken(demo: Opened, page: FilesPage) -> None:
+    index = page.rules.model.index(0, permissionrules.PATTERN)
+    page.rules.table.setCurrentIndex(index)
+    page.rules.table.edit(index)
+    editor = page.rules.table.findChild(QLineEdit, "files.pattern")
+    assert editor is not None
+    editor.setText("secrets/deep/**")
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    await until(lambda: patterns(page)[0] == "secrets/deep/**")
+    await until(lambda: page.rules.model.hits is not None)
+    assert page.rules.model.dead_rows == (0,)
+
+
+async def test_keys_move_a_rule_and_the_choice_goes_with_it(page: FilesPage) -> None:
+    first, second = patterns(page)[:2]
+    table = page.rules.table
+    table.setCurrentIndex(page.rules.model.index(0, permissionrules.PATTERN))
+    page.rules.move_rule(1)
+    assert patterns(page)[:2] == [second, first]
+    assert table.currentIndex().row() == 1
+    page.rules.move_rule(-1)
+    page.rules.move_rule(-1)
+    assert patterns(page)[:2] == [first, second]
+
+
+async def test_added_rule_begins_with_the_chosen_path_and_can_be_removed(page: FilesPage) -> None:
+    before = patterns(page)
+    page.folder.select("README.md")
+    page.rules.table.setCurrentIndex(page.rules.model.index(0, permissionrules.PATTERN))
+    page.rules.add_rule()
+    assert patterns(page) == ["/README.md", *before]
+    page.rules.table.setCurrentIndex(page.rules.model.index(0, permissionrules.PATTERN))
+    page.rules.remove_rule()
+    assert patterns(page) == before
+
+
+async def test_refresh_shows_new_files_and_counts_them(page: FilesPage) -> None:
+    await expand(page, "drafts")
+    (demo_base(page) / "drafts" / "fresh.md").write_text("x", encoding="utf-8")
+    button = page.findChild(QToolButton, "files.refresh")
+    assert button is not None
+    hits = page.rules.model.hits
+    assert hits is not None
+    button.click()
+    await until(lambda: page.tree_model.index_of("drafts/fresh.md").isValid())
+    assert page.folder.tree.isExpanded(page.tree_model.index_of("drafts"))
+
+    def one_more() -> bool:
+        now = page.rules.model.hits
+        return now is not None and now.files == hits.files + 1
+
+    await until(one_more)
+
+
+async def test_missing_folder_is_said_in_its_place(demo: Opened, page: FilesPage) -> None:
+    demo_base(page).rename(demo.folder / "elsewhere")
+    page.folder.refresh_requested.emit()
+    await until(page.folder.empty.isVisible)
+    assert str(demo_base(page)) in page.folder.empty.accessibleDescription()
+    (demo.folder / "elsewhere").rename(demo_base(page))
+    page.folder.empty.action_requested.emit()
+    await until(lambda: page.folder.tree.isVisible() and page.tree_model.rowCount() > 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+async def test_link_is_shown_as_unusable(page: FilesPage) -> None:
+    (demo_base(page) / "way-out").symlink_to("/etc")
+    page.folder.refresh_requested.emit()
+    await until(lambda: page.tree_model.index_of("way-out").isValid())
+    assert word(page, "way-out") == "unusable"
+
+
+async def test_policy_inside_the_source_is_protected(demo: Opened, page: FilesPage) -> None:
+    os.link(demo.folder / "policy.toml", demo_base(page) / "other-name.toml")
+    page.folder.refresh_requested.emit()
+    await until(lambda: page.tree_model.index_of("other-name.toml").isValid())
+    assert word(page, "other-name.toml") == "protected"
+    page.folder.select("other-name.toml")
+    assert page.decided.shown is not None
+    assert page.decided.shown.protected
+
+
+async def test_page_keeps_its_place_while_it_is_hidden(demo: Opened, page: FilesPage) -> None:
+    await expand(page, "drafts")
+    page.folder.select("drafts/report.md")
+    page.hide()
+    assert sources.set_default_level(demo.document, SOURCE, Permission.NONE)
+    page.show()
+    page.page_shown()
+    assert page.folder.tree.isExpanded(page.tree_model.index_of("drafts"))
+    assert word(page, "README.md") == "none"
+    assert page.decided.shown is not None
+    assert page.decided.shown.path == "drafts/report.md"

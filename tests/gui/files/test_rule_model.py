@@ -1,0 +1,148 @@
+"""The table of ordered levels, by itself."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtTest import QAbstractItemModelTester
+
+from gatewright.policy.document import PermissionRule, Source
+from gatewright.policy.permission import Permission
+from gatewright_gui.models import permissionrules
+from gatewright_gui.models.permissionrules import PermissionRuleModel
+from gatewright_gui.session.files import Hits
+
+RULES = tuple(
+    PermissionRule(pattern, level)
+    for pattern, level in (
+        ("secrets/**", Permission.NONE),
+        ("drafts/**", Permission.READ_WRITE),
+        ("*.log", Permission.APPEND),
+    )
+)
+SOURCE = Source("notes", "workspace", Permission.READ_ONLY, RULES)
+
+
+@dataclass
+class Verbs:
+    """Keeps what was asked for."""
+
+    asked: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
+
+    def set_rule(self, index: int, rule: PermissionRule) -> bool:
+        self.asked.append(("rule", index, rule.pattern, rule.comment))
+        return True
+
+    def set_level(self, index: int, level: Permission) -> bool:
+        self.asked.append(("level", index, level))
+        return True
+
+    def set_default(self, level: Permission) -> bool:
+        self.asked.append(("default", level))
+        return True
+
+    def move(self, index: int, to: int) -> bool:
+        self.asked.append(("move", index, to))
+        return True
+
+
+@pytest.fixture
+def verbs() -> Verbs:
+    return Verbs()
+
+
+@pytest.fixture
+def model(verbs: Verbs, qapp: object) -> PermissionRuleModel:
+    made = PermissionRuleModel(verbs)
+    made.tester = QAbstractItemModelTester(  # pyright: ignore[reportAttributeAccessIssue]
+        made, QAbstractItemModelTester.FailureReportingMode.Fatal
+    )
+    made.start_over(SOURCE)
+    return made
+
+
+def text(model: PermissionRuleModel, row: int, column: int) -> str:
+    return str(model.index(row, column).data())
+
+
+def test_default_is_the_last_row_with_a_line_of_its_own(model: PermissionRuleModel) -> None:
+    assert model.rowCount() == 4
+    assert text(model, 3, permissionrules.PATTERN) == "no rule matched"
+    assert text(model, 3, permissionrules.LEVEL) == "read_only"
+    assert text(model, 3, permissionrules.NUMBER) == ""
+
+
+def test_level_of_the_default_is_edited_by_its_own_verb(model: PermissionRuleModel, verbs: Verbs) -> None:
+    assert model.setData(model.index(3, permissionrules.LEVEL), "none")
+    assert model.setData(model.index(1, permissionrules.LEVEL), "admin")
+    assert verbs.asked == [("default", Permission.NONE), ("level", 1, Permission.ADMIN)]
+
+
+def test_pattern_and_comment_keep_the_rest_of_the_rule(model: PermissionRuleModel, verbs: Verbs) -> None:
+    model.setData(model.index(1, permissionrules.PATTERN), "drafts/*.md")
+    model.setData(model.index(1, permissionrules.COMMENT), "mine")
+    assert verbs.asked == [("rule", 1, "drafts/*.md", None), ("rule", 1, "drafts/**", "mine")]
+    assert not model.setData(model.index(1, permissionrules.PATTERN), "drafts/**")
+
+
+def test_move_keeps_the_identity_of_rows(model: PermissionRuleModel) -> None:
+    watched = QPersistentModelIndex(model.index(0, permissionrules.PATTERN))
+    model.set_source(replace(SOURCE, permission_rules=(RULES[1], RULES[2], RULES[0])))
+    assert watched.row() == 2
+    model.set_source(replace(SOURCE, permission_rules=(RULES[0], RULES[1], RULES[2])))
+    assert watched.row() == 0
+
+
+def test_insert_and_remove_keep_the_other_rows(model: PermissionRuleModel) -> None:
+    watched = QPersistentModelIndex(model.index(2, permissionrules.PATTERN))
+    added = PermissionRule("new/**", Permission.HUMAN)
+    model.set_source(replace(SOURCE, permission_rules=(RULES[0], added, *RULES[1:])))
+    assert (watched.row(), watched.data()) == (3, "*.log")
+    model.set_source(SOURCE)
+    assert watched.row() == 2
+
+
+def test_dropping_a_row_asks_for_the_place_it_has_afterwards(model: PermissionRuleModel, verbs: Verbs) -> None:
+    data = model.mimeData([model.index(0, 0)])
+    none = QModelIndex()
+    assert not model.dropMimeData(data, Qt.DropAction.MoveAction, 2, 0, none)
+    model.dropMimeData(data, Qt.DropAction.MoveAction, 4, 0, none)
+    model.dropMimeData(data, Qt.DropAction.MoveAction, 1, 0, none)
+    model.dropMimeData(model.mimeData([model.index(2, 0)]), Qt.DropAction.MoveAction, 0, 0, none)
+    assert verbs.asked == [("move", 0, 1), ("move", 0, 2), ("move", 2, 0)]
+
+
+def test_default_cannot_be_dragged(model: PermissionRuleModel, verbs: Verbs) -> None:
+    assert not model.flags(model.index(3, 0)) & Qt.ItemFlag.ItemIsDragEnabled
+    model.dropMimeData(model.mimeData([model.index(3, 0)]), Qt.DropAction.MoveAction, 0, 0, QModelIndex())
+    assert verbs.asked == []
+
+
+def test_rules_without_files_are_dead(model: PermissionRuleModel) -> None:
+    assert text(model, 0, permissionrules.HITS) == "..."
+    model.set_hits(Hits((4, 0, 1234), 7, 1245))
+    assert [text(model, row, permissionrules.HITS) for row in range(4)] == ["4", "0", "1,234", "7"]
+    assert model.dead_rows == (1,)
+
+
+def test_truncated_counts_call_no_rule_dead(model: PermissionRuleModel) -> None:
+    model.set_hits(Hits((4, 0, 1), 7, 12, truncated=True))
+    assert model.dead_rows == ()
+    assert text(model, 0, permissionrules.HITS) == "4+"
+
+
+def test_counts_of_other_patterns_are_not_shown(model: PermissionRuleModel) -> None:
+    model.set_hits(Hits((4, 0, 1), 7, 12))
+    model.set_source(replace(SOURCE, permission_rules=(RULES[1], RULES[0], RULES[2])))
+    assert text(model, 0, permissionrules.HITS) == "..."
+    model.set_hits(Hits((4, 0), 7, 11))
+    assert model.hits is None
+
+
+@pytest.mark.parametrize("pattern", ["!keep.md", "", "#note", "a/../b", "[x"])
+def test_patterns_that_protect_nothing_have_a_fault(pattern: str) -> None:
+    assert PermissionRuleModel.fault_of(pattern)
+
+
+def test_usable_patterns_have_no_fault() -> None:
+    assert PermissionRuleModel.fault_of("drafts/**/*.md") is None

@@ -1,0 +1,41 @@
+"""The loop that runs asyncio and Qt together."""
+
+import asyncio
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from gatewright_gui.qt.loop import run
+
+
+def test_qt_and_asyncio_run_side_by_side_until_main_returns(qapp: QApplication) -> None:
+    seen: list[str] = []
+
+    async def main() -> str:
+        fired = asyncio.Event()
+        QTimer.singleShot(0, fired.set)
+        async with asyncio.timeout(5):
+            await fired.wait()
+        seen.append(await asyncio.to_thread(str, "from a thread"))
+        return "done"
+
+    assert run(qapp, main) == "done"
+    assert seen == ["from a thread"]
+
+
+def test_tasks_left_over_are_cancelled_before_run_returns(qapp: QApplication) -> None:
+    ended: list[str] = []
+
+    async def left_over() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cleaned")
+
+    async def main() -> asyncio.Task[None]:
+        task = asyncio.create_task(left_over())
+        await asyncio.sleep(0)
+        return task
+
+    assert run(qapp, main).cancelled()
+    assert ended == ["cleaned"]

@@ -1,0 +1,95 @@
+"""Tokenisers, and the least change between two texts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewright_gui.qt.syntax import Language, spans_of
+from gatewright_gui.qt.widget.code_edit import changed_range
+
+
+def pieces(text: str, language: Language) -> list[tuple[str, str]]:
+    lines = text.split("\n")
+    return [(lines[n][s.start : s.start + s.length], s.kind) for n, s in spans_of(text, language)]
+
+
+def test_json_tells_keys_from_strings() -> None:
+    found = pieces('{ "a": "b", "n": -1.5e3, "t": true, "x": [null] }', "json")
+    assert [p for p in found if p[1] != "punctuation"] == [
+        ('"a"', "key"),
+        ('"b"', "string"),
+        ('"n"', "key"),
+        ("-1.5e3", "number"),
+        ('"t"', "key"),
+        ("true", "keyword"),
+        ('"x"', "key"),
+        ("null", "keyword"),
+    ]
+
+
+def test_json_words_inside_strings_are_not_keywords() -> None:
+    assert pieces('"true, 5 \\" null"', "json") == [('"true, 5 \\" null"', "string")]
+
+
+def test_toml_heads_keys_values_and_comments() -> None:
+    found = pieces('[[rules]] # first\nfile.level = "x" # why\nn = 0x1F\nd = 2024-01-02\nt = { a = true }', "toml")
+    assert ("[[rules]]", "heading") in found
+    assert ("# first", "comment") in found
+    assert ("file.level", "key") in found
+    assert ('"x"', "string") in found
+    assert ("0x1F", "number") in found
+    assert ("2024-01-02", "number") in found
+    assert ("a", "key") in found
+    assert ("true", "keyword") in found
+
+
+def test_toml_hash_in_a_string_is_no_comment() -> None:
+    assert ("# no", "comment") not in pieces('a = "# no"', "toml")
+
+
+def test_toml_long_strings_go_on_over_lines() -> None:
+    found = pieces('a = """one\n# two\nthree""" # end\nb = 1', "toml")
+    assert ("# two", "string") in found
+    assert ('three"""', "string") in found
+    assert ("# end", "comment") in found
+    assert ("b", "key") in found
+
+
+def test_diff_lines_by_their_first_letter() -> None:
+    found = pieces("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z", "diff")
+    assert [kind for _, kind in found] == ["heading", "heading", "hunk", "removed", "added"]
+
+
+def test_markdown_fences_go_on_over_lines() -> None:
+    found = pieces("# Head\n- call `file`\n```\n# not a head\n```\nend", "markdown")
+    assert found == [
+        ("# Head", "heading"),
+        ("- ", "punctuation"),
+        ("`file`", "code"),
+        ("```", "code"),
+        ("# not a head", "code"),
+        ("```", "code"),
+    ]
+
+
+@pytest.mark.parametrize("language", ["json", "toml", "markdown", "diff", "plain"])
+@given(text=st.text(alphabet=st.sampled_from("ab\"'\\#[]{}=:,.1-+`* \n\U0001f600"), max_size=60))
+def test_spans_stay_inside_their_line(language: Language, text: str) -> None:
+    lines = text.split("\n")
+    for number, span in spans_of(text, language):
+        assert span.start >= 0
+        assert span.start + span.length <= len(lines[number])
+
+
+TEXTS = st.lists(st.sampled_from(["a", "b", "", "\U0001f600x"]), max_size=7).map("\n".join)
+
+
+@given(old=TEXTS, new=TEXTS)
+def test_changed_range_turns_the_old_text_into_the_new(old: str, new: str) -> None:
+    start, old_end, new_end = changed_range(old, new)
+    assert 0 <= start <= min(old_end, new_end)
+    assert old[:start] + new[start:new_end] + old[old_end:] == new
+
+
+def test_changed_range_of_one_line_is_that_line() -> None:
+    assert changed_range("a\nbb\nc", "a\nxx\nc") == (2, 4, 4)

@@ -1,0 +1,79 @@
+from PySide6.QtCore import QPersistentModelIndex, Qt
+from PySide6.QtTest import QAbstractItemModelTester
+
+from gatewright.base.problem import Place, Problem, Severity
+from gatewright.policy.document import Agent
+from gatewright.policy.right import Layer, Reason
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.models.agents import AGENT_ID, DESCRIPTION, AgentListModel
+from gatewright_gui.models.problems import IS_ERROR, LINE, PLACE, ProblemModel
+from gatewright_gui.models.reasons import WHY, ReasonModel, Why
+
+FATAL = QAbstractItemModelTester.FailureReportingMode.Fatal
+ANN, BEN, CAT = Agent("ann", "First"), Agent("ben"), Agent("cat")
+
+
+def test_agents_that_stay_keep_their_rows(qapp: object) -> None:
+    model = AgentListModel(lambda _old, _new: True)
+    tester = QAbstractItemModelTester(model, FATAL)
+    model.set_agents([ANN, CAT])
+    cat = QPersistentModelIndex(model.index(1))
+
+    model.set_agents([ANN, BEN, CAT])
+    assert cat.row() == 2
+    model.set_agents([BEN, CAT])
+    assert cat.row() == 1
+    model.set_agents([Agent("bea"), CAT])
+
+    assert model.index(0).data(AGENT_ID) == "bea"
+    assert cat.data(AGENT_ID) == "cat"
+    assert tester.model() is model
+
+
+def test_renaming_asks_the_verb_and_changes_nothing_itself(qapp: object) -> None:
+    asked: list[tuple[str, str]] = []
+    model = AgentListModel(lambda old, new: bool(asked.append((old, new))))
+    model.set_agents([ANN])
+
+    assert not model.setData(model.index(0), " anna ", Qt.ItemDataRole.EditRole)
+
+    assert asked == [("ann", "anna")]
+    assert model.index(0).data() == "ann"
+    assert model.index(0).data(DESCRIPTION) == "First"
+
+
+def test_errors_come_before_warnings_in_the_order_of_the_file(qapp: object) -> None:
+    model = ProblemModel()
+    tester = QAbstractItemModelTester(model, FATAL)
+    late = Problem(Severity.ERROR, "late", "b", Place("some/policy.toml", 9))
+    early = Problem(Severity.ERROR, "early", "a", Place("some/policy.toml", 2, 5), near_miss="aa")
+    warning = Problem(Severity.WARNING, "mild", "c")
+
+    model.set_problems([warning, late, early])
+
+    rows = range(model.rowCount())
+    assert [model.index(row, 2).data() for row in rows] == ["early", "late", "mild"]
+    assert [model.index(row, 0).data(IS_ERROR) for row in rows] == [True, True, False]
+    assert model.index(0, PLACE).data() == "policy.toml:2:5"
+    assert model.index(0, 0).data() == "a (did you mean `aa`?)"
+    assert model.index(1, 0).data(LINE) == 9
+    assert model.counts == (2, 1)
+    assert tester.model() is model
+
+
+def test_reasons_get_their_lines_when_they_are_known(qapp: object) -> None:
+    model = ReasonModel()
+    tester = QAbstractItemModelTester(model, FATAL)
+    reasons = (
+        Reason(Layer.RULE, Verdict.DENY, "x", "not allowed", ("agents", "a", "tool_rules", 0)),
+        Reason(Layer.APPROVALS, Verdict.ASK, "y", "asks by its tier"),
+    )
+
+    model.set_reasons(reasons)
+    assert model.why_at(0) == Why(Verdict.DENY, "tool rule", "not allowed", None)
+    model.set_lines({("agents", "a", "tool_rules", 0): 7})
+
+    assert model.index(0).data(WHY) == Why(Verdict.DENY, "tool rule", "not allowed", 7)
+    assert str(model.index(0).data()).endswith("line 7")
+    assert model.addresses == (("agents", "a", "tool_rules", 0),)
+    assert tester.model() is model

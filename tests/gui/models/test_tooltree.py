@@ -1,0 +1,195 @@
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtTest import QAbstractItemModelTester
+
+from gatewright.policy.document import Agent
+from gatewright.policy.rule import AllowedOperations, ToolRule
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.models.rowstate import Asking, RowState
+from gatewright_gui.models.toolfilter import Show, ToolFilterModel
+from gatewright_gui.models.tooltree import ASKING, COUNT, REASONS, STATE, VERDICT, Column, ToolTreeModel, Verbs
+from tests.gui.models.values import CATALOG, FREE, LIMITED, rights_of
+
+CHECK = Qt.ItemDataRole.CheckStateRole
+ON, OFF, PART = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
+
+
+class Asked:
+    """Keeps what the boxes asked for."""
+
+    def __init__(self) -> None:
+        self.tools: list[tuple[str, bool]] = []
+        self.operations: list[tuple[str, str, bool]] = []
+
+    def verbs(self) -> Verbs:
+        return Verbs(self._tool, self._operation)
+
+    def _tool(self, tool: str, on: bool) -> bool:
+        self.tools.append((tool, on))
+        return True
+
+    def _operation(self, tool: str, operation: str, on: bool) -> bool:
+        self.operations.append((tool, operation, on))
+        return True
+
+
+@pytest.fixture
+def asked() -> Asked:
+    return Asked()
+
+
+@pytest.fixture
+def tree(asked: Asked, qapp: object) -> ToolTreeModel:
+    made = ToolTreeModel(asked.verbs())
+    made.set_agent(LIMITED, rights_of(LIMITED))
+    return made
+
+
+def test_tree_keeps_the_rules_of_item_models_through_changes(tree: ToolTreeModel) -> None:
+    tester = QAbstractItemModelTester(tree, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    tree.set_agent(FREE, rights_of(FREE))
+    tree.set_agent(None, {})
+    tree.set_agent(LIMITED, rights_of(LIMITED))
+
+    assert tester.model() is tree
+    assert tree.rowCount() == len(CATALOG)
+
+
+def test_boxes_show_ticked_unticked_and_mixed(tree: ToolTreeModel) -> None:
+    assert tree.index_of("notes", None).data(CHECK) == PART
+    assert tree.index_of("notes", "find").data(CHECK) == ON
+    assert tree.index_of("notes", "burn").data(CHECK) == OFF
+    assert tree.index_of("clock", None).data(CHECK) == OFF
+
+
+def test_tool_without_operations_cannot_be_opened(tree: ToolTreeModel) -> None:
+    assert not tree.hasChildren(tree.index_of("clock", None))
+    assert tree.hasChildren(tree.index_of("notes", None))
+
+
+@pytest.mark.parametrize("wished", [ON, OFF, PART])
+def test_mixed_tool_is_turned_off_whatever_was_wished(tree: ToolTreeModel, asked: Asked, wished: Qt.CheckState) -> None:
+    tree.setData(tree.index_of("notes", None), wished, CHECK)
+
+    assert asked.tools == [("notes", False)]
+
+
+def test_empty_tool_is_turned_on_and_full_tool_off(tree: ToolTreeModel, asked: Asked) -> None:
+    tree.setData(tree.index_of("clock", None), ON, CHECK)
+    tree.set_agent(FREE, rights_of(FREE))
+    tree.setData(tree.index_of("notes", None), OFF, CHECK)
+
+    assert asked.tools == [("clock", True), ("notes", False)]
+
+
+def test_operation_asks_its_own_verb(tree: ToolTreeModel, asked: Asked) -> None:
+    assert tree.setData(tree.index_of("notes", "burn"), ON, CHECK)
+    assert not tree.setData(tree.index_of("notes", "burn").siblingAtColumn(Column.TIER), ON, CHECK)
+
+    assert asked.operations == [("notes", "burn", True)]
+    assert tree.index_of("notes", "burn").data(CHECK) == OFF
+
+
+def test_ticked_operation_that_another_layer_turns_off_says_which(tree: ToolTreeModel) -> None:
+    peek = tree.index_of("disk", "peek")
+
+    assert peek.data(CHECK) == ON
+    assert RowState(peek.data(STATE)) is RowState.OVERRULED
+    assert peek.siblingAtColumn(Column.VERDICT).data() == "off: source"
+    assert [reason.code for reason in peek.data(REASONS)] == ["no-source"]
+    assert RowState(tree.index_of("disk", None).data(STATE)) is RowState.OVERRULED
+
+
+def test_verdicts_and_words_of_rows(tree: ToolTreeModel) -> None:
+    tree.set_agent(FREE, rights_of(FREE))
+    words = {name: tree.index_of("notes", name).siblingAtColumn(Column.VERDICT).data() for name in ("find", "burn")}
+
+    assert words == {"find": "allow", "burn": "ask first"}
+    assert tree.index_of("notes", None).siblingAtColumn(Column.VERDICT).data() == "mixed"
+    assert Verdict(tree.index_of("notes", None).data(VERDICT)) is Verdict.ASK
+    assert Asking(tree.index_of("notes", "burn").data(ASKING)) is Asking.YES
+    assert Asking(tree.index_of("notes", None).data(ASKING)) is Asking.SOME
+
+
+def test_counts_leave_out_what_is_overruled(tree: ToolTreeModel) -> None:
+    assert tree.counts == (2, 5)
+    assert tree.index_of("notes", None).data(COUNT) == "2 of 3"
+    assert tree.index_of("disk", None).data(COUNT) == "0 of 1"
+
+
+def test_limits_are_told_where_they_hold(tree: ToolTreeModel) -> None:
+    def limits(operation: str | None) -> str:
+        return str(tree.index_of("notes", operation).siblingAtColumn(Column.LIMITS).data())
+
+    assert limits(None) == "max 1,200"
+    assert limits("write") == "consent"
+    assert limits("find") == ""
+
+
+def test_change_of_one_operation_refreshes_its_tool_only(tree: ToolTreeModel) -> None:
+    kept = QPersistentModelIndex(tree.index_of("notes", "burn"))
+    changed: list[str] = []
+
+    def note(first: QModelIndex, _last: QModelIndex) -> None:
+        changed.append(str(first.data()))
+
+    tree.dataChanged.connect(note)
+    rule = ToolRule("notes", AllowedOperations(frozenset({"find"})))
+    narrowed: Agent = replace(LIMITED, tool_rules=(rule, *LIMITED.tool_rules[1:]))
+    before = rights_of(LIMITED)
+    after = rights_of(narrowed)
+    tree.set_agent(replace(narrowed, tool_rules=LIMITED.tool_rules), {**before, "notes": after["notes"]})
+
+    assert changed == ["notes", "find"]
+    assert kept.isValid()
+
+
+def names(rows: ToolFilterModel) -> dict[str, list[str]]:
+    tops = [rows.index(row, 0) for row in range(rows.rowCount())]
+    return {str(top.data()): [str(rows.index(row, 0, top).data()) for row in range(rows.rowCount(top))] for top in tops}
+
+
+@pytest.mark.parametrize(
+    ("show", "wanted"),
+    [
+        ("on", {"notes": ["find", "write"]}),
+        ("off", {"notes": ["burn"], "clock": [], "disk": ["peek"]}),
+        ("asks", {"notes": ["find", "write"]}),
+        ("overruled", {"disk": ["peek"]}),
+    ],
+)
+def test_chips_show_rows_in_one_state(tree: ToolTreeModel, show: Show, wanted: dict[str, list[str]]) -> None:
+    rows = ToolFilterModel(tree)
+    tester = QAbstractItemModelTester(rows, QAbstractItemModelTester.FailureReportingMode.Fatal)
+
+    rows.set_show(show)
+
+    assert names(rows) == wanted
+    assert tester.model() is rows
+
+
+def test_search_looks_at_names_and_descriptions(tree: ToolTreeModel) -> None:
+    rows = ToolFilterModel(tree)
+    rows.set_search("removes GOOD")
+    assert names(rows) == {"notes": ["burn"]}
+    rows.set_search("book")
+    assert names(rows) == {"notes": ["find", "write", "burn"]}
+    rows.set_search("nothing like it")
+    assert names(rows) == {}
+    assert rows.shown_operations() == {}
+
+
+def test_row_that_stops_fitting_stays_until_the_filter_is_set_again(tree: ToolTreeModel) -> None:
+    rows = ToolFilterModel(tree)
+    rows.set_show("on")
+    rule = ToolRule("notes", AllowedOperations(frozenset({"find"})))
+    narrowed = replace(LIMITED, tool_rules=(rule,))
+    assert names(rows) == {"notes": ["find", "write"]}
+
+    tree.set_agent(narrowed, rights_of(narrowed))
+
+    assert names(rows) == {"notes": ["find", "write"]}
+    rows.set_show("on")
+    assert names(rows) == {"notes": ["find"]}

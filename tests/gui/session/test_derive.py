@@ -1,0 +1,148 @@
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gatewright.workspace import Workspace
+from gatewright_gui.session.derive import Deriver
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.filetext import check_count, file_text, lines_of
+from gatewright_gui.session.preview import Preview, preview, provider_formats
+from gatewright_gui.session.verbs import agents, rights
+from tests.gui.session.opened import demo, opened_document
+
+
+@pytest.fixture
+async def document(tmp_path: Path) -> AsyncIterator[Document]:
+    async with opened_document(demo(tmp_path)) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def deriver(document: Document) -> AsyncIterator[Deriver]:
+    made = Deriver(document)
+    yield made
+    made.close()
+
+
+async def test_answer_to_an_older_policy_is_dropped(document: Document, deriver: Deriver) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(_workspace: Workspace) -> str:
+        begun.set()
+        go_on.wait(10)
+        return "late"
+
+    answer = asyncio.ensure_future(deriver.derive(slow))
+    await asyncio.to_thread(begun.wait, 10)
+    agents.remove_agent(document, "newcomer")
+    go_on.set()
+
+    assert await answer is None
+
+
+async def test_question_that_was_cancelled_in_the_queue_is_not_asked(document: Document, deriver: Deriver) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    asked: list[str] = []
+
+    def slow(_workspace: Workspace) -> str:
+        begun.set()
+        go_on.wait(10)
+        return "first"
+
+    first = asyncio.ensure_future(deriver.derive(slow))
+    await asyncio.to_thread(begun.wait, 10)
+    second = asyncio.ensure_future(deriver.derive(lambda _workspace: asked.append("second")))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    go_on.set()
+
+    assert await first == "first"
+    assert await deriver.derive(lambda _workspace: "third") == "third"
+    assert asked == []
+
+
+async def asked(deriver: Deriver, agent_id: str, tool: str | None, provider: str = "mcp") -> Preview:
+    answer = await deriver.derive(lambda workspace: preview(workspace, agent_id, tool, provider))
+    assert answer is not None
+    return answer
+
+
+async def test_preview_names_only_what_is_ticked(document: Document, deriver: Deriver) -> None:
+    seen = await asked(deriver, "researcher", "file")
+
+    assert '"read"' in seen.schema
+    assert "delete" not in seen.schema
+    assert "delete" not in seen.usage_rules
+    assert "-" in seen.difference
+    assert "delete" in seen.difference
+    assert (seen.counts.shown_tools, seen.counts.all_tools) == (2, 2)
+    assert (seen.counts.shown_operations, seen.counts.all_operations) == (3, 9)
+
+
+@pytest.mark.parametrize("provider", provider_formats())
+async def test_every_format_differs_by_its_own_shape(document: Document, deriver: Deriver, provider: str) -> None:
+    key = {"mcp": "inputSchema", "openai": "parameters", "anthropic": "input_schema"}[provider]
+
+    seen = await asked(deriver, "researcher", None, provider)
+    nothing = await asked(deriver, "newcomer", None, provider)
+
+    assert key in seen.schema
+    assert f'"{key}"' in nothing.difference
+
+
+async def test_unlimited_tool_has_no_difference(document: Document, deriver: Deriver) -> None:
+    assert (await asked(deriver, "operator", "file")).difference == ""
+
+
+async def test_hidden_tool_is_empty_and_says_which_layer_turned_it_off(document: Document, deriver: Deriver) -> None:
+    hidden = await asked(deriver, "newcomer", "file")
+    assert hidden.is_empty
+    assert hidden.turned_off == ""
+
+    rights.tick_tool(document, "newcomer", "file", on=True)
+
+    overruled = await asked(deriver, "newcomer", "file")
+    assert overruled.is_empty
+    assert "no file source" in overruled.turned_off
+
+
+async def test_file_text_shows_what_saving_would_change(document: Document, deriver: Deriver) -> None:
+    before = await deriver.derive(file_text)
+    assert before is not None
+    assert before.difference == ""
+    rights.tick_operations(document, "researcher", "file", ["list"], on=False)
+
+    after = await deriver.derive(file_text)
+
+    assert after is not None
+    changed = [line for line in after.difference.splitlines() if line[:1] in "+-" and line[:3] not in {"+++", "---"}]
+    assert changed == [
+        '-rule_type = { AllowedOperations = ["read", "list"] }',
+        '+rule_type = { AllowedOperations = ["read"] }',
+    ]
+
+
+async def test_lines_follow_the_edited_text(document: Document, deriver: Deriver) -> None:
+    address = ("agents", "newcomer", "tools")
+    before = await deriver.derive(lambda workspace: lines_of(workspace, [address]))
+    rights.ask_first(document, "archivist", "file", "read", on=True)
+    after = await deriver.derive(lambda workspace: lines_of(workspace, [address]))
+
+    text = document.workspace.text().splitlines()
+    assert before is not None
+    assert after is not None
+    assert text[after[address] - 1].startswith("tools = []")
+    assert after[address] > before[address]
+
+
+async def test_self_check_of_the_demo_agrees_everywhere(document: Document, deriver: Deriver) -> None:
+    found = await deriver.derive(check_count)
+
+    assert found is not None
+    assert found.checked == 4 * 9
+    assert found.differences == ()

@@ -1,0 +1,84 @@
+from pathlib import Path
+
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.session.verbs import rights
+from gatewright_gui.session.verbs.rights import Target
+from tests.gui.session.opened import Said, demo, opened_document
+
+FILE = ("read", "list", "load", "save", "append", "replace", "create", "delete")
+
+
+async def test_allowing_many_is_one_edit_and_one_undo(tmp_path: Path) -> None:
+    async with opened_document(demo(tmp_path)) as document:
+        targets = (Target("file", ("read", "list")), Target("block", ("info",)))
+
+        assert rights.wish(document, "newcomer", targets, "allow")
+
+        shown = document.rights("newcomer")
+        assert {op.operation for op in shown["file"].operations if op.ticked} == {"read", "list"}
+        assert document.undo_stack.count() == 1
+        assert document.undo_stack.undoText() == "allow 3 operations of 2 tools for newcomer"
+        document.undo()
+        assert not document.is_dirty
+
+
+async def test_asking_for_a_whole_tool_is_one_key(tmp_path: Path) -> None:
+    async with opened_document(demo(tmp_path)) as document:
+        rights.wish(document, "archivist", (Target("file", FILE),), "ask")
+
+        agent = document.policy.agents["archivist"]
+        assert dict(agent.approvals) == {"file": Verdict.ASK}
+        assert {op.verdict for op in document.rights("archivist")["file"].operations} == {Verdict.ASK}
+
+
+async def test_allow_after_ask_asks_no_more(tmp_path: Path) -> None:
+    async with opened_document(demo(tmp_path)) as document:
+        rights.wish(document, "archivist", (Target("file", FILE),), "ask")
+        rights.wish(document, "archivist", (Target("file", ("load", "read")),), "allow")
+
+        rows = {op.operation: op.verdict for op in document.rights("archivist")["file"].operations}
+        assert rows["load"] is rows["read"] is Verdict.ALLOW
+        assert rows["save"] is Verdict.ASK
+
+
+async def test_deny_turns_operations_off(tmp_path: Path) -> None:
+    async with opened_document(demo(tmp_path)) as document:
+        rights.wish(document, "operator", (Target("file", ("delete",)),), "deny")
+
+        assert "delete" not in document.rights("operator")["file"].shown
+        assert document.undo_stack.undoText() == "turn off delete of file for operator"
+
+
+async def test_turning_one_tool_off_keeps_the_others_of_an_agent_that_listed_none(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    text = policy.read_text("utf-8").replace('unlisted_tools = "deny"', 'unlisted_tools = "allow"')
+    policy.write_text(text.replace("tools = []\nsources = []", 'sources = ["archive"]'), "utf-8")
+    async with opened_document(policy) as document:
+        assert document.policy.agents["newcomer"].tools is None
+
+        rights.tick_all(document, "newcomer", (Target("file", FILE),), on=False)
+
+        assert document.policy.agents["newcomer"].tools == ("block",)
+        assert document.rights("newcomer")["block"].shown == {"info"}
+
+
+async def test_reset_of_many_tools_is_one_edit(tmp_path: Path) -> None:
+    async with opened_document(demo(tmp_path)) as document:
+        rights.ask_first(document, "researcher", "block", "info", on=True)
+
+        assert rights.reset_tools(document, "researcher", ["block", "file"])
+
+        assert document.undo_stack.undoText() == "reset 2 tools for researcher"
+        right = document.rights("researcher")
+        assert right["file"].ticked_count == len(FILE)
+        assert right["block"].operations[0].verdict is Verdict.ALLOW
+
+
+async def test_a_switch_that_another_layer_holds_says_so(tmp_path: Path) -> None:
+    async with opened_document(demo(tmp_path)) as document:
+        said = Said(document)
+        rights.tick_operations(document, "archivist", "file", ["delete"], on=True)
+
+        rights.ask_first(document, "archivist", "file", "delete", on=False)
+
+        assert "still asks first" in said.last

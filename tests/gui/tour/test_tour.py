@@ -1,0 +1,218 @@
+"""That the tour drives the real window to the end, that what it hands over is whole, and that it can fail."""
+
+import json
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any, get_args
+
+import pytest
+from PySide6.QtGui import QImage
+
+from gatewright.workspace import Workspace, create_workspace
+from gatewright_gui.app.touring.report import Check, PageName
+from tests.gui.tour.process import ROOT, tour
+
+NEEDED = {"agents", "preview", "files", "console", "toml", "problems"}
+BROKEN = """
+from gatewright_gui.pages.agents.tool_pane import ToolPane
+from gatewright_gui.session.verbs import rights
+rights.tick_operations = lambda *_, **__: False
+def broken(self, *_):
+    raise RuntimeError("a slot that is broken")
+ToolPane._toggle_ask = broken
+"""
+ONE_AGENT = """gatewright = 1
+
+[agents.helper]
+tools = ["block"]
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompletedProcess[str], Path]:
+    out = tmp_path_factory.mktemp("tour") / "out"
+    return tour(out, display=False), out
+
+
+def _report(out: Path) -> list[dict[str, Any]]:
+    found: dict[str, list[dict[str, Any]]] = json.loads((out / "tour.json").read_text("utf-8"))
+    assert list(found) == ["steps"]
+    return found["steps"]
+
+
+def _failed(out: Path) -> dict[str, list[str]]:
+    return {
+        step["name"]: [check["what"] for check in step["checks"] if not check["ok"]]
+        for step in _report(out)
+        if not all(check["ok"] for check in step["checks"])
+    }
+
+
+def test_tour_of_the_demo_holds_every_check(made: tuple[CompletedProcess[str], Path]) -> None:
+    done, out = made
+
+    assert _failed(out) == {}
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+def test_report_has_the_promised_shape(made: tuple[CompletedProcess[str], Path]) -> None:
+    steps = _report(made[1])
+
+    for step in steps:
+        assert list(step) == ["name", "pages", "theme", "picture", "checks"]
+        assert set(step["pages"]) <= set(get_args(PageName))
+        assert step["theme"] in {"light", "dark"}
+        assert len(step["checks"]) >= 2, step["name"]  # the picture alone proves nothing
+        assert all(list(check) == ["what", "ok"] and isinstance(check["ok"], bool) for check in step["checks"])
+    assert len({step["picture"] for step in steps}) == len(steps)
+
+
+def test_every_page_is_shown_in_both_themes(made: tuple[CompletedProcess[str], Path]) -> None:
+    steps = _report(made[1])
+
+    for theme in ("light", "dark"):
+        assert {page for step in steps if step["theme"] == theme for page in step["pages"]} >= NEEDED
+
+
+def test_demo_leaves_no_step_out(made: tuple[CompletedProcess[str], Path]) -> None:
+    left_out = [
+        c["what"] for step in _report(made[1]) for c in step["checks"] if c["what"].startswith("does not apply")
+    ]
+
+    assert left_out == []
+
+
+def test_pictures_are_of_the_window_and_not_blank(made: tuple[CompletedProcess[str], Path]) -> None:
+    _, out = made
+
+    for step in _report(out):
+        image = QImage(str(out / step["picture"]))
+        assert (image.width(), image.height()) == (1280, 800), step["picture"]
+        colours = {image.pixel(x, y) for x in range(0, 1280, 7) for y in range(0, 800, 7)}
+        assert len(colours) > 15, step["picture"]
+        is_dark = image.pixelColor(3, 400).lightness() < 128
+        assert is_dark == (step["theme"] == "dark"), step["picture"]
+
+
+def test_exported_policy_loads_and_hides_what_was_unticked(made: tuple[CompletedProcess[str], Path]) -> None:
+    opened = Workspace.open(made[1])
+    try:
+        assert opened.selfcheck().differences == ()
+        names = [op.operation for op in opened.rights("operator")["file"].operations if op.is_hidden]
+        assert names == ["delete"]
+    finally:
+        opened.close()
+
+
+def test_tour_of_a_workspace_leaves_it_as_it_was(tmp_path: Path) -> None:
+    workspace = tmp_path / "mine"
+    create_workspace(workspace, "demo")
+    (workspace / "workspace" / "drafts" / "mine.md").write_text("mine\n")
+    before = {file: file.read_bytes() for file in workspace.rglob("*") if file.is_file()}
+
+    done = tour(tmp_path / "out", workspace)
+
+    assert done.returncode == 0, done.stdout
+    assert {file: file.read_bytes() for file in workspace.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize("text", ["gatewright = 1\n", ONE_AGENT])
+def test_tour_of_a_bare_workspace_says_what_does_not_apply(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "policy.toml").write_text(text)
+
+    done = tour(tmp_path / "out", tmp_path / "mine")
+
+    assert _failed(tmp_path / "out") == {}
+    assert done.returncode == 0
+    assert any(c["what"].startswith("does not apply") for step in _report(tmp_path / "out") for c in step["checks"])
+
+
+def test_broken_window_fails_the_tour_where_it_is_broken(tmp_path: Path) -> None:
+    done = tour(tmp_path / "out", before=BROKEN)
+
+    failed = _failed(tmp_path / "out")
+    assert done.returncode == 1
+    assert any("box of `delete`" in what for what in failed["untick"])
+    assert any("does not name `delete`" in what for what in failed["preview-after"])
+    assert any("a slot that is broken" in what for what in failed["ask-first"])
+    assert "choose-agent" not in failed
+    assert _report(tmp_path / "out")[-1]["name"] == "untouched"  # it goes on to the end
+
+
+def test_policy_with_errors_is_told_with_its_places(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text("gatewright = 1\n[agents.x]\ntoolz = 3\n")
+
+    done = tour(tmp_path / "out", tmp_path)
+
+    assert done.returncode == 1
+    assert "3:1: " in done.stderr
+    assert "toolz" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_missing_workspace_is_told(tmp_path: Path) -> None:
+    done = tour(tmp_path / "out", tmp_path / "nowhere")
+
+    assert done.returncode == 2
+    assert "nowhere" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_out_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    done = tour(tmp_path / "file" / "out")
+
+    assert done.returncode == 2
+    assert "cannot write to" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_out_never_takes_the_place_of_a_policy(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text(ONE_AGENT)
+
+    done = tour(tmp_path, tmp_path)
+
+    assert done.returncode == 2
+    assert (tmp_path / "policy.toml").read_text() == ONE_AGENT
+
+
+def test_second_tour_takes_the_place_of_the_first(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "policy.toml").write_text("gatewright = 1\n")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "77-old-light.png").write_bytes(b"")
+    (out / "tour.json").write_text("{}")
+    (out / "policy.toml").write_text("old")
+
+    done = tour(out, tmp_path / "mine")
+
+    assert done.returncode == 0
+    assert not (out / "77-old-light.png").exists()
+    assert (out / "policy.toml").read_text() == "gatewright = 1\n"
+
+
+def test_command_line_finds_the_tour() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
+    module, name = declared["gatewright.apps"]["tour"].split(":")
+
+    assert callable(getattr(import_module(module), name))
+
+
+def test_failed_check_fails_step_and_report() -> None:
+    from gatewright_gui.app.touring.report import Report, Step
+
+    step = Step(1, "one", ("agents",), "light")
+    report = Report([step])
+    assert not report.is_ok  # a step that checked nothing proves nothing
+    step.equal("one is one", 1, 1)
+    assert report.is_ok
+    step.equal("one is two", 1, 2)
+    assert not report.is_ok
+    assert step.checks[-1] == Check("one is two: found 1, must be 2", ok=False)
+    assert not Report().is_ok

@@ -1,0 +1,309 @@
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QHeaderView,
+    QLineEdit,
+    QPushButton,
+    QWidget,
+)
+
+from gatewright_gui.app.build import new_window
+from gatewright_gui.app.main import has_display, live, open_first
+from gatewright_gui.pages.problems import ProblemsPage
+from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.session.opening import demo_folder
+from gatewright_gui.settings import Preferences
+from gatewright_gui.window.main_window import MainWindow
+from gatewright_gui.window.status_bar import ago
+from tests.gui.session.opened import agents_page, broken, click, demo, end, forget, opened_window, settled, until
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
+    async with opened_window(demo(tmp_path), tmp_path) as opened:
+        yield opened
+
+
+def edit(window: MainWindow) -> None:
+    window.selection.choose_agent("operator")
+    click(window, "file", "delete")
+
+
+async def answer(window: MainWindow, key: str) -> None:
+    def button() -> QPushButton | None:
+        return window.findChild(QPushButton, f"choice-{key}")
+
+    await until(lambda: button() is not None)
+    found = button()
+    assert found is not None
+    found.click()
+    await settled(window)
+
+
+async def test_undo_and_redo_name_what_they_do(window: MainWindow) -> None:
+    undo, redo = window.actions_by_key["undo"], window.actions_by_key["redo"]
+    assert not undo.isEnabled()
+    edit(window)
+
+    assert undo.text() == "Undo turn off delete of file for operator"
+    assert "turn off delete" in undo.toolTip()
+    undo.trigger()
+    assert not undo.isEnabled()
+    assert redo.text() == "Redo turn off delete of file for operator"
+    redo.trigger()
+    assert window.document.is_dirty
+
+
+async def test_keys_save_undo_and_change_pages(window: MainWindow) -> None:
+    edit(window)
+    QTest.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert not window.document.is_dirty
+    QTest.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    assert window.document.is_dirty
+    QTest.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+    await settled(window)
+    assert not window.document.is_dirty
+    assert window.status.saved.text() == "saved just now"
+    number = window.rail.keys.index("toml") + 1
+    QTest.keyClick(window, Qt.Key(Qt.Key.Key_0.value + number), Qt.KeyboardModifier.ControlModifier)
+    assert window.shelf.current_key == "toml"
+
+
+async def test_status_bar_counts_the_self_check_and_follows_the_file(window: MainWindow) -> None:
+    assert window.status.check.text() == "self-check 36 of 36"
+    assert window.status.saved.text() == "no unsaved changes"
+    edit(window)
+    await settled(window)
+
+    assert window.status.saved.text() == "unsaved changes"
+    assert window.status.check.text() == "self-check 36 of 36"
+
+
+async def test_edit_that_makes_a_warning_shows_it_at_once(window: MainWindow) -> None:
+    window.selection.choose_agent("newcomer")
+    click(window, "file", None)
+    await settled(window)
+
+    assert window.rail.button("problems").count == 1
+    assert window.status.problems.text() == "1 warning"
+
+
+async def test_closing_with_changes_asks_and_cancel_keeps_the_window(window: MainWindow) -> None:
+    edit(window)
+    assert not window.close()
+
+    await answer(window, "cancel")
+
+    assert window.isVisible()
+    assert window.document.is_dirty
+
+
+async def test_closing_with_discard_closes_and_writes_nothing(window: MainWindow) -> None:
+    path = window.document.path
+    assert path is not None
+    before = path.read_bytes()
+    edit(window)
+    window.close()
+
+    await answer(window, "discard")
+
+    assert not window.isVisible()
+    assert path.read_bytes() == before
+
+
+async def test_closing_with_save_writes_and_closes(window: MainWindow) -> None:
+    path = window.document.path
+    assert path is not None
+    edit(window)
+    window.close()
+
+    await answer(window, "save")
+
+    assert not window.isVisible()
+    assert path.read_text("utf-8") == window.document.workspace.saved_text
+    assert not window.document.is_dirty
+
+
+async def test_opening_another_workspace_asks_first(window: MainWindow, tmp_path: Path) -> None:
+    other = demo(tmp_path / "other")
+    edit(window)
+    window.open_path(other)
+    await answer(window, "cancel")
+    assert window.document.path != other
+
+    window.open_path(other)
+    await answer(window, "discard")
+
+    assert window.document.path == other
+    assert window.preferences.last_workspace == other
+
+
+async def test_outside_change_offers_to_reload(window: MainWindow) -> None:
+    path = window.document.path
+    assert path is not None
+    path.write_text(path.read_text("utf-8").replace('name = "Field notes"', 'name = "Other notes"'), "utf-8")
+    await until(window.outside.isVisible)
+
+    window.outside.action_button.click()
+    await settled(window)
+
+    assert window.document.name == "Other notes"
+    assert not window.outside.isVisible()
+
+
+async def test_policy_with_errors_opens_on_problems_and_reload_brings_it_back(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    good = broken(policy)
+    async with opened_window(policy, tmp_path) as window:
+        page = window.shelf.page("problems")
+        assert isinstance(page, ProblemsPage)
+        assert window.shelf.currentWidget() is page
+        assert page.model.counts[0] == 2
+        assert not window.rail.button("agents").isEnabled()
+        rect = page.view.visualRect(page.model.index(0, 0))
+        QTest.mouseClick(page.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
+        toml = window.shelf.page("toml")
+        assert isinstance(toml, TomlPage)
+        assert "lod" in toml.code.editor.textCursor().selectedText()
+        assert toml.code.editor.isReadOnly()
+        assert not window.actions_by_key["export"].isEnabled()
+
+        policy.write_text(good, "utf-8")
+        window.show_page("problems")
+        page.reload.click()
+        await settled(window)
+
+        assert window.document.is_open
+        window.show_page("agents")
+        assert window.shelf.currentWidget() is agents_page(window)
+
+
+async def test_source_outside_the_workspace_is_trusted_once(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    text = policy.read_text("utf-8").replace('base_path = "workspace"', 'base_path = "../elsewhere"')
+    policy.write_text(text, "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        page = window.shelf.page("problems")
+        assert isinstance(page, ProblemsPage)
+        assert page.bar.action_button.text() == "Trust and open"
+
+        page.bar.action_button.click()
+        await settled(window)
+
+        assert window.document.is_open
+
+
+async def test_missing_workspace_leaves_an_empty_window_that_says_what_to_do(tmp_path: Path) -> None:
+    async with opened_window(tmp_path / "nowhere", tmp_path) as window:
+        assert window.shelf.currentWidget() is window.shelf.empty
+        assert "nowhere" in window.message.text
+        assert window.shelf.empty.action_button.text() == "Open..."
+
+
+async def test_export_button_of_the_toml_page_lets_a_folder_be_chosen(window: MainWindow) -> None:
+    window.show_page("toml")
+    page = window.shelf.page("toml")
+    assert isinstance(page, TomlPage)
+    page.export.click()
+    await until(lambda: bool(window.findChildren(QFileDialog)))
+    dialog = window.findChildren(QFileDialog)[0]
+    assert dialog.windowTitle() == "Export the policy into a folder"
+
+    dialog.reject()
+    await settled(window)
+
+
+async def test_toml_page_shows_unsaved_changes(window: MainWindow) -> None:
+    edit(window)
+    window.show_page("toml")
+    page = window.shelf.page("toml")
+    assert isinstance(page, TomlPage)
+    page.part.set_current("difference")
+    await settled(window)
+
+    assert '+rule_type = { AllowedOperations = ["' in page.code.text
+    await window.document.save()
+    await settled(window)
+    assert page.empty.isVisible()
+
+
+def is_inside_field(control: QWidget) -> bool:
+    return isinstance(control.parent(), QLineEdit)
+
+
+async def test_every_control_has_a_name(window: MainWindow) -> None:
+    controls = [
+        control
+        for kind in (QAbstractButton, QLineEdit, QComboBox, QAbstractItemView)
+        for control in window.findChildren(kind)
+        if control.isVisibleTo(window) and not isinstance(control, QHeaderView) and not is_inside_field(control)
+    ]
+    nameless = [control for control in controls if not (control.accessibleName() or getattr(control, "text", str)())]
+
+    assert len(controls) > 30
+    assert not nameless
+
+
+async def test_theme_is_switched_and_remembered(window: MainWindow) -> None:
+    window.actions_by_key["theme"].trigger()
+
+    assert window.theme.current == "dark"
+    assert window.preferences.theme == "dark"
+    window.actions_by_key["theme"].trigger()
+    assert window.theme.current == "light"
+
+
+async def test_first_start_opens_the_demo_and_the_next_what_was_open_last(tmp_path: Path, qapp: QApplication) -> None:
+    preferences = Preferences(tmp_path / "p.ini")
+    window = new_window(qapp, preferences=preferences, theme="light")
+    await open_first(window, None)
+    assert window.document.path == demo_folder() / "policy.toml"
+    mine = demo(tmp_path)
+    await open_first(window, mine)
+    await open_first(window, None)
+    assert window.document.path == mine
+    forget(mine.parent)
+
+    await open_first(window, None)
+
+    assert window.document.path == demo_folder() / "policy.toml"
+    assert "not there any more" in window.message.text
+    await settled(window)
+    await end(window)
+
+
+async def test_app_lives_until_its_window_is_closed(tmp_path: Path, qapp: QApplication) -> None:
+    life = asyncio.ensure_future(live(qapp, demo(tmp_path), "light"))
+
+    def shown() -> list[MainWindow]:
+        tops = QApplication.topLevelWidgets()
+        return [top for top in tops if isinstance(top, MainWindow) and top.isVisible() and top.document.is_open]
+
+    await until(lambda: bool(shown()))
+    shown()[0].close()
+
+    assert await life == 0
+
+
+def test_no_display_is_noticed() -> None:
+    assert not has_display({}, "linux")
+    assert has_display({"WAYLAND_DISPLAY": "wayland-0"}, "linux")
+    assert has_display({}, "darwin")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "just now"), (12, "12 s ago"), (61, "1 min ago"), (7300, "2 h ago")]
+)
+def test_times_say_how_long_ago(seconds: float, words: str) -> None:
+    assert ago(seconds) == words

@@ -1,0 +1,234 @@
+"""The main job with a real mouse and a real keyboard: from a box to a call that is refused, and to the saved file."""
+
+import difflib
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QListView, QTableView, QTreeView, QWidget
+
+from gatewright_gui.models import foldertree, permissionrules
+from gatewright_gui.models.agents import AGENT_ID
+from gatewright_gui.models.tooltree import Column
+from gatewright_gui.pages.agents.tool_delegate import box_rect
+from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.segmented import Segmented
+from tests.journeys.hand import Hand, until
+
+pytestmark = pytest.mark.journey
+
+ON, OFF, MIXED = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
+
+
+def _changed_lines(before: str, after: str) -> list[str]:
+    lines = difflib.ndiff(before.splitlines(), after.splitlines())
+    return [line[0] + line[2:] for line in lines if line[0] in "+-"]
+
+
+def _agent(hand: Hand, name: str) -> tuple[QListView, QModelIndex]:
+    view = hand.find("agents.list", QListView)
+    rows = [view.model().index(row, 0) for row in range(view.model().rowCount())]
+    return view, next(row for row in rows if row.data(AGENT_ID) == name)
+
+
+def _row(view: QTreeView, *names: str, column: int = 0) -> QModelIndex:
+    parent = QModelIndex()
+    for name in names:
+        model = view.model()
+        rows = [model.index(row, 0, parent) for row in range(model.rowCount(parent))]
+        parent = next(row for row in rows if str(row.data()).rstrip("/") == name)
+    return parent.siblingAtColumn(column)
+
+
+def _box(view: QTreeView, *names: str) -> Qt.CheckState:
+    return Qt.CheckState(_row(view, *names).data(Qt.ItemDataRole.CheckStateRole))
+
+
+async def _click_box(hand: Hand, view: QTreeView, *names: str) -> None:
+    index = _row(view, *names)
+    cell = view.visualRect(index)
+    await hand.click_cell(view, index, box_rect(cell).center() - cell.topLeft())
+
+
+def _enum(hand: Hand) -> list[str]:
+    schema = json.loads(hand.find("preview.code", CodeView).text)
+    return schema["inputSchema"]["properties"]["op"]["enum"]
+
+
+def _console(hand: Hand) -> ConsolePage:
+    page = hand.window.shelf.page("console")
+    assert isinstance(page, ConsolePage)
+    return page
+
+
+async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, policy: Path) -> None:
+    before = policy.read_text("utf-8")
+    tree = hand.find("agents.tree", QTreeView)
+
+    # an agent, a box, the schema
+    await hand.click_cell(*_agent(hand, "archivist"))
+    assert hand.find("agents.title", QLabel).text() == "archivist"
+    await hand.click_cell(tree, _row(tree, "file"), QPoint(70, 12))
+    assert "create" in _enum(hand)
+    await _click_box(hand, tree, "file", "create")
+    assert _box(tree, "file", "create") == OFF
+    assert _box(tree, "file") == MIXED
+    assert "create" not in hand.find("preview.code", CodeView).text
+
+    # ask, deny and allow by key, undone and redone
+    await hand.click_cell(tree, _row(tree, "file", "replace"), QPoint(70, 12))
+    for key, words in (("k", "ask first"), ("d", "off"), ("a", "allow")):
+        await hand.key(key)
+        assert _row(tree, "file", "replace", column=Column.VERDICT).data() == words
+    await hand.key("ctrl+z")
+    assert _row(tree, "file", "replace", column=Column.VERDICT).data() == "off"
+    await hand.key("ctrl+shift+z")
+    assert _row(tree, "file", "replace", column=Column.VERDICT).data() == "allow"
+
+    # a level, and the folder in its colours
+    await hand.click(hand.find("rail.files", QWidget))
+    folder, rules = hand.find("files.tree", QTreeView), hand.find("files.rules", QTableView)
+    await until(lambda: folder.model().rowCount() > 0, "the folder")
+    drafts = folder.visualRect(_row(folder, "drafts"))
+    await hand.click(folder.viewport(), QPoint(drafts.left() - folder.indentation() // 2, drafts.center().y()))
+    await until(lambda: folder.model().rowCount(_row(folder, "drafts")) > 0, "what is in drafts/")
+    assert _row(folder, "drafts", "outline.md").data(foldertree.PATH_LEVEL).permission == "read_write"
+    painted = folder.viewport().grab().toImage()
+    row = [rules.model().index(r, permissionrules.PATTERN).data() for r in range(7)].index("drafts/**")
+    await hand.click_cell(rules, rules.model().index(row, permissionrules.LEVEL))
+    combo = hand.find("files.level", QComboBox)
+    await until(combo.view().isVisible, "the list of levels")
+    await hand.click_cell(combo.view(), combo.model().index(combo.findData("read_only"), 0))
+    await until(lambda: "read_only" in _level(folder), "the level of the file")
+    assert folder.viewport().grab().toImage() != painted
+
+    # the hidden operation is refused
+    await hand.click(hand.find("rail.console", QWidget))
+    await hand.click(hand.find("console.mode", Segmented).button("json"))
+    await _retype(hand, "console.tool", "file")
+    await hand.click(hand.find("console.json", QWidget))
+    await hand.key("ctrl+a")
+    await hand.type('{"op": "create", "path": "drafts/new.md"}')
+    await hand.click(hand.find("console.decide", QAbstractButton))
+    await until(lambda: len(_console(hand).console.records) == 1, "the decision")
+    record = _console(hand).console.records[0]
+    assert (record.request.agent_id, record.verdict, record.stage) == ("archivist", "deny", "operation")
+    assert record.rule is not None
+    assert hand.find("console.rule", QAbstractButton).text().endswith(f"line {record.rule.line}")
+
+    # saved: the two lines that were changed, and nothing else
+    await hand.key("ctrl+s")
+    await until(lambda: not hand.window.document.is_dirty, "the file to be saved")
+    assert _changed_lines(before, policy.read_text("utf-8")) == [
+        '-rule_type = { AllowedOperations = ["read", "list", "load", "save", "append", "replace", "create"] }',
+        '+rule_type = { AllowedOperations = ["read", "list", "load", "save", "append", "replace"] }',
+        '-permission = "read_write"',
+        '+permission = "read_only"',
+    ]
+
+
+def _level(folder: QTreeView) -> str:
+    return str(_row(folder, "drafts", "outline.md").data(foldertree.PATH_LEVEL).permission)
+
+
+async def _retype(hand: Hand, name: str, text: str) -> None:
+    line = hand.find(name, QComboBox).lineEdit()
+    assert line is not None
+    await hand.click(line)
+    await hand.key("ctrl+a")
+    await hand.type(text)
+
+
+async def test_closing_with_unsaved_changes_asks(hand: Hand, policy: Path) -> None:
+    before = policy.read_bytes()
+    tree = hand.find("agents.tree", QTreeView)
+    closed: list[bool] = []
+    hand.window.closed.connect(lambda: closed.append(True))
+    await hand.click_cell(*_agent(hand, "operator"))
+    await _click_box(hand, tree, "file", "delete")
+    assert hand.window.document.is_dirty
+
+    await hand.key("ctrl+q")
+    await until(lambda: _question(hand) is not None, "the question")
+    await hand.key("Escape")
+    await until(lambda: _question(hand) is None, "the question to go")
+    assert hand.window.isVisible()
+    assert closed == []
+
+    await hand.key("ctrl+q")
+    await until(lambda: _question(hand) is not None, "the question")
+    await hand.click(hand.find("choice-discard", QAbstractButton))
+    await until(lambda: bool(closed), "the window to close")
+    assert policy.read_bytes() == before
+
+
+def _question(hand: Hand) -> QWidget | None:
+    return next((b for b in hand.window.findChildren(QWidget, "choice-save") if b.isVisible()), None)
+
+
+async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> None:
+    before = policy.read_text("utf-8")
+    tree, agents = hand.find("agents.tree", QTreeView), hand.find("agents.list", QListView)
+
+    # the agent and the box
+    await hand.focus_by("shift+Tab", agents)
+    await hand.key("Home", "Down", "Down")
+    assert hand.find("agents.title", QLabel).text() == "operator"
+    await hand.focus_by("Tab", tree)
+    await hand.key("End")
+    assert tree.currentIndex().data() == "delete"
+    assert "delete" in _enum(hand)
+    await hand.key("space")
+    assert _box(tree, "file", "delete") == OFF
+    assert "delete" not in hand.find("preview.code", CodeView).text
+    await hand.key("ctrl+z")
+    assert _box(tree, "file", "delete") == ON
+    await hand.key("ctrl+shift+z")
+    assert _box(tree, "file", "delete") == OFF
+
+    # the filter
+    await hand.key("ctrl+f")
+    await hand.type("append")
+    assert hand.find("agents.search", QLineEdit).text() == "append"
+    file = _row(tree, "file")
+    assert [tree.model().index(row, 0, file).data() for row in range(tree.model().rowCount(file))] == ["append"]
+    await hand.key("Escape")
+
+    # a level
+    await hand.key("ctrl+2")
+    rules = hand.find("files.rules", QTableView)
+    await hand.focus_by("Tab", rules)
+    await hand.key("Home", "ctrl+Home")
+    while rules.currentIndex().column() != permissionrules.LEVEL:
+        await hand.key("Right")
+    while rules.model().index(rules.currentIndex().row(), permissionrules.PATTERN).data() != "notes/**":
+        await hand.key("Down")
+    await hand.key("F2", "alt+Down")
+    combo = hand.find("files.level", QComboBox)
+    await until(combo.view().isVisible, "the list of levels")
+    wanted = combo.findData("read_only")
+    while combo.view().currentIndex().row() != wanted:
+        await hand.key("Up" if combo.view().currentIndex().row() > wanted else "Down")
+    await hand.key("Return")
+    await until(lambda: rules.model().index(3, permissionrules.LEVEL).data() == "read_only", "the level")
+
+    # a call through the form
+    await hand.key("ctrl+3")
+    await hand.focus_by("Tab", hand.find("console.form.op", QComboBox))
+    await hand.type("rea")
+    await hand.focus_by("Tab", hand.find("console.form.path", QWidget))
+    await hand.type("README.md")
+    await hand.key("ctrl+Return")
+    await until(lambda: len(_console(hand).console.records) == 1, "the decision")
+    record = _console(hand).console.records[0]
+    assert (record.request.agent_id, record.operation, record.kind) == ("operator", "read", "decide")
+    assert record.verdict == "allow"
+
+    await hand.key("ctrl+s")
+    await until(lambda: not hand.window.document.is_dirty, "the file to be saved")
+    changed = _changed_lines(before, policy.read_text("utf-8"))
+    assert [line for line in changed if line.startswith("-")] == ['-permission = "append"']
+    assert '+permission = "read_only"' in changed
+    assert any("AllowedOperations" in line and "delete" not in line for line in changed)

@@ -1,0 +1,121 @@
+"""That the app starts as a person starts it, paints its window, and ends when it is told to."""
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from tests.journeys.hand import screen
+from tests.support.xvfb import Display
+
+pytestmark = pytest.mark.journey
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = "import sys; from gatewright.cli.main import script; sys.exit(script())"
+START_SECONDS, END_SECONDS = 25.0, 15.0
+
+
+def _installed(folder: Path) -> Path:
+    """The entry points of the project as an installation would declare them."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    info = folder / f"gatewright-{declared['version']}.dist-info"
+    info.mkdir(parents=True)
+    points = declared["entry-points"]["gatewright.apps"]
+    rows = "\n".join(f"{name} = {value}" for name, value in points.items())
+    (info / "entry_points.txt").write_text(f"[gatewright.apps]\n{rows}\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: gatewright\nVersion: {declared['version']}\n")
+    return folder
+
+
+@contextmanager
+def _app(display: Display, folder: Path, *words: str) -> Generator["subprocess.Popen[str]", None, None]:
+    sources = [str(_installed(folder / "installed")), *(str(ROOT / name) for name in ("engine", "gui", "resources"))]
+    environ = {**display.environ(), "PYTHONPATH": os.pathsep.join(sources)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *words],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def _wait(display: Display, process: "subprocess.Popen[str]", words: str) -> str:
+    """The id of the window with these words in its title, once it is there."""
+    end = time.monotonic() + START_SECONDS
+    with selectors.DefaultSelector() as pause:
+        while time.monotonic() < end:
+            assert process.poll() is None, process.communicate()
+            found = subprocess.run(
+                ["xdotool", "search", "--onlyvisible", "--name", words],
+                env=display.environ(),
+                capture_output=True,
+                text=True,
+                timeout=END_SECONDS,
+                check=False,
+            )
+            if found.stdout.split():
+                return found.stdout.split()[0]
+            pause.select(0.1)
+    raise AssertionError(f"no window named `{words}` came up")
+
+
+def _colours() -> int:
+    image = screen()
+    return len({image.pixel(x, y) for x in range(0, 1280, 5) for y in range(0, 800, 5)})
+
+
+def _paints(seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if _colours() > 30:
+            return True
+        QApplication.processEvents()
+    return False
+
+
+def _end(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=END_SECONDS)
+    return process.returncode, said
+
+
+def test_command_shows_the_demo_and_ends_when_told(display: Display, qapp: QApplication, tmp_path: Path) -> None:
+    with _app(display, tmp_path, "gui") as process:
+        _wait(display, process, "Field notes")
+        assert _paints(START_SECONDS)
+
+        status, said = _end(process)
+
+    assert status in {0, 128 + signal.SIGTERM}
+    assert "Traceback" not in said
+
+
+def test_command_opens_the_workspace_it_is_given(
+    display: Display, qapp: QApplication, policy: Path, tmp_path: Path
+) -> None:
+    with _app(display, tmp_path, "gui", str(policy.parent)) as process:
+        window = _wait(display, process, "Field notes")
+        size = display.xdotool("getwindowgeometry", "--shell", window)
+
+        status, said = _end(process)
+
+    assert "WIDTH=1280" in size
+    assert "HEIGHT=800" in size
+    assert status in {0, 128 + signal.SIGTERM}
+    assert "Traceback" not in said
