@@ -7,6 +7,7 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QTableView
 
 from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.touring.driver import DriveError
 from gatewright_gui.app.touring.report import Step
 from gatewright_gui.app.touring.scene import Scene
@@ -22,7 +23,7 @@ CALL_SECONDS = 15.0
 def denied_call(scene: Scene, subject: Subject, name: str = "call-denied") -> None:
     """Decide a call of the operation that is off, written as JSON."""
     with scene.step(name, "console") as step:
-        scene.go_to("console")
+        _enter(scene)
         _choose(scene, "console.agent", subject.agent_id)
         arguments = {operation_field(scene.document, subject): subject.operation, "path": "README.md"}
         _write_json(scene, subject.tool, arguments)
@@ -54,10 +55,10 @@ def rule_of_denied(scene: Scene) -> None:
 def allowed_call(scene: Scene, subject: Subject, name: str = "call-allowed") -> None:
     """Run a read through the form, in the copy."""
     with scene.step(name, "console") as step:
-        scene.go_to("console")
+        _enter(scene)
         file = _readable(scene, subject)
         if file is None:
-            step.not_here("the agent cannot read a file of a source by the tool `file`")
+            step.not_here("the agent cannot read a file of a source by the tool `file` without being asked about")
             return
         _choose(scene, "console.agent", subject.agent_id)
         scene.choose("console.mode", "form")
@@ -78,7 +79,7 @@ def asking_call(scene: Scene, subject: Subject, *, allow: bool, name: str) -> No
     """Run a call that asks; answer it by a click."""
     path: str | None = None
     with scene.step(f"{name}-asked", "console") as step:
-        scene.go_to("console")
+        _enter(scene)
         path = _writable(scene)
         if subject.tool != "file" or "create" not in _shown(scene, subject) or path is None:
             step.not_here("the agent cannot create a file where it would be asked about")
@@ -111,7 +112,7 @@ def asking_call(scene: Scene, subject: Subject, *, allow: bool, name: str) -> No
 def show_again(scene: Scene) -> None:
     """Earlier calls are still there; the oldest one is chosen."""
     with scene.step("call-history", "console") as step:
-        scene.go_to("console")
+        _enter(scene)
         view = scene.driver.find("console.history", QTableView)
         records = _page(scene).console.records
         step.equal("the history holds every call", view.model().rowCount(), len(records))
@@ -125,6 +126,14 @@ def show_again(scene: Scene) -> None:
 
 
 # what several steps do
+
+
+def _enter(scene: Scene) -> None:
+    """Go to the page; a call that a failed step left behind is given up."""
+    scene.go_to("console")
+    if _page(scene).console.is_busy:
+        scene.driver.click("console.cancel")
+        scene.driver.until(lambda: not _page(scene).console.is_busy, "the call to be given up")
 
 
 def _page(scene: Scene) -> ConsolePage:
@@ -223,15 +232,16 @@ def _file(scene: Scene, path: str) -> Path:
 
 
 def _readable(scene: Scene, subject: Subject) -> str | None:
-    """A text of the first source that the agent may read."""
+    """A text of the first source that the agent may read without being asked about."""
     if "read" not in _shown(scene, subject) or not scene.document.policy.sources:
         return None
     source = scene.document.policy.sources[0]
     base = scene.document.workspace.folder / source.base_path
     files = sorted(f for f in base.glob("*") if f.is_file() and f.suffix in {".md", ".txt"}) if base.is_dir() else []
-    for row in scene.document.workspace.explain_paths(source.source_id, [f.name for f in files]):
-        if row.permission is not Permission.NONE and _first_line(base / row.path):
-            return row.path
+    for file in files:
+        decided = scene.document.workspace.decide(subject.agent_id, "file", {"op": "read", "path": file.name})
+        if decided.verdict is Verdict.ALLOW and _first_line(file):
+            return file.name
     return None
 
 

@@ -86,7 +86,9 @@ def export(scene: Scene) -> None:
         step.equal("one chooses a folder", [d.fileMode() for d in _dialogs(scene)], [QFileDialog.FileMode.Directory])
     with scene.step("export", "toml") as step:
         scene.driver.key(Qt.Key.Key_Return)
-        scene.driver.until(lambda: not _dialogs(scene) and not scene.window.tasks.names, "the dialog to close")
+        scene.driver.until(
+            lambda: not _dialogs(scene) and "export" not in scene.window.tasks.names, "the dialog to close"
+        )
         scene.settle()
         file = scene.out / POLICY_NAME
         text = scene.document.workspace.text()

@@ -1,7 +1,6 @@
 """What all steps share: window, driver, report, and how a step ends in a picture. It knows no step."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,8 +153,8 @@ def _row_of(view: ToolView, parent: QModelIndex, name: str) -> QModelIndex:
     raise DriveError(f"there is no row `{name}` in the tree")
 
 
-def clear_pictures(folder: Path, pictures: Sequence[Path] | None = None) -> None:
+def clear_pictures(folder: Path) -> None:
     """Remove the pictures of an earlier tour. Raises OSError."""
-    for file in pictures if pictures is not None else folder.iterdir():
+    for file in list(folder.iterdir()):
         if _OLD_PICTURE.fullmatch(file.name):
             file.unlink()
