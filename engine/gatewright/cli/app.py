@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from contextlib import redirect_stdout
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -31,11 +34,16 @@ def tour(
     json: JsonOption = False,
 ) -> None:
     """Drive the real window through the main job; a picture of each step, and tour.json with what was checked."""
-    status = _app("tour")(workspace, out)
+    drive = _app("tour")
+    if not json:
+        raise typer.Exit(drive(workspace, out))
+    begun_s = time.time()
+    with redirect_stdout(sys.stderr):
+        status = drive(workspace, out)
     report = out / "tour.json"
-    if json and report.is_file():
+    if report.is_file() and report.stat().st_mtime >= begun_s - 1:
         print_line(report.read_text(encoding="utf-8"))
-    elif json:
+    else:
         print_json({"steps": []})
     raise typer.Exit(status)
 

@@ -105,7 +105,8 @@ class Passage:
             deciding = next(finding for finding in findings if finding.verdict is verdict)
             reason = deciding.reason
             self._object(name, verdict, deciding, findings)
-        row = StageTrace(name, verdict, reason, (time.perf_counter_ns() - began) / 1000)
+        waits = name == APPROVAL.name and bool(self.state.asks) and verdict is Verdict.ALLOW
+        row = StageTrace(name, Verdict.ASK if waits else verdict, reason, (time.perf_counter_ns() - began) / 1000)
         self._trace.append(row)
         self._tell(row)
         return verdict is not Verdict.DENY

@@ -16,7 +16,6 @@ from gatewright.schema.walk import as_object, pointer_text
 
 MAX_MESSAGE = 400
 MAX_NAMED = 30
-MAX_UNEXPECTED = 5
 MAX_INNER = 20
 _MAX_DEPTH = 4
 _PLAIN_KEY = re.compile(r"[A-Za-z_$@][\w.$@-]{0,63}")
@@ -45,6 +44,10 @@ def _phrased(error: Error, unions: Unions, value: object, depth: int) -> list[Ar
         return _union(kind.context, error, unions, value, depth)
     if isinstance(kind, Kind.PropertyNames):
         return [ArgumentError(_place(error), "a key of this object is not allowed")]
+    if isinstance(kind, (Kind.AdditionalProperties, Kind.UnevaluatedProperties)):
+        return [
+            ArgumentError(_place(error), _clipped(_unexpected(len(kind.unexpected), unions.keys_at(error.schema_path))))
+        ]
     return [ArgumentError(_place(error), _clipped(_message(kind)))]
 
 
@@ -58,8 +61,6 @@ def _message(kind: Kind) -> str:
     match kind:
         case Kind.Required(property=name):
             return f"the required key `{name}` is missing"
-        case Kind.AdditionalProperties(unexpected=names) | Kind.UnevaluatedProperties(unexpected=names):
-            return _unexpected(names)
         case Kind.Enum(options=options):
             return f"must be one of {_listed(options)}"
         case Kind.Constant(expected_value=expected):
@@ -105,13 +106,14 @@ def _bound(kind: Kind) -> str:
     return text.format(limit) if text else f"does not fit `{kind.name}` of the schema"
 
 
-def _unexpected(names: list[str]) -> str:
-    """Keys that do not exist here; only plain words are named, the rest is counted."""
-    named = [f"`{name}`" for name in names[:MAX_UNEXPECTED] if _PLAIN_KEY.fullmatch(name)]
-    others = len(names) - len(named)
-    more = [f"{others} more" if named else "a key" if others == 1 else f"{others} keys"] if others else []
-    verb = "does" if len(names) == 1 else "do"
-    return f"{' and '.join([', '.join(named), *more] if named else more)} {verb} not exist here"
+def _unexpected(count: int, accepted: list[str]) -> str:
+    """How many keys do not exist here, and which do; the keys that were sent are not repeated."""
+    said = "a key that was sent does not exist here" if count == 1 else f"{count} keys that were sent do not exist here"
+    if not accepted:
+        return said
+    named = ", ".join(f"`{name}`" for name in accepted[:MAX_NAMED])
+    more = f" and {len(accepted) - MAX_NAMED} more" if len(accepted) > MAX_NAMED else ""
+    return f"{said}; the keys are {named}{more}"
 
 
 def _listed(options: list[Any]) -> str:

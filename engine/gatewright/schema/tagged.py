@@ -43,6 +43,10 @@ class Unions:
             self._known[key] = _tagged(self._branches(path))
         return self._known[key]
 
+    def keys_at(self, path: Path) -> list[str]:
+        """The declared keys of the object schema whose keyword stands under ``path``."""
+        return list(as_object((as_object(value_at(self._schema, path[:-1])) or {}).get("properties")) or {})
+
     def _branches(self, path: Path) -> list[Schema]:
         found = [as_object(branch) for branch in as_list(value_at(self._schema, path)) or []]
         return [self._resolved(branch) for branch in found if branch is not None] if None not in found else []

@@ -157,7 +157,9 @@ def test_decide_names_the_stage_and_exits_by_the_verdict(
 ) -> None:
     ran = run("decide", demo, "--agent", agent, "--tool", "file", "--args", json.dumps(arguments), "--json")
     assert (ran.status, ran.json["stage"]) == (status, stage)
-    assert [row["stage"] for row in ran.json["trace"]][:1] == ["parse"]
+    trace = ran.json["trace"]
+    assert trace[0]["stage"] == "parse"
+    assert trace[-1]["verdict"] == ran.json["verdict"]
 
 
 def test_decide_writes_nothing_anywhere(demo: Path, run: Runner) -> None:
