@@ -86,6 +86,15 @@ def test_without_a_display_the_tour_is_made_offscreen(checkout: Checkout) -> Non
     assert done.returncode == 0
 
 
+@pytest.mark.parametrize(("words", "told"), [(("gui",), ""), (("gui", "w.toml"), " w.toml"), (("w.toml",), " w.toml")])
+def test_a_window_that_no_display_could_show_becomes_a_tour(
+    checkout: Checkout, words: tuple[str, ...], told: str
+) -> None:
+    checkout.run(*words)
+
+    assert checkout.take_calls()[-1] == f"app tour --out gatewright-tour{told} platform=offscreen"
+
+
 def test_arguments_without_a_display_reach_the_app_offscreen(checkout: Checkout) -> None:
     checkout.run("check", "my policy.toml")
 
