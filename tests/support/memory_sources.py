@@ -61,6 +61,10 @@ class MemorySources:
     def assess_load(self, at: Located) -> Assessment:
         return Assessment(Action.READ, "unsaved edits would be lost" if self._is_unsaved(at) else None)
 
+    def text_of(self, at: Located) -> str | None:
+        block = self.blocks.get(_key(at))
+        return block.text if block else self.disk.get(_key(at))
+
     def assess_text(self, at: Located, new_text: str) -> Assessment:
         block = self.blocks.get(_key(at))
         return Assessment(diff=_diff(block.text if block else self.disk.get(_key(at), ""), new_text))

@@ -6,6 +6,7 @@ What the model is told names no operation outside that operation's own line, sin
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -17,10 +18,12 @@ from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment, Located
 from gatewright.policy.tier import SafetyTier
+from gatewright.sources.filetext import with_change
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import LabelParameter, PathParameter, SourceParameter
+from gatewright.tools.port import SourcePort
 from gatewright.tools.tool import Tool
 
 Path = Annotated[str, PathParameter(), Field(description="Path below the base of a source, `/` between the names.")]
@@ -135,11 +138,11 @@ class FileTool(Tool):
                 change = sources.assess_text(_of(arguments, context), _text(arguments, "content") or "")
                 return Assessment(known.action, change.ask, change.diff)
             case "append":
-                return Assessment(known.action, diff=_change("", _text(arguments, "content") or ""))
+                added = _text(arguments, "content") or ""
+                return Assessment(known.action, later=partial(_diff, sources, _of(arguments, context), "", added))
             case "replace":
-                return Assessment(
-                    known.action, diff=_change(_text(arguments, "old") or "", _text(arguments, "new") or "")
-                )
+                old, new = _text(arguments, "old") or "", _text(arguments, "new") or ""
+                return Assessment(known.action, later=partial(_diff, sources, _of(arguments, context), old, new))
             case _:
                 return known
 
@@ -177,7 +180,14 @@ def _named(at: Located) -> dict[str, JsonValue]:
     return {"path": at.relative, "source": at.source_id}
 
 
+def _diff(sources: SourcePort, at: Located, old: str, new: str) -> str | None:
+    """The change to the whole text, where it stands; of a text that cannot be had, the passage alone."""
+    before = sources.text_of(at)
+    after = None if before is None else with_change(before, old, new)
+    return _change(old, new) if after is None else sources.assess_text(at, after).diff
+
+
 def _change(old: str, new: str) -> str:
-    """The passage that goes and the one that comes, line by line; where it stands is not known before the call."""
+    """The passage that goes and the one that comes, line by line."""
     gone = [f"-{line}" for line in old.splitlines()]
     return "\n".join([*gone, *(f"+{line}" for line in new.splitlines())])

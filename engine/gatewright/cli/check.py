@@ -17,7 +17,7 @@ def check(
     try:
         with opened(policy, state=state, trust=trust) as workspace:
             problems = workspace.problems
-            summary = f"{workspace.policy_path}: fine, {len(workspace.policy.agents)} agents"
+            summary = f"{workspace.policy_path}: fine, {_counted(len(workspace.policy.agents), 'agent')}"
     except PolicyInvalid as error:
         problems, summary = error.problems, ""
     errors = sum(problem.is_error for problem in problems)
@@ -26,6 +26,10 @@ def check(
     else:
         for problem in problems:
             print_error(str(problem))
-        warnings = len(problems) - errors
-        print_line(f"{errors} errors, {warnings} warnings" if errors else f"{summary}, {warnings} warnings")
+        warnings = _counted(len(problems) - errors, "warning")
+        print_line(f"{_counted(errors, 'error')}, {warnings}" if errors else f"{summary}, {warnings}")
     raise typer.Exit(Exit.PROBLEMS if errors else Exit.OK)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count} {what}s"

@@ -46,9 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(words)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - so that exit is quiet
-        return Exit.OK
+    except OSError as error:
+        print_error(f"gatewright: {error.strerror or error}" + (f": `{error.filename}`" if error.filename else ""))
+        return Exit.USAGE
     except Exception as error:
         if os.environ.get("GATEWRIGHT_DEBUG"):
             raise
@@ -103,7 +103,7 @@ def _typer() -> typer.Typer:
         table.command(name)(function)
     for name in sorted(PLANNED):
         table.command(name, hidden=True, context_settings={"ignore_unknown_options": True})(_planned(name))
-    table.callback()(_top)
+    table.callback(invoke_without_command=True)(_top)
     return table
 
 

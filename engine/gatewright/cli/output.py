@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -24,15 +26,15 @@ def print_error(text: str) -> None:
     _write(sys.stderr, text)
 
 
-def read_argument(value: str) -> str:
-    """The value itself, or all of stdin for ``-``."""
-    return decode(sys.stdin.buffer.read(), "stdin") if value == "-" else value
+def read_argument(value: str) -> str | bytes:
+    """The value itself, or all of stdin for ``-``, as it is: whether it is good text is for the gate to say."""
+    return sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8) if value == "-" else value
 
 
 def read_file(path: str) -> str:
     """The text of a file, or stdin for ``-``; an unreadable one is a usage problem."""
     if path == "-":
-        return read_argument(path)
+        return decode(sys.stdin.buffer.read(), "stdin")
     try:
         return decode(Path(path).read_bytes(), f"`{path}`")
     except OSError as error:
@@ -50,4 +52,16 @@ def decode(content: bytes, what: str) -> str:
 def _write(stream: object, text: str) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     safe = text.encode(encoding, "backslashreplace").decode(encoding)
-    print(safe, file=stream)  # type: ignore[call-overload]
+    try:
+        print(safe, file=stream, flush=True)  # type: ignore[call-overload]
+    except BrokenPipeError:
+        _silence(stream)
+
+
+def _silence(stream: object) -> None:
+    """The reader has gone: the rest goes nowhere, and the exit code still says what the command found."""
+    nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - stays open until the exit
+    if stream is sys.stdout:
+        sys.stdout = nowhere
+    else:
+        sys.stderr = nowhere

@@ -104,7 +104,7 @@ class AuditLog:
                     self._insert(connection, anchor, entries)
             except (sqlite3.Error, OSError, ValueError) as error:
                 self._close()
-                raise AuditUnavailable(f"the audit log `{self.path}` cannot be written: {error}") from error
+                raise AuditUnavailable(f"the audit log `{self.path}` cannot be written: {_words(error)}") from error
 
     def digest(self, value: object) -> str:
         """The keyed digest of a JSON value: equal arguments show as equal, and nobody without the key can guess them.
@@ -127,7 +127,7 @@ class AuditLog:
             finally:
                 connection.close()
         except sqlite3.Error as error:
-            raise AuditUnavailable(f"the audit log `{self.path}` cannot be read: {error}") from error
+            raise AuditUnavailable(f"the audit log `{self.path}` cannot be read: {_words(error)}") from error
 
     def verify(self) -> AuditReport:
         """Go through the whole chain. It writes nothing."""
@@ -168,7 +168,7 @@ class AuditLog:
         try:
             connection = self._opened()
         except (sqlite3.Error, OSError) as error:
-            raise AuditUnavailable(f"the audit log `{self.path}` cannot be opened: {error}") from error
+            raise AuditUnavailable(f"the audit log `{self.path}` cannot be opened: {_words(error)}") from error
         self._connection = connection
         return connection
 
@@ -238,6 +238,12 @@ def _existing_log(connection: sqlite3.Connection) -> str:
     if not log_id:
         raise sqlite3.DatabaseError("its first row does not name a log")
     return log_id
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower() + (f" (`{error.filename}`)" if error.filename else "")
+    return str(error)
 
 
 def _identity(path: Path) -> tuple[int, int]:

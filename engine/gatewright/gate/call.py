@@ -58,11 +58,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CallPorts:
-    """What the stages reach outside themselves. ``commit`` writes audit rows, or raises AuditUnavailable."""
+    """What the stages reach outside themselves. ``commit`` writes audit rows, or raises AuditUnavailable.
+
+    ``absent``: tools that are known and not there now, and why.
+    """
 
     sources: SourcePort | None
     clock: Clock
     commit: Callable[[RowBuilder], None]
+    absent: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def request_of(state: CallState) -> ApprovalRequest:
         operation=state.chosen.name,
         arguments=MappingProxyType(dict(state.arguments)),
         reasons=tuple(finding.reason for finding in state.asks),
-        diff=state.assessment.diff if state.assessment else None,
+        diff=state.assessment.change() if state.assessment else None,
         scope=next((finding.scope for finding in state.asks if finding.scope), None),
         digest=approval_digest(state),
         call_id=state.call_id,

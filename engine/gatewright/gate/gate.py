@@ -20,6 +20,8 @@ from gatewright.gate.snapshot import AgentSnapshot, Snapshot
 from gatewright.gate.view import AgentView
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gatewright.base.clock import Clock
     from gatewright.gate.approval import Approver
     from gatewright.gate.audit import AuditLog
@@ -35,7 +37,10 @@ if TYPE_CHECKING:
 
 
 class Gate:
-    """One policy enforced over one registry. ``audit`` None: nothing is recorded (a disposable copy, a test)."""
+    """One policy enforced over one registry. ``audit`` None: nothing is recorded (a disposable copy, a test).
+
+    ``absent`` says why a known tool is not there, for the operator who asks about a call of it.
+    """
 
     def __init__(
         self,
@@ -47,12 +52,13 @@ class Gate:
         clock: Clock | None = None,
         places: Places = nowhere,
         approver: Approver | None = None,
+        absent: Mapping[str, str] | None = None,
     ) -> None:
         self._snapshot = Snapshot(policy, registry)
         self._audit = audit
         self._places = places
         self._approver = approver
-        self._ports = CallPorts(sources, clock or SystemClock(), self._commit)
+        self._ports = CallPorts(sources, clock or SystemClock(), self._commit, absent or {})
         self._views: dict[str, tuple[AgentSnapshot, AgentView]] = {}
 
     @property

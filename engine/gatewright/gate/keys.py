@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import secrets
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from gatewright.base.filelock import lock
 
 KEY_BYTES = 32
 _LOG_ID = re.compile(r"log-[0-9a-f]{16}")
@@ -78,10 +78,13 @@ class KeyRing:
 
     @contextmanager
     def locked(self, log_id: str) -> Generator[int]:
-        """The descriptor of the anchor, held by this process alone while a row and its anchor are written."""
+        """The descriptor of the anchor, held by this process alone while a row and its anchor are written.
+
+        Another process holds it for the length of one row; one that died has let go of it.
+        """
         descriptor = os.open(self.anchor_path(log_id), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            _lock(descriptor)
+            lock(descriptor, _LOCK_PATIENCE_S)
             yield descriptor
         finally:
             os.close(descriptor)
@@ -93,19 +96,6 @@ def write_anchor(descriptor: int, anchor: Anchor) -> None:
     text = json.dumps(fields).encode()
     os.pwrite(descriptor, text, 0)
     os.ftruncate(descriptor, len(text))
-
-
-def _lock(descriptor: int) -> None:
-    """Another process holds the lock for the length of one row; one that died has let go of it."""
-    deadline = time.monotonic() + _LOCK_PATIENCE_S
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.001)
 
 
 def _read(path: Path) -> Anchor | None:

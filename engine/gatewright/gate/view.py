@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gatewright.gate import ruleset
+from gatewright.gate.jsoncopy import copied
 from gatewright.schema.formats import ToolListing, format_named
 from gatewright.tools.usage import UsageRow, usage_rules
 
@@ -41,12 +42,16 @@ class AgentView:
         )
 
     def tools(self, format: str) -> list[dict[str, Any]]:  # noqa: A002 the name that callers write
-        """The tools as JSON in ``format`` (mcp, openai, anthropic); rendered once. Raises NotSupported."""
+        """The tools as JSON in ``format`` (mcp, openai, anthropic); rendered once. Raises NotSupported.
+
+        The list and its objects are the caller's, to add to; what lies deeper is shared between callers. Nothing in it
+        is what the gate checks against.
+        """
         rendered = self._rendered.get(format)
         if rendered is None:
             form = format_named(format)
-            rendered = self._rendered[format] = [form.render(listing) for listing in self._listings]
-        return rendered
+            rendered = self._rendered[format] = [copied(form.render(listing)) for listing in self._listings]
+        return [dict(tool) for tool in rendered]
 
     @cached_property
     def usage_rules(self) -> str:

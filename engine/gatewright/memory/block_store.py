@@ -6,6 +6,7 @@ end of the process and of the machine. All methods may be called from any thread
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -18,6 +19,7 @@ from urllib.parse import quote
 
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.filelock import lock
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -56,6 +58,7 @@ class BlockStore:
         self._path = path
         self._clock = clock or SystemClock()
         self._lock = threading.RLock()
+        self._changing = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._read_only = False
         self._temporary: Path | None = None
@@ -75,6 +78,34 @@ class BlockStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @contextmanager
+    def exclusive(self) -> Generator[None]:
+        """Nobody else, in this process or another, changes a block meanwhile; reading stays possible.
+
+        For whoever reads a block, changes it and puts it back. Not to be entered twice. Raises WorkspaceError.
+        """
+        with self._changing, self._locked_file():
+            yield
+
+    @contextmanager
+    def _locked_file(self) -> Generator[None]:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise WorkspaceError(f"the block store `{self._path}` cannot be used: {error.strerror}") from error
+        try:
+            self._hold(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _hold(self, descriptor: int) -> None:
+        try:
+            lock(descriptor, _BUSY_S)
+        except OSError as error:
+            raise WorkspaceError(f"the block store `{self._path}` is held by another process") from error
 
     def put(self, label: str, *, source_id: str, snapshot: bytes, disk_digest: str) -> None:
         """Keep a block, in the place of the one with that label."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from gatewright.policy.permission import Action, Permission
 
@@ -27,21 +28,33 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class LevelDecision:
-    """The level of a place and what decided it: a rule's index (from 0) and pattern, the default, or protection."""
+    """The level of a place and what decided it: a rule's index (from 0) and pattern, the default, or protection.
+
+    ``source_id``: whose rule or default it is, where it is another source over the same files; None: the place's own.
+    """
 
     permission: Permission
     index: int | None = None
     pattern: str | None = None
     protected: bool = False
+    source_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What a call would do: the action it needs, why it should ask by itself, and the text it would write."""
+    """What a call would do: the action it needs, why it should ask by itself, and the change to the text.
+
+    ``later`` gives the change where working it out costs something: only whoever is asked needs it.
+    """
 
     action: Action | None = None
     ask: str | None = None
     diff: str | None = None
+    later: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
+
+    def change(self) -> str | None:
+        """The change to the text, if any, worked out now."""
+        return self.diff if self.later is None else self.later()
 
 
 @dataclass(frozen=True, slots=True)

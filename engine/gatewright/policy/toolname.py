@@ -20,8 +20,8 @@ def split_name(written: str) -> tuple[str, int | None]:
 
 def names_tool(written: str, tool_name: str, major: int) -> bool:
     """Whether ``written`` (bare, ``name@major`` or ``*``) stands for that tool."""
-    if written == ANY_TOOL:
-        return True
+    if "@" not in written:
+        return written in (tool_name, ANY_TOOL)
     name, wanted = split_name(written)
     return name == tool_name and wanted in {None, major}
 

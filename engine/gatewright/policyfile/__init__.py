@@ -10,5 +10,6 @@ from gatewright.policyfile.reader import LoadedPolicy as LoadedPolicy
 from gatewright.policyfile.reader import parse_policy as parse_policy
 from gatewright.policyfile.render import render_policy as render_policy
 from gatewright.policyfile.store import digest_of as digest_of
+from gatewright.policyfile.store import overwrite_policy_text as overwrite_policy_text
 from gatewright.policyfile.store import read_policy_text as read_policy_text
 from gatewright.policyfile.store import write_policy_text as write_policy_text

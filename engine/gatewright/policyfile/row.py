@@ -136,7 +136,7 @@ def whole_number(value: object, path: RawPath, report: Report, what: str, low: i
         report.error(path, "wrong-type", f"{what} must be a whole number, not {kind_of(value)}")
         return None
     if not low <= value <= high:
-        limits = f"{low:,} or more" if high == MAX_INT else f"{low:,} to {high:,}"
+        limits = f"{low:,} or more" if high == MAX_INT and value < low else f"{low:,} to {high:,}"
         report.error(path, "bad-value", f"{what} must be {limits}")
         return None
     return value

@@ -36,6 +36,24 @@ def write_policy_text(path: Path, text: str, *, expected: str | None) -> None:
     Raises WorkspaceError when the disk says otherwise, or cannot be written; then the file is as it was.
     """
     _check_unchanged(path, expected)
+    _write(path, text)
+
+
+def overwrite_policy_text(path: Path, text: str, *, seen: str | None) -> None:
+    """Replace whatever the file holds, whole or not at all; what is no ordinary file stays. Raises WorkspaceError.
+
+    ``seen`` is the text that the decision was made on, None when there was none to read: then it is not compared.
+    """
+    if seen is not None:
+        _check_unchanged(path, seen)
+    elif os.path.lexists(path):
+        _read(path)
+        if not os.access(path, os.W_OK):
+            raise WorkspaceError(f"`{path}` was not saved: the file is read-only")
+    _write(path, text)
+
+
+def _write(path: Path, text: str) -> None:
     try:
         write_atomically(path, text.encode("utf-8"))
     except UnicodeEncodeError:

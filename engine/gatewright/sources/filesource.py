@@ -25,6 +25,7 @@ from gatewright.sources.filetext import decode_text, digest_of, encode_text, in_
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from contextlib import AbstractContextManager
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.policy.document import Source
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 BASE = "."
 _HISTORY_FACTOR = 4
 _HISTORY_BYTES = 262_144
+_COMPARED_CHARS = 4 * 1024 * 1024
 
 
 class StoredBlock(Protocol):
@@ -52,6 +54,10 @@ class StoredBlock(Protocol):
 
 class BlockStorePort(Protocol):
     """Where blocks are kept, by label. Callable from any thread."""
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Keeps everybody else, in any process, from changing a block meanwhile."""
+        ...
 
     def get(self, label: str) -> StoredBlock | None:
         """The block with that label, or None."""
@@ -142,6 +148,14 @@ class FileSource:
         if block is None or not block.unsaved:
             return Assessment(Action.READ)
         return Assessment(Action.READ, ask="edits that were not written to disk would be thrown away")
+
+    def text_of(self, relative: str) -> str | None:
+        """The text that stands there now; None where there is none, or more than a person could compare."""
+        try:
+            text = self.read(relative).content
+        except (ToolFailure, WorkspaceError):
+            return None
+        return text if len(text) <= _COMPARED_CHARS else None
 
     def assess_text(self, relative: str, new_text: str) -> Assessment:
         """The diff from what stands there now, without an action."""

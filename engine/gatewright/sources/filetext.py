@@ -50,6 +50,20 @@ def in_line_ending_of(text: str, content: str) -> str:
     return content
 
 
+def with_change(text: str, old: str, new: str) -> str | None:
+    """``text`` with ``new`` in the one place of ``old`` (empty: at its end), in its line ending; None for no one place.
+
+    What ``append`` and ``replace`` of a source do, as a value.
+    """
+    new = in_line_ending_of(text, new)
+    if not old:
+        return text + new
+    if old not in text:
+        old = in_line_ending_of(text, old)
+    at = text.find(old)
+    return None if at < 0 or text.find(old, at + 1) >= 0 else text[:at] + new + text[at + len(old) :]
+
+
 def line_count(text: str) -> int:
     """The number of lines; a last one without line end counts."""
     return text.count("\n") + (not text.endswith("\n") and bool(text))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
@@ -149,6 +151,10 @@ class SourceManager:
         """Read; asks when it would throw away edits."""
         return self._source(at).assess_load(at.relative)
 
+    def text_of(self, at: Located) -> str | None:
+        """The text of that place now (block, else disk); None where there is none, or too much to compare."""
+        return self._source(at).text_of(at.relative)
+
     def assess_text(self, at: Located, new_text: str) -> Assessment:
         """The diff from the text of that place to ``new_text``, without an action."""
         return self._source(at).assess_text(at.relative, new_text)
@@ -169,27 +175,27 @@ class SourceManager:
 
     async def load(self, at: Located) -> JsonValue:
         """Read the disk into the block."""
-        return await self._in_thread(at, lambda source: source.load(at.relative))
+        return await self._in_thread(at, lambda source: source.load(at.relative), changes=True)
 
     async def save(self, at: Located, granted: Action) -> JsonValue:
         """Write the block to disk, in one step."""
-        return await self._in_thread(at, lambda source: source.save(at.relative, granted))
+        return await self._in_thread(at, lambda source: source.save(at.relative, granted), changes=True)
 
     async def append(self, at: Located, content: str) -> JsonValue:
         """Add text at the end of the block."""
-        return await self._in_thread(at, lambda source: source.append(at.relative, content))
+        return await self._in_thread(at, lambda source: source.append(at.relative, content), changes=True)
 
     async def replace(self, at: Located, old: str, new: str) -> JsonValue:
         """Replace the one occurrence of ``old`` in the block."""
-        return await self._in_thread(at, lambda source: source.replace(at.relative, old, new))
+        return await self._in_thread(at, lambda source: source.replace(at.relative, old, new), changes=True)
 
     async def create(self, at: Located, content: str) -> JsonValue:
         """Make a new file and its block; never overwrites."""
-        return await self._in_thread(at, lambda source: source.create(at.relative, content))
+        return await self._in_thread(at, lambda source: source.create(at.relative, content), changes=True)
 
     async def delete(self, at: Located) -> JsonValue:
         """Remove a file from disk and its block."""
-        return await self._in_thread(at, lambda source: source.delete(at.relative))
+        return await self._in_thread(at, lambda source: source.delete(at.relative), changes=True)
 
     async def block_info(self, at: Located) -> JsonValue:
         """Metadata of the block at that place."""
@@ -197,13 +203,14 @@ class SourceManager:
 
     # inside
 
-    async def _in_thread(self, at: Located, work: Callable[[FileSource], Answer]) -> Answer:
-        return await asyncio.to_thread(self._alone, at, work)
+    async def _in_thread(self, at: Located, work: Callable[[FileSource], Answer], *, changes: bool = False) -> Answer:
+        return await asyncio.to_thread(self._alone, at, work, changes)
 
-    def _alone(self, at: Located, work: Callable[[FileSource], Answer]) -> Answer:
-        """One call per file at a time; the level is looked at again under the same lock."""
+    def _alone(self, at: Located, work: Callable[[FileSource], Answer], changes: bool) -> Answer:
+        """One call per file at a time, among processes too where it changes a block; the level is looked at again."""
         source = self._source(at)
-        with self._locks[hash(source.absolute(at.relative)) % _STRIPES]:
+        alone = self._blocks.exclusive() if changes else nullcontext()
+        with self._locks[hash(source.absolute(at.relative)) % _STRIPES], alone:
             if self.level(at).permission is Permission.NONE:
                 source.look(at.relative)  # tells why, where the way there is the reason
                 raise ToolFailure("this path is not available", code="not-available")
@@ -241,7 +248,7 @@ class SourceManager:
         for other in self._running.values():
             inside = None if other is source else other.relative_of(absolute)
             if inside is not None:
-                decisions.append(_by_rules(other, inside, folder=folder))
+                decisions.append(replace(_by_rules(other, inside, folder=folder), source_id=other.source_id))
         return strictest_level(decisions)
 
 

@@ -29,6 +29,7 @@ _LOOK_EVERY = 256
 class Entry:
     """One row of the tree. ``index`` and ``pattern``: the deciding rule, None for the default.
 
+    ``decided_by``: the other source over the same files whose stricter rule (``pattern``) decides, else None.
     ``unusable``: why no operation can use it (a link, a pipe, ...), else None.
     """
 
@@ -40,6 +41,7 @@ class Entry:
     pattern: str | None
     protected: bool
     unusable: str | None = None
+    decided_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class HitCounts:
-    """How many files each rule decides (by index), the default, protection; ``unreadable`` counts folders."""
+    """How many files each rule decides (by index), the default, protection, other sources over the same files.
+
+    ``unreadable`` counts folders.
+    """
 
     rules: tuple[int, ...]
     default: int
@@ -60,6 +65,7 @@ class HitCounts:
     files: int
     unreadable: int
     truncated: bool
+    elsewhere: int = 0
 
 
 def _never() -> bool:
@@ -136,10 +142,11 @@ class Overlay:
             relative,
             folder,
             level.permission,
-            level.index,
+            level.index if level.source_id is None else None,
             level.pattern,
             level.protected,
             None if failure is None else str(failure),
+            level.source_id,
         )
 
 
@@ -152,18 +159,29 @@ class _Count:
     unreadable: int = 0
     seen: int = 0
     truncated: bool = False
+    elsewhere: int = 0
 
     def add(self, level: LevelDecision) -> None:
         self.files += 1
         if level.protected:
             self.protected += 1
+        elif level.source_id is not None:
+            self.elsewhere += 1
         elif level.index is None:
             self.default += 1
         else:
             self.rules[level.index] += 1
 
     def result(self) -> HitCounts:
-        return HitCounts(tuple(self.rules), self.default, self.protected, self.files, self.unreadable, self.truncated)
+        return HitCounts(
+            tuple(self.rules),
+            self.default,
+            self.protected,
+            self.files,
+            self.unreadable,
+            self.truncated,
+            self.elsewhere,
+        )
 
 
 def _parts(folder: str) -> tuple[str, ...]:

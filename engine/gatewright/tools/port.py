@@ -41,6 +41,10 @@ class SourcePort(Protocol):
         """Read; asks when it would throw away unsaved edits."""
         ...
 
+    def text_of(self, at: Located) -> str | None:
+        """The text of that place now (block, else disk); None where there is none, or too much to compare."""
+        ...
+
     def assess_text(self, at: Located, new_text: str) -> Assessment:
         """The diff from the text of that place (block or disk) to ``new_text``, without an action."""
         ...

@@ -1,13 +1,14 @@
 """Assembly, and the one door for the app and the command line. It does not know widgets or options."""
 
 from gatewright.gate import Approval, ApprovalRequest, Decision, Outcome, Session, StageTrace, Status
-from gatewright.workspace.sandbox import Sandbox
+from gatewright.workspace.sandbox import CopyCancelled, Sandbox
 from gatewright.workspace.template import create_workspace, template_names, write_demo
 from gatewright.workspace.workspace import PathRow, Workspace, format_names
 
 __all__ = [
     "Approval",
     "ApprovalRequest",
+    "CopyCancelled",
     "Decision",
     "Outcome",
     "PathRow",

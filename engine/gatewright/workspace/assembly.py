@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Policy, Source
 
 
+_ABSENT = {"file": "`file` comes with the first source, and the policy has none"}
+
+
 @dataclass(frozen=True, slots=True)
 class Folders:
     """Where audit and blocks live (``state``), and keys, anchors and trust (``keys``)."""
@@ -100,7 +103,7 @@ def assemble(
     for source in policy.sources:
         sources.start(source, resolved(source.base_path, policy_path.parent))
     audit = AuditLog(folders.state, folders.keys, clock=clock)
-    gate = Gate(policy, registry, sources=sources, audit=audit, clock=clock, places=places)
+    gate = Gate(policy, registry, sources=sources, audit=audit, clock=clock, places=places, absent=_ABSENT)
     return Parts(loaded, policy, registry, blocks, sources, audit, gate)
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from gatewright.workspace.workspace import Workspace
 
 MAX_COPY_BYTES = 256 * 1024 * 1024
@@ -24,8 +24,28 @@ MAX_COPY_FILES = 50_000
 _STATE_FOLDER = ".gatewright"
 
 
+class CopyCancelled(WorkspaceError):
+    """Whoever asked for the copy does not want it any more; nothing of it is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyWatch:
+    """``cancelled`` is asked before every entry, ``progress`` told the files and bytes so far after every file."""
+
+    cancelled: Callable[[], bool] = lambda: False
+    progress: Callable[[int, int], None] = lambda files, size: None  # noqa: ARG005 - nobody watches
+
+    def stop_if_cancelled(self) -> None:
+        """Raises CopyCancelled."""
+        if self.cancelled():
+            raise CopyCancelled("the copy was cancelled")
+
+
 class Sandbox:
-    """A copy in a temporary folder until ``close``."""
+    """A copy in a temporary folder until ``close``.
+
+    ``left_out``: folders that are never copied (state and keys). ``watch``: told of the progress, may stop the copy.
+    """
 
     def __init__(
         self,
@@ -33,12 +53,15 @@ class Sandbox:
         text: str,
         bases: Sequence[Path],
         open_copy: Callable[[Path, Path, Path], Workspace],
+        *,
+        left_out: Sequence[Path] = (),
+        watch: CopyWatch | None = None,
     ) -> None:
         self._holder = Path(tempfile.mkdtemp(prefix="gatewright-sandbox-"))
         try:
             self.folder = self._holder / "workspace"
             self.folder.mkdir()
-            _copy_bases(policy_path.parent, self.folder, bases)
+            _Copy(left_out, watch or CopyWatch()).bases(policy_path.parent, self.folder, bases)
             copy = self.folder / policy_path.name
             copy.write_bytes(text.encode("utf-8"))
             self.workspace = open_copy(copy, self._holder / "state", self._holder / "keys")
@@ -58,39 +81,44 @@ class Sandbox:
         shutil.rmtree(self._holder, ignore_errors=True)
 
 
-def _copy_bases(origin: Path, target: Path, bases: Sequence[Path]) -> None:
-    root = Path(os.path.realpath(origin))
-    budget = _Budget()
-    for base in bases:
-        if not base.is_relative_to(root):
-            raise WorkspaceError(f"the folder `{base}` is outside the workspace; a copy would not hold it")
-        if base.is_dir():
-            _copy_folder(base, target / base.relative_to(root), budget)
+class _Copy:
+    """One run of copying, and what it may still take."""
 
-
-def _copy_folder(origin: Path, target: Path, budget: _Budget) -> None:
-    target.mkdir(parents=True, exist_ok=True)
-    with os.scandir(origin) as entries:
-        for entry in entries:
-            goal = target / entry.name
-            if entry.is_symlink():
-                if not goal.is_symlink():
-                    goal.symlink_to(Path(entry.path).readlink())
-            elif entry.is_dir(follow_symlinks=False):
-                if entry.name != _STATE_FOLDER:
-                    _copy_folder(Path(entry.path), goal, budget)
-            elif entry.is_file(follow_symlinks=False):
-                budget.spend(entry.stat(follow_symlinks=False).st_size)
-                shutil.copy2(entry.path, goal, follow_symlinks=False)
-
-
-class _Budget:
-    """What a copy may still take."""
-
-    def __init__(self) -> None:
+    def __init__(self, left_out: Sequence[Path], watch: CopyWatch) -> None:
+        self._left_out = frozenset(os.path.realpath(path) for path in left_out)
+        self._watch = watch
         self._bytes = self._files = 0
 
-    def spend(self, size: int) -> None:
+    def bases(self, origin: Path, target: Path, bases: Sequence[Path]) -> None:
+        root = Path(os.path.realpath(origin))
+        for base in bases:
+            if not base.is_relative_to(root):
+                raise WorkspaceError(f"the folder `{base}` is outside the workspace; a copy would not hold it")
+        for base in bases:
+            inside_another = any(base != other and base.is_relative_to(other) for other in bases)
+            if base.is_dir() and not inside_another:
+                self._folder(base, target / base.relative_to(root))
+
+    def _folder(self, origin: Path, target: Path) -> None:
+        target.mkdir(parents=True, exist_ok=True)
+        with os.scandir(origin) as entries:
+            for entry in entries:
+                self._watch.stop_if_cancelled()
+                self._entry(entry, target / entry.name)
+
+    def _entry(self, entry: os.DirEntry[str], goal: Path) -> None:
+        if entry.is_symlink():
+            if not goal.is_symlink():
+                goal.symlink_to(Path(entry.path).readlink())
+        elif entry.is_dir(follow_symlinks=False):
+            if entry.name != _STATE_FOLDER and entry.path not in self._left_out:
+                self._folder(Path(entry.path), goal)
+        elif entry.is_file(follow_symlinks=False):
+            self._spend(entry.stat(follow_symlinks=False).st_size)
+            shutil.copy2(entry.path, goal, follow_symlinks=False)
+            self._watch.progress(self._files, self._bytes)
+
+    def _spend(self, size: int) -> None:
         self._bytes += size
         self._files += 1
         if self._bytes > MAX_COPY_BYTES or self._files > MAX_COPY_FILES:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.resources import as_file, files
 from pathlib import Path
-from shutil import copytree, ignore_patterns
 
+from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
 from gatewright.workspace.location import POLICY_NAME
 
@@ -31,13 +32,45 @@ def create_workspace(folder: Path, template: str) -> Path:
         if template == "demo":
             _refuse_clash(folder)
             with as_file(files("gatewright_resources") / "demo") as demo:
-                copytree(demo, folder, dirs_exist_ok=True, ignore=ignore_patterns("__pycache__", "__init__.py"))
+                _copy_whole(demo, folder)
         else:
             folder.mkdir(parents=True, exist_ok=True)
-            policy_path.write_text(_EMPTY, encoding="utf-8")
+            write_atomically(policy_path, _EMPTY.encode("utf-8"))
     except OSError as error:
         raise WorkspaceError(f"cannot write to `{folder}`: {error.strerror or error}") from None
     return policy_path
+
+
+def _copy_whole(origin: Path, folder: Path) -> None:
+    """Copy a template, the policy last; a copy that fails leaves nothing of itself behind. Raises OSError."""
+    made: list[Path] = []
+    try:
+        _make_folder(folder, made)
+        for path in sorted(_members(origin), key=lambda path: path.name == POLICY_NAME):
+            goal = folder / path.relative_to(origin)
+            if path.is_dir():
+                _make_folder(goal, made)
+                continue
+            _make_folder(goal.parent, made)
+            made.append(goal)
+            goal.write_bytes(path.read_bytes())
+    except BaseException:
+        for path in reversed(made):
+            with suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
+        raise
+
+
+def _members(origin: Path) -> list[Path]:
+    found = sorted(origin.rglob("*"))
+    return [path for path in found if "__pycache__" not in path.parts and path.name != "__init__.py"]
+
+
+def _make_folder(folder: Path, made: list[Path]) -> None:
+    if not folder.exists():
+        _make_folder(folder.parent, made)
+        folder.mkdir()
+        made.append(folder)
 
 
 def write_demo(folder: Path) -> Path:

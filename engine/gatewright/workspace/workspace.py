@@ -12,17 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from gatewright.base.clock import SystemClock
-from gatewright.base.errors import EditRefused, PolicyInvalid, WorkspaceError
+from gatewright.base.errors import EditRefused, NotSupported, PolicyInvalid, WeMustFix, WorkspaceError
 from gatewright.gate import SelfCheck, selfcheck
 from gatewright.policy import edit as edits
 from gatewright.policy.effective import hidden_starts
 from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policyfile import parse_policy, patch_text, read_policy_text, write_policy_text
+from gatewright.policyfile import (
+    overwrite_policy_text,
+    parse_policy,
+    patch_text,
+    read_policy_text,
+    write_policy_text,
+)
 from gatewright.schema.formats import FORMATS
 from gatewright.workspace import export as exporting
 from gatewright.workspace.assembly import Folders, Parts, assemble, base_problems, known_tools, load_valid
 from gatewright.workspace.location import policy_path_of, resolved
-from gatewright.workspace.sandbox import Sandbox
+from gatewright.workspace.sandbox import CopyWatch, Sandbox
 from gatewright.workspace.trust import TrustRecords
 
 if TYPE_CHECKING:
@@ -59,6 +65,17 @@ class PathRow:
 def format_names() -> tuple[str, ...]:
     """The provider formats that a preview can have."""
     return tuple(FORMATS)
+
+
+def _rebased(on_disk: str, policy: Policy, file: str) -> str | None:
+    """The text on disk edited to say ``policy``; None when it is not good enough to be edited."""
+    loaded = parse_policy(on_disk, file=file, known=known_tools())
+    if loaded.policy is None:
+        return None
+    try:
+        return patch_text(on_disk, loaded.policy, policy)
+    except (NotSupported, WeMustFix):
+        return None
 
 
 class Workspace:
@@ -168,8 +185,16 @@ class Workspace:
         _, loaded = self._current()
         return (*loaded.problems, *self._base_problems(loaded, trust=False))
 
-    def save(self) -> None:
-        """Write the difference into the file, atomically. Raises WorkspaceError; the edits are kept then."""
+    def save(self, *, overwrite: bool = False) -> None:
+        """Write the difference into the file, atomically. Raises WorkspaceError; the edits are kept then.
+
+        A file that was changed outside is refused, unless ``overwrite``: then the policy as it is here replaces
+        what the file says, in the text that is there now (its comments and order stay) as far as that text still
+        loads, else in the text as it was here.
+        """
+        if overwrite and self.changed_outside():
+            self._save_over()
+            return
         text = self.text()
         if text == self.saved_text and not self.is_dirty:
             return
@@ -245,14 +270,43 @@ class Workspace:
         """Send a call through the whole gate."""
         return await self.gate.call(agent_id, tool, arguments, session=session, approver=approver, on_stage=on_stage)
 
-    def sandbox(self) -> Sandbox:
-        """A disposable copy of the workspace with the policy as edited now. Raises WorkspaceError when too large."""
+    def sandbox(
+        self,
+        *,
+        cancelled: Callable[[], bool] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Sandbox:
+        """A disposable copy of the workspace with the policy as edited now; it can take long: not on the GUI thread.
+
+        ``cancelled`` is asked before every entry, ``progress`` told the files and bytes copied so far. Raises
+        WorkspaceError when it is too large, CopyCancelled when it was cancelled; then nothing of the copy is left.
+        """
+        idle = CopyWatch()
+        watch = CopyWatch(cancelled or idle.cancelled, progress or idle.progress)
         bases = [resolved(source.base_path, self.folder) for source in self.policy.sources]
-        return Sandbox(self.policy_path, self.text(), bases, self._open_copy)
+        left_out = (self._folders.state, self._folders.keys)
+        return Sandbox(self.policy_path, self.text(), bases, self._open_copy, left_out=left_out, watch=watch)
 
     def close(self) -> None:
         """Close what was opened; the object is of no use afterwards."""
         self._close_parts()
+
+    def _save_over(self) -> None:
+        policy, text = self.policy, self.text()
+        on_disk = self._text_on_disk()
+        if on_disk is not None:
+            text = _rebased(on_disk, policy, str(self.policy_path)) or text
+        overwrite_policy_text(self.policy_path, text, seen=on_disk)
+        loaded = parse_policy(text, file=str(self.policy_path), known=known_tools())
+        with self._lock:
+            self.saved_text, self._saved_policy = text, policy
+            self._text_now = (policy, text, loaded)
+
+    def _text_on_disk(self) -> str | None:
+        try:
+            return read_policy_text(self.policy_path)
+        except WorkspaceError:
+            return None
 
     def _open_copy(self, policy_path: Path, state: Path, keys: Path) -> Workspace:
         return Workspace.open(policy_path, state=state, keys=keys, clock=self._clock)

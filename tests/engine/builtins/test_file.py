@@ -214,8 +214,8 @@ def test_assessment_shows_the_text_that_would_be_written() -> None:
     replaced = TOOL.assess("replace", {"path": "notes/a.md", "old": "one", "new": "1\n2"}, context(port))
 
     assert "+fresh" in (created.diff or "")
-    assert appended.diff == "+x\n+y"
-    assert replaced.diff == "-one\n+1\n+2"
+    assert (appended.change() or "").endswith(" one\n+x\n+y")
+    assert "-one\n+1\n+2" in (replaced.change() or "")
 
 
 async def test_assessment_changes_nothing() -> None:

@@ -49,11 +49,25 @@ def test_view_shows_only_what_is_ticked_and_names_no_other(world: World) -> None
         assert hidden not in text
 
 
+def test_what_a_caller_does_to_the_shown_tools_changes_no_other_view_and_no_check(world: World) -> None:
+    shown = world.gate.view("archivist").tools("anthropic")
+    shown[0]["cache_control"] = {"type": "ephemeral"}
+    shown.append({"name": "mine"})
+    for tool in shown[:-1]:
+        tool["input_schema"].clear()
+    plain = world.gate.view("archivist").tools("mcp")
+
+    assert [row["name"] for row in world.gate.view("archivist").tools("anthropic")] == [row["name"] for row in plain]
+    assert "cache_control" not in world.gate.view("archivist").tools("anthropic")[0]
+    assert all(row["inputSchema"]["additionalProperties"] is False for row in plain)
+    assert world.decide("file", {"op": "read", "path": 3}).stage == "schema"
+
+
 def test_view_is_rendered_once_and_again_after_an_edit(world: World) -> None:
     first = world.gate.view("archivist")
 
     assert world.gate.view("archivist") is first
-    assert first.tools("openai") is first.tools("openai")
+    assert first.tools("openai")[0]["function"] is first.tools("openai")[0]["function"]
     world.reload(POLICY.replace('"append", ', ""))
     assert "append" not in json.dumps(world.gate.view("archivist").tools("openai"))
     assert "append" in json.dumps(first.tools("openai"))

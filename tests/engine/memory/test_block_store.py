@@ -149,3 +149,17 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     assert found is not None
     assert int(found.disk_digest) >= acknowledged
     assert found.snapshot == found.disk_digest.encode()
+
+
+def test_a_store_that_another_process_holds_is_refused_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewright.memory.block_store._BUSY_S", 0.01)
+    first, second = BlockStore(tmp_path / "b.sqlite"), BlockStore(tmp_path / "b.sqlite")
+    with first.exclusive():
+        assert second.get("file:1:a") is None
+        with pytest.raises(WorkspaceError, match="held by another process"), second.exclusive():
+            pass
+    with second.exclusive():
+        put(second, "file:1:a")
+    assert first.get("file:1:a") is not None

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import ToolFailure
+from gatewright.builtins import file_tool
 from gatewright.policy.permission import Action, Permission
+from gatewright.tools.context import ToolExecutionContext
 from tests.engine.sources.bench import Bench, make_bench, source_of
 
 CONFLICT = "file modified externally, use file load to refresh"
@@ -310,3 +312,30 @@ async def test_the_history_of_a_block_does_not_grow_without_bound(bench: Bench) 
     assert stored is not None
     assert len(stored.snapshot) < 400_000
     assert (await bench.port.read(at)).content == before
+
+
+async def test_a_change_is_shown_where_it_stands_in_the_whole_text_and_in_its_line_ending(bench: Bench) -> None:
+    bench.write("a.md", "one\r\ntwo\r\nthree\r\n")
+    at, tool = bench.at("a.md"), file_tool()
+    context = ToolExecutionContext("a", "s", source_ids=("docs",), sources=bench.port)
+
+    shown = tool.assess("replace", {"path": "a.md", "old": "two", "new": "2\n2b"}, context).change()
+    added = tool.assess("append", {"path": "a.md", "content": "four\n"}, context).change()
+    nowhere = tool.assess("replace", {"path": "a.md", "old": "nine", "new": "9"}, context).change()
+
+    assert (shown or "").endswith("@@ -1,3 +1,4 @@\n one\r\n-two\r\n+2\r\n+2b\r\n three\r\n")
+    assert (added or "").endswith(" three\r\n+four\r\n")
+    assert nowhere == "-nine\n+9"
+    await bench.manager.replace(at, "two", "2\n2b")
+    await bench.manager.append(at, "four\n")
+    written = (await bench.manager.read(at)).content
+    assert written == "one\r\n2\r\n2b\r\nthree\r\nfour\r\n"
+
+
+async def test_the_text_of_what_is_no_text_cannot_be_had(bench: Bench) -> None:
+    bench.write("bin.dat", b"\0\1")
+    assert bench.manager.text_of(bench.at("bin.dat")) is None
+    assert bench.manager.text_of(bench.at("missing.md")) is None
+    bench.write("a.md", "one\n")
+    await bench.manager.append(bench.at("a.md"), "two\n")
+    assert bench.manager.text_of(bench.at("a.md")) == "one\ntwo\n"

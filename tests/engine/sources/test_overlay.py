@@ -83,3 +83,20 @@ def test_the_overlay_says_what_the_gate_will_say(tree: Bench) -> None:
     for entry in tree.manager.overlay("docs").scan("sub").entries:
         assert tree.manager.level(tree.at(entry.relative, "docs")).permission is entry.permission
     assert tree.manager.overlay("docs").scan("sub").entries[0].permission is Permission.PARTNER
+
+
+def test_files_that_another_source_over_them_decides_are_counted_and_named_apart(tree: Bench) -> None:
+    many = tuple((f"none-{number}", Permission.ADMIN) for number in range(9))
+    inner = source_of("inner", rules=(*many, ("c.md", Permission.NONE)), default=Permission.ADMIN)
+    tree.manager.start(inner, tree.folder / "sub")
+    overlay = tree.manager.overlay("docs")
+    counts = overlay.hit_counts()
+    assert counts.elsewhere == 1
+    assert sum(counts.rules) + counts.default + counts.protected + counts.elsewhere == counts.files
+    entry = next(entry for entry in overlay.scan("sub").entries if entry.name == "c.md")
+    assert (entry.permission, entry.index, entry.pattern, entry.decided_by) == (
+        Permission.NONE,
+        None,
+        "c.md",
+        "inner",
+    )

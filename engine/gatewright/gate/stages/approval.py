@@ -22,7 +22,7 @@ def approval_digest(state: CallState) -> str:
         "major": state.plan.tool.major,
         "operation": state.chosen.name,
         "arguments": state.arguments,
-        "diff": _digest_of_text(state.assessment.diff) if state.assessment else None,
+        "diff": _digest_of_text(state.assessment.change()) if state.assessment else None,
     }
     return digest(bound)
 

@@ -16,6 +16,9 @@ def _run(state: CallState) -> StageResult:
             state, "unknown-agent", f"no agent `{state.agent_id[:_NAMED]}` in the policy", message.NO_SUCH_TOOL
         )
     plan = state.agent.plan(state.tool_name)
+    absent = state.ports.absent.get(state.tool_name) if plan is None else None
+    if absent is not None:
+        return denied(state, "not-available", absent, message.NO_SUCH_TOOL)
     if plan is None:
         return denied(state, "unknown-tool", f"no tool `{state.tool_name[:_NAMED]}`", message.NO_SUCH_TOOL)
     if plan.closed is not None:

@@ -8,6 +8,7 @@ from typing import cast
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import JsonValue, checked_object, parse_object
 from gatewright.gate.call import CallState, RawArguments, Stage, StageResult, denied
+from gatewright.gate.jsoncopy import copied
 
 
 def _run(state: CallState) -> StageResult:
@@ -23,21 +24,12 @@ def _read(raw: RawArguments) -> dict[str, JsonValue]:
     if isinstance(raw, str | bytes):
         return parse_object(raw)
     given = raw if isinstance(raw, dict) else _as_dict(raw)
-    return {key: _copied(value) for key, value in checked_object(given).items()}
+    return {key: copied(value) for key, value in checked_object(given).items()}
 
 
 def _as_dict(raw: object) -> object:
     """Any mapping as a dict; anything else as it is, for the check to refuse."""
     return dict(cast("Mapping[str, JsonValue]", raw)) if isinstance(raw, Mapping) else raw
-
-
-def _copied(value: JsonValue) -> JsonValue:
-    """A copy, so that nobody changes the arguments between the check and the use; depth was checked."""
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return value
 
 
 PARSE = Stage("parse", _run)

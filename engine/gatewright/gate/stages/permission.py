@@ -53,7 +53,7 @@ def _closed(place: Located, level: LevelDecision) -> Finding:
     if level.protected:
         reason = f"`{place.relative}` of `{place.source_id}` is protected: no tool reaches it"
         return Finding(Verdict.DENY, "protected", reason, model=message.PLACE)
-    reason = f"`{place.relative}` of `{place.source_id}` is none by {_by(level)}"
+    reason = f"`{place.relative}` of `{place.source_id}` is none by {_by(place, level)}"
     return Finding(Verdict.DENY, "level-none", reason, _address(place, level), model=message.PLACE)
 
 
@@ -61,21 +61,23 @@ def _finding(place: Located, level: LevelDecision, action: Action) -> Finding | 
     verdict = verdict_for(level.permission, action)
     if verdict is Verdict.ALLOW:
         return None
-    what = f"`{place.relative}` of `{place.source_id}` is {level.permission} by {_by(level)}"
+    what = f"`{place.relative}` of `{place.source_id}` is {level.permission} by {_by(place, level)}"
     if verdict is Verdict.ASK:
         return Finding(verdict, "level-asks", f"{what}, which asks before {action}", _address(place, level))
     model = message.PLACE if action is Action.READ else message.PLACE_FIXED
     return Finding(verdict, "level-denies", f"{what}, which denies {action}", _address(place, level), model=model)
 
 
-def _by(level: LevelDecision) -> str:
-    return "default" if level.index is None else f"rule {level.index + 1} `{level.pattern}`"
+def _by(place: Located, level: LevelDecision) -> str:
+    what = "default" if level.index is None else f"rule {level.index + 1} `{level.pattern}`"
+    return what if level.source_id in {None, place.source_id} else f"{what} of `{level.source_id}`, which overlaps it"
 
 
 def _address(place: Located, level: LevelDecision) -> Address:
+    source_id = level.source_id or place.source_id
     if level.index is None:
-        return ("sources", place.source_id, "default_permission")
-    return ("sources", place.source_id, "permission_rules", level.index)
+        return ("sources", source_id, "default_permission")
+    return ("sources", source_id, "permission_rules", level.index)
 
 
 PERMISSION = Stage("permission", _run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from gatewright.schema.prose.sentence import clean_sentence, clean_sentences, split_sentences
@@ -41,7 +42,7 @@ def clean_text(
     Afterwards no hidden name that is not kept stands in it as a whole token. The text comes back as it was when it
     names none, and empty when it spoke of nothing else.
     """
-    words = Words(hidden, kept, operations)
+    words = _words(frozenset(hidden), frozenset(kept), None if operations is None else frozenset(operations))
     if not words.hits(text) and not words.borne(text):
         return text
     units = _units(text)
@@ -54,6 +55,12 @@ def clean_text(
     if not re.search(r"\w", result):
         return ""
     return result if not words.hits(result) else ""
+
+
+@lru_cache(maxsize=256)
+def _words(hidden: frozenset[str], kept: frozenset[str], operations: frozenset[str] | None) -> Words:
+    """One pattern for all the texts of a tool."""
+    return Words(hidden, kept, operations)
 
 
 def _units(text: str) -> list[_Unit]:

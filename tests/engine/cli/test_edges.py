@@ -1,0 +1,127 @@
+"""What a script runs into: pipes that close, disks that are full, bytes that are no text, sources that overlap."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OVERLAPPING = """\
+gatewright = 1
+
+[agents.a]
+tools = ["file"]
+sources = ["all"]
+
+[[sources]]
+id = "all"
+type = "file"
+base_path = "."
+default_permission = "admin"
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "docs"
+default_permission = "admin"
+
+[[sources.permission_rules]]
+pattern = "secret/"
+permission = "none"
+"""
+NO_SOURCE = """\
+[[tool_rules]]
+tool_name = "file"
+rule_type = { AllowedOperations = ["read", "append"] }
+priority = 0
+"""
+MAIN = (sys.executable, "-c", "from gatewright.cli.main import script; script()")
+READ = '{"op": "read", "path": "docs/secret/key.txt"}'
+
+
+@pytest.fixture
+def overlapping(tmp_path: Path) -> Path:
+    (tmp_path / "docs/secret").mkdir(parents=True)
+    (tmp_path / "docs/secret/key.txt").write_text("x\n", encoding="utf-8")
+    (tmp_path / "policy.toml").write_text(OVERLAPPING, encoding="utf-8")
+    return tmp_path
+
+
+def run(*words: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*MAIN, *map(str, words)], input=given, capture_output=True, check=False, timeout=60)
+
+
+def decide(folder: Path, arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return run("decide", folder, "--agent", "a", "--tool", "file", "--args", arguments, "--json", given=given)
+
+
+def test_the_rule_of_an_overlapping_source_is_named_with_its_own_line(overlapping: Path) -> None:
+    ran = decide(overlapping, READ)
+    answer = json.loads(ran.stdout)
+    assert (ran.returncode, answer["stage"], answer["code"]) == (4, "permission", "level-none")
+    assert answer["rule"]["id"] == "sources.docs.permission_rules[0]"
+    assert OVERLAPPING.splitlines()[answer["rule"]["line"] - 1] == "[[sources.permission_rules]]"
+    assert "of `docs`, which overlaps it" in answer["reason"]
+    assert "docs" not in answer["model_message"]
+
+
+def test_arguments_that_are_no_utf_8_are_denied_by_the_gate(overlapping: Path) -> None:
+    ran = decide(overlapping, "-", given=b'{"op": "\xff"}')
+    assert ran.returncode == 4
+    assert json.loads(ran.stdout)["stage"] == "parse"
+
+
+def test_ten_megabytes_of_arguments_are_denied_at_parse(overlapping: Path) -> None:
+    ran = decide(overlapping, "-", given=b'{"op": "' + b"x" * 10_000_000 + b'"}')
+    assert ran.returncode == 4
+    assert (json.loads(ran.stdout)["stage"], json.loads(ran.stdout)["code"]) == ("parse", "too-large")
+
+
+def test_a_byte_order_mark_before_the_arguments_is_no_fault(overlapping: Path) -> None:
+    assert decide(overlapping, "-", given=b'\xef\xbb\xbf{"op": "list", "path": "docs"}').returncode == 0
+
+
+def test_the_exit_code_is_the_verdict_although_the_reader_has_gone(overlapping: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [*MAIN, "decide", str(overlapping), "--agent", "a", "--tool", "file", "--args", READ]
+    try:
+        ran = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60)
+    finally:
+        os.close(writing)
+    assert (ran.returncode, ran.stderr) == (4, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_an_output_that_cannot_be_written_is_said_without_a_traceback(overlapping: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        words = [*MAIN, "check", str(overlapping)]
+        ran = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert ran.returncode == 2
+    assert b"No space left on device" in ran.stderr
+    assert b"Traceback" not in ran.stderr
+
+
+def test_the_version_is_printed() -> None:
+    ran = run("--version")
+    assert ran.returncode == 0
+    assert ran.stdout.strip()
+
+
+def test_a_call_of_file_without_a_source_says_to_the_operator_why_there_is_none(tmp_path: Path) -> None:
+    (tmp_path / "limited.toml").write_text(NO_SOURCE, encoding="utf-8")
+    words = ("--agent", "limited", "--args", "{}", "--json")
+    hidden = json.loads(run("decide", tmp_path / "limited.toml", "--tool", "file", *words).stdout)
+    unknown = json.loads(run("decide", tmp_path / "limited.toml", "--tool", "frobnicate", *words).stdout)
+    assert (hidden["stage"], hidden["code"]) == ("lookup", "not-available")
+    assert "source" in hidden["reason"]
+    assert hidden["model_message"] == unknown["model_message"]
+    assert unknown["code"] == "unknown-tool"
+
+
+def test_counts_are_written_as_people_write_them(overlapping: Path) -> None:
+    assert b"fine, 1 agent, 0 warnings" in run("check", overlapping).stdout

@@ -1,0 +1,71 @@
+"""Several processes over one workspace: what was answered with success is there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from gatewright.memory import BlockStore
+from gatewright.policy.document import Source
+from gatewright.policy.permission import Permission
+from gatewright.policy.target import Located
+from gatewright.sources import Protection, SourceManager
+
+WRITERS, LINES = 3, 20
+CODE = """
+import asyncio, sys
+from pathlib import Path
+from tests.engine.sources.test_processes import manager_of, place
+folder, name, lines = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+manager = manager_of(folder)
+print("ready", flush=True)
+sys.stdin.readline()
+async def work():
+    for number in range(lines):
+        await manager.append(place(manager), f"{name} {number}\\n")
+asyncio.run(work())
+"""
+
+
+def manager_of(folder: Path) -> SourceManager:
+    manager = SourceManager(lambda: lambda: None, BlockStore(folder / "state/memory.sqlite"), Protection())
+    manager.start(Source("docs", "docs", Permission.READ_WRITE), folder / "docs")
+    return manager
+
+
+def place(manager: SourceManager) -> Located:
+    found = manager.locate("a.md", source_id=None, allowed=("docs",))
+    assert isinstance(found, Located)
+    return found
+
+
+async def test_no_append_of_several_processes_to_one_file_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/a.md").write_text("", encoding="utf-8")
+    root = Path(__file__).resolve().parents[3]
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", CODE, str(tmp_path), f"w{number}", str(LINES)],
+            cwd=root,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(WRITERS)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    assert [writer.wait(timeout=60) for writer in writers] == [0] * WRITERS
+    for writer in writers:
+        assert writer.stdin is not None and writer.stdout is not None  # noqa: PT018 - both are for the type checker
+        writer.stdin.close()
+        writer.stdout.close()
+    manager = manager_of(tmp_path)
+    lines = (await manager.read(place(manager))).content.splitlines()
+    assert sorted(lines) == sorted(f"w{one} {number}" for one in range(WRITERS) for number in range(LINES))

@@ -1,0 +1,104 @@
+"""The guides say what is true: their Python runs as it is printed, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gatewright
+from gatewright.base.clock import SystemClock
+from gatewright.memory import BlockStore
+from gatewright.policy.document import Source
+from gatewright.policyfile import KnownTools
+from gatewright.sources import Protection, SourceManager
+from gatewright.tools import ToolRegistry
+from gatewright.workspace import create_workspace
+from tests.support.checkout import ROOT
+
+POLICY = """\
+gatewright = 1
+
+[agents.reader]
+tools = ["counter", "tide"]
+
+[[agents.reader.tool_rules]]
+tool_name = "counter"
+rule_type = { AllowedOperations = ["show"] }
+"""
+
+
+def snippets(path: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def ran(code: list[str]) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": "guide"}
+    for piece in code:
+        exec(compile(piece, "guide", "exec", dont_inherit=True), names)
+    return names
+
+
+def test_the_guide_on_tools_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.toml").write_text(POLICY, encoding="utf-8")
+    names = ran(snippets("docs/tools.md"))
+    shown = {tool["name"]: tool["inputSchema"] for tool in names["shown"]}
+    assert shown["counter"]["properties"]["op"]["enum"] == ["show"]
+    assert "by" not in shown["counter"]["properties"]
+    assert not re.search(r"\badd\b", str(shown["counter"]))
+    assert shown["tide"]["properties"]["days"]["maximum"] == 14
+    assert names["decision"].verdict == "allow"
+    assert names["outcome"].output == '{"value":0}'
+    assert asyncio.run(names["tide"].function("Husum")) == {"metres": 2.4, "days": 1}
+
+
+def test_the_guides_tool_with_a_path_reads_below_its_source_only(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/a.md").write_text("one two three\n", encoding="utf-8")
+    words = ran(snippets("docs/tools.md")[:3])["WordCount"]()
+    registry = ToolRegistry()
+    blocks = BlockStore(tmp_path / "state" / "memory.sqlite")
+    sources = SourceManager(lambda: registry.register(words), blocks, Protection())
+    sources.start(Source("docs", "docs"), tmp_path / "docs")
+    (tmp_path / "policy.toml").write_text(
+        'gatewright = 1\n[agents.a]\n[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "docs"\n', encoding="utf-8"
+    )
+    known = KnownTools(registry.facts())
+    policy = gatewright.load_policy(tmp_path / "policy.toml", known=known)
+    gate = gatewright.Gate(policy, registry, sources=sources, clock=SystemClock())
+    counted = asyncio.run(gate.call("a", "words", {"op": "count", "path": "./a.md"}))
+    assert counted.output == '{"words":3}'
+    assert gate.decide("a", "words", {"op": "count", "path": "../policy.toml"}).stage == "arguments"
+    blocks.close()
+
+
+def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    create_workspace(tmp_path / "my-workspace", "demo")
+    (code,) = snippets("README.md")
+    body = "".join(f"    {line}\n" for line in code.splitlines())
+    names = ran([f"async def example():\n{body}    return locals()\n"])
+    found = asyncio.run(names["example"]())
+    assert [tool["name"] for tool in found["tools"]]
+    assert found["decision"].verdict == "allow"
+    assert "species" in found["outcome"].output
+    found["workspace"].close()
+
+
+def test_every_name_of_the_public_face_can_be_had_and_no_other() -> None:
+    for name in gatewright.__all__:
+        assert getattr(gatewright, name).__name__
+    with pytest.raises(AttributeError, match="no attribute `frobnicate`"):
+        _ = gatewright.frobnicate
+
+
+def test_importing_the_package_imports_nothing_else_of_it() -> None:
+    code = "import sys, gatewright; print([name for name in sys.modules if name.startswith('gatewright.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"

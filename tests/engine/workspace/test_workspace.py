@@ -1,0 +1,235 @@
+"""One open workspace at its door: edits, saving, outside changes, reloading, trust, export."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import EditRefused, PolicyInvalid, WorkspaceError
+from gatewright.policy.agentedit import add_agent, describe_agent
+from gatewright.policy.edit import Edit, SourceChange, inverse
+from gatewright.policy.permission import Permission
+from gatewright.workspace import Workspace, create_workspace
+from gatewright.workspace.library import load_policy
+
+POLICY = """\
+# Kept by hand.
+gatewright = 1
+
+[agents.archivist]   # files notes
+tools = ["file"]
+sources = ["docs"]
+
+[[agents.archivist.tool_rules]]
+tool_name = "file"
+rule_type = { AllowedOperations = [ "read" , "list" ] }
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "docs"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "ws/docs").mkdir(parents=True)
+    (tmp_path / "ws/docs/a.md").write_text("one\n", encoding="utf-8")
+    (tmp_path / "ws/policy.toml").write_text(POLICY, encoding="utf-8")
+    return tmp_path / "ws"
+
+
+def opened(folder: Path, *, trust: bool = False) -> Workspace:
+    return Workspace.open(folder, keys=folder.parent / "keys", trust=trust)
+
+
+def on_disk(folder: Path) -> str:
+    return (folder / "policy.toml").read_text(encoding="utf-8")
+
+
+def test_opening_and_looking_write_nothing(folder: Path) -> None:
+    before = sorted(folder.parent.rglob("*"))
+    workspace = opened(folder)
+    workspace.view("archivist").tools("mcp")
+    workspace.decide("archivist", "file", {"op": "read", "path": "a.md"})
+    assert workspace.selfcheck().differences == ()
+    workspace.close()
+    assert sorted(folder.parent.rglob("*")) == before
+
+
+def test_edit_undo_save_leaves_the_file_byte_for_byte(folder: Path) -> None:
+    workspace = opened(folder)
+    edit = describe_agent(workspace.policy, "archivist", "reads")
+    workspace.apply(edit)
+    assert workspace.is_dirty
+    assert workspace.text() != POLICY
+    workspace.apply(inverse(edit))
+    workspace.save()
+    assert on_disk(folder) == POLICY
+    assert not workspace.is_dirty
+
+
+def test_a_saved_edit_touches_only_its_own_lines(folder: Path) -> None:
+    workspace = opened(folder)
+    workspace.apply(add_agent(workspace.policy, "scribe"))
+    workspace.save()
+    assert set(POLICY.splitlines()) <= set(on_disk(folder).splitlines())
+    assert tuple(opened(folder).policy.agents) == ("archivist", "scribe")
+
+
+def test_an_edit_is_in_force_at_once_and_its_refusal_changes_nothing(folder: Path) -> None:
+    workspace = opened(folder)
+    assert workspace.decide("archivist", "file", {"op": "read", "path": "a.md"}).verdict == "allow"
+    source = workspace.policy.sources[0]
+    closed = replace(source, default_permission=Permission.NONE)
+    workspace.apply(Edit("close", (SourceChange(source, closed),)))
+    assert workspace.decide("archivist", "file", {"op": "read", "path": "a.md"}).verdict == "deny"
+    with pytest.raises(EditRefused):
+        workspace.apply(Edit("stale", (SourceChange(source, closed),)))
+    assert workspace.policy.sources == (closed,)
+
+
+def test_a_file_that_was_changed_outside_is_not_overwritten_unasked(folder: Path) -> None:
+    workspace = opened(folder)
+    workspace.apply(describe_agent(workspace.policy, "archivist", "mine"))
+    theirs = on_disk(folder) + "# a line from elsewhere\n"
+    (folder / "policy.toml").write_text(theirs, encoding="utf-8")
+    assert workspace.changed_outside()
+    with pytest.raises(WorkspaceError, match="changed by another program"):
+        workspace.save()
+    assert on_disk(folder) == theirs
+    assert workspace.is_dirty
+
+
+def test_keeping_mine_keeps_the_comments_of_the_other_version(folder: Path) -> None:
+    workspace = opened(folder)
+    workspace.apply(describe_agent(workspace.policy, "archivist", "mine"))
+    theirs = POLICY.replace("# Kept by hand.", "# Kept by two hands.").replace('"list" ]', '"list", "load" ]')
+    (folder / "policy.toml").write_text(theirs, encoding="utf-8")
+    workspace.save(overwrite=True)
+    assert "# Kept by two hands." in on_disk(folder)
+    assert not workspace.is_dirty
+    assert not workspace.changed_outside()
+    assert workspace.text() == on_disk(folder)
+    assert opened(folder).policy == workspace.policy
+    line = workspace.text().splitlines().index("[[agents.archivist.tool_rules]]") + 1
+    denied = workspace.decide("archivist", "file", {"op": "load", "path": "a.md"})
+    assert denied.rule is not None
+    assert denied.rule.line == line
+
+
+@pytest.mark.parametrize("theirs", ["broken = [", "\N{LATIN SMALL LETTER E WITH ACUTE}".encode("latin-1"), None])
+def test_keeping_mine_writes_my_text_where_theirs_is_of_no_use(folder: Path, theirs: str | bytes | None) -> None:
+    workspace = opened(folder)
+    workspace.apply(describe_agent(workspace.policy, "archivist", "mine"))
+    mine = workspace.text()
+    if theirs is None:
+        (folder / "policy.toml").unlink()
+    else:
+        (folder / "policy.toml").write_bytes(theirs.encode() if isinstance(theirs, str) else theirs)
+    with pytest.raises(WorkspaceError):
+        workspace.save()
+    workspace.save(overwrite=True)
+    assert on_disk(folder) == mine
+
+
+def test_keeping_mine_replaces_no_folder(folder: Path) -> None:
+    workspace = opened(folder)
+    workspace.apply(describe_agent(workspace.policy, "archivist", "mine"))
+    (folder / "policy.toml").unlink()
+    (folder / "policy.toml").mkdir()
+    with pytest.raises(WorkspaceError, match="folder"):
+        workspace.save(overwrite=True)
+    assert workspace.is_dirty
+
+
+def test_a_reload_with_errors_keeps_the_last_good_policy_in_force(folder: Path) -> None:
+    workspace = opened(folder)
+    before = workspace.policy
+    (folder / "policy.toml").write_text(POLICY + "\n[agents.x]\ntols = []\n", encoding="utf-8")
+    problems = workspace.reload()
+    assert [problem.code for problem in problems if problem.is_error] == ["unknown-key"]
+    assert workspace.policy is before
+    assert workspace.decide("archivist", "file", {"op": "read", "path": "a.md"}).verdict == "allow"
+    (folder / "policy.toml").write_text(POLICY + "\n[agents.x]\n", encoding="utf-8")
+    assert not any(problem.is_error for problem in workspace.reload())
+    assert "x" in workspace.policy.agents
+
+
+def test_a_base_outside_the_workspace_needs_trust_in_exactly_that_folder(folder: Path) -> None:
+    (folder.parent / "other").mkdir()
+    (folder.parent / "third").mkdir()
+    text = POLICY.replace('base_path = "docs"', 'base_path = "../other"')
+    (folder / "policy.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(PolicyInvalid, match="not trusted"):
+        opened(folder)
+    opened(folder, trust=True).close()
+    opened(folder).close()
+    (folder / "policy.toml").write_text(text.replace("other", "third"), encoding="utf-8")
+    with pytest.raises(PolicyInvalid, match="not trusted"):
+        opened(folder)
+
+
+def test_a_link_that_leads_a_base_outside_needs_trust_too(folder: Path) -> None:
+    (folder.parent / "other").mkdir()
+    (folder / "linked").symlink_to("../other")
+    text = POLICY.replace('base_path = "docs"', 'base_path = "linked"')
+    (folder / "policy.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(PolicyInvalid, match="not trusted"):
+        opened(folder)
+
+
+def test_an_export_loads_where_it_lands_and_the_workspace_stays(folder: Path, tmp_path: Path) -> None:
+    workspace = opened(folder)
+    workspace.apply(describe_agent(workspace.policy, "archivist", "exported"))
+    written = workspace.export(tmp_path / "out")
+    assert written == (tmp_path / "out/policy.toml",)
+    assert (tmp_path / "out/docs").is_dir()
+    assert opened(tmp_path / "out").policy == workspace.policy
+    assert on_disk(folder) == POLICY
+
+
+def test_a_pattern_export_is_one_file_per_agent_that_loads_again(folder: Path, tmp_path: Path) -> None:
+    written = opened(folder).export(tmp_path / "out", dialect="pattern")
+    assert [path.name for path in written] == ["archivist.toml"]
+    assert "NOT enforce operations" in written[0].read_text(encoding="utf-8")
+
+
+def test_a_policy_saved_over_a_link_keeps_the_link(folder: Path) -> None:
+    (folder / "policy.toml").rename(folder / "real.toml")
+    (folder / "policy.toml").symlink_to("real.toml")
+    workspace = opened(folder)
+    workspace.apply(describe_agent(workspace.policy, "archivist", "linked"))
+    workspace.save()
+    assert (folder / "policy.toml").is_symlink()
+    assert "linked" in (folder / "real.toml").read_text(encoding="utf-8")
+
+
+def test_a_template_that_cannot_be_written_whole_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+    original = Path.write_bytes
+
+    def full(path: Path, data: bytes) -> int:
+        if len(written) == 3:
+            raise OSError(28, "No space left on device")
+        written.append(path)
+        return original(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(WorkspaceError, match="No space left on device"):
+        create_workspace(tmp_path / "new/demo", "demo")
+    assert len(written) == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_text_of_every_state_is_what_would_be_read_again(folder: Path) -> None:
+    workspace = opened(folder)
+    for number in range(3):
+        workspace.apply(add_agent(workspace.policy, f"agent-{number}"))
+        (folder.parent / "copy.toml").write_text(workspace.text(), encoding="utf-8")
+        assert load_policy(folder.parent / "copy.toml") == workspace.policy
+        assert workspace.current_problems() == ()
