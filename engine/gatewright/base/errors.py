@@ -8,6 +8,7 @@
     |   +-- ToolFailure            a tool could not do what it was asked
     +-- HumanMustDecide            an operator is needed
     |   +-- EditRefused            an edit does not fit the policy as it is now
+    |   +-- NobodyAnswered         a question to an operator that nobody took up
     |   +-- NotTrusted             a definition from outside the workspace was not trusted yet
     +-- AuthorMustFix              somebody's file or code is wrong
     |   +-- PolicyInvalid          a policy with errors (all of them in ``problems``)
@@ -59,6 +60,10 @@ class HumanMustDecide(GatewrightError):
 
 class EditRefused(HumanMustDecide):
     """An edit that does not fit the policy as it is now."""
+
+
+class NobodyAnswered(HumanMustDecide):
+    """A question to an operator that nobody took up; the call stays unanswered, which is no refusal."""
 
 
 class NotTrusted(HumanMustDecide):

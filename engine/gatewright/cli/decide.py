@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gatewright.base.errors import NobodyAnswered
 from gatewright.cli.exit import VERDICT_EXIT, Exit
 from gatewright.cli.opening import (
     AgentOption,
@@ -96,13 +97,15 @@ class _Approver:
         if request.diff:
             print_error(request.diff)
         answer = await asyncio.to_thread(_answer)
-        return Approval(approved=answer in {"y", "yes"}, who="command line")
+        if not answer:
+            raise NobodyAnswered("the input ended before an answer came")
+        return Approval(approved=answer.strip() in {"y", "yes"}, who="command line")
 
 
 def _answer() -> str:
     sys.stderr.write("allow this once? [y/N] ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().casefold()
+    return sys.stdin.readline().casefold()
 
 
 def _exit_of(outcome: Outcome) -> Exit:

@@ -48,5 +48,5 @@ class Approver(Protocol):
     """Asks somebody who may decide; takes as long as they take."""
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
-        """The answer. Raising counts as a refusal."""
+        """The answer. Raises NobodyAnswered when there is none; raising anything else counts as a refusal."""
         ...

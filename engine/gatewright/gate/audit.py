@@ -61,7 +61,7 @@ class RowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """A row before it is written. ``body`` holds no argument values."""
+    """A row before it is written. ``body`` holds no argument values; its reason may name a path or an unknown word."""
 
     kind: RowKind
     call_id: str = ""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from gatewright.base.errors import NobodyAnswered
 from gatewright.gate import message, record
 from gatewright.gate.approval import Answer, Approval, ApprovalRequest
 from gatewright.gate.audit import AuditUnavailable, RowKind
@@ -63,15 +64,20 @@ class CallRun:
         except AuditUnavailable as error:
             return self._outcome(state, _unrecordable(decision, error), Status.DENIED)
         approval = await self._answer(state, request, self._approver)
+        if approval is None:
+            self._try_commit(state, lambda _log: (record.refused(state, "unanswered"),))
+            return self._outcome(state, decision, Status.UNANSWERED, message.to_model(message.UNANSWERED))
         answered = self._first.having(answer=Answer(approval, request.digest))
         passage = self._passage(answered, self._on_stage)
         again = passage.decide()
         return await self._settled(passage, again, lambda _log: (record.resolved(state, approval, request),))
 
-    async def _answer(self, state: CallState, request: ApprovalRequest, approver: Approver) -> Approval:
-        """The operator's answer; an approver that fails has not approved, a caller that gives up ends the call."""
+    async def _answer(self, state: CallState, request: ApprovalRequest, approver: Approver) -> Approval | None:
+        """The answer, None when nobody gave one; an approver that fails has not approved."""
         try:
             return await approver(request)
+        except NobodyAnswered:
+            return None
         except Exception as error:  # noqa: BLE001 an approver is the host's code and may raise anything
             return Approval(False, f"the approver ({type(error).__name__})")
         except BaseException:

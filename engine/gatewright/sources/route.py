@@ -125,7 +125,8 @@ def _stands(source: FileSource, relative: str) -> bool:
     try:
         return source.look(relative).exists
     except ToolFailure as failure:
-        return failure.code not in {"source-missing", "no-access", "not-a-folder"}
+        # what may not be looked at may be there: the call stays with this source and is told so
+        return failure.code not in {"source-missing", "not-a-folder"}
 
 
 def _failure(source: FileSource, relative: str, *, folder: bool) -> ToolFailure | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -198,6 +199,17 @@ def test_a_call_that_asks_waits_for_an_answer_that_nobody_gives(demo: Path, run:
     assert target.exists()
     assert run(*words, "--approve", "always").status == 0
     assert not target.exists()
+
+
+@pytest.mark.parametrize(("typed", "status"), [("y\n", 0), ("n\n", 4), ("\n", 4), ("", 3)])
+def test_a_prompt_is_answered_refused_or_left_open(
+    demo: Path, run: Runner, monkeypatch: pytest.MonkeyPatch, typed: str, status: int
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    arguments = '{"op": "delete", "path": "drafts/outline.md"}'
+    words = ("call", demo, "--agent", "operator", "--tool", "file", "--args", arguments, "--approve", "prompt")
+    assert run(*words).status == status
+    assert (demo / "workspace/drafts/outline.md").exists() == (status != 0)
 
 
 def test_a_tool_that_fails_itself_exits_5(demo: Path, run: Runner) -> None:
