@@ -1,6 +1,7 @@
 """Assembly, and the one door for the app and the command line. It does not know widgets or options."""
 
 from gatewright.gate import Approval, ApprovalRequest, Decision, Outcome, Session, StageTrace, Status
+from gatewright.workspace.assembly import audit_log
 from gatewright.workspace.sandbox import CopyCancelled, Sandbox
 from gatewright.workspace.template import create_workspace, template_names, write_demo
 from gatewright.workspace.workspace import PathRow, Workspace, format_names
@@ -17,6 +18,7 @@ __all__ = [
     "StageTrace",
     "Status",
     "Workspace",
+    "audit_log",
     "create_workspace",
     "format_names",
     "template_names",

@@ -14,7 +14,7 @@ from gatewright.memory import BlockStore
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
 from gatewright.sources import Protection, SourceManager
 from gatewright.tools import ToolRegistry
-from gatewright.workspace.location import is_inside, resolved
+from gatewright.workspace.location import is_inside, policy_path_of, resolved
 from gatewright.workspace.trust import TrustRecords
 
 if TYPE_CHECKING:
@@ -53,6 +53,12 @@ class Parts:
     sources: SourceManager
     audit: AuditLog
     gate: Gate
+
+
+def audit_log(path: Path, *, state: Path | None = None, keys: Path | None = None) -> AuditLog:
+    """The audit log that belongs to a policy file or its folder; the policy itself need not be valid."""
+    folders = Folders.of(policy_path_of(path), state=state, keys=keys)
+    return AuditLog(folders.state, folders.keys)
 
 
 def known_tools() -> KnownTools:

@@ -1,0 +1,39 @@
+"""``audit verify`` and ``audit export``: the log of a workspace, proved or written out. It changes nothing."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from dataclasses import asdict
+
+import typer
+
+from gatewright.cli.exit import Exit
+from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption
+from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.workspace import audit_log
+
+
+def table() -> typer.Typer:
+    """The two commands, as a group."""
+    group = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="The audit log.")
+    group.command("verify")(verify)
+    group.command("export")(export)
+    return group
+
+
+def verify(policy: PolicyArgument, json: JsonOption = False, state: StateOption = None) -> None:
+    """Prove the chain of the log; exit 1 when a row was edited, removed, moved, added or cut off."""
+    report = audit_log(policy, state=state).verify()
+    if json:
+        print_json(report.to_json())
+    else:
+        for problem in report.problems:
+            print_error(problem)
+        print_line(f"{report.rows} rows proved, {len(report.problems)} problems")
+    raise typer.Exit(Exit.OK if report.is_sound else Exit.PROBLEMS)
+
+
+def export(policy: PolicyArgument, json: JsonOption = False, state: StateOption = None) -> None:  # noqa: ARG001
+    """Print the log as JSON Lines, oldest row first; nothing when there is no log."""
+    for row in audit_log(policy, state=state).rows():
+        print_line(jsonlib.dumps({**asdict(row), "body": jsonlib.loads(row.body)}, ensure_ascii=False))
