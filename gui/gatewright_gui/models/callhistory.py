@@ -88,7 +88,7 @@ def _text(record: CallRecord, column: int) -> str:
         case 1:
             return ""
         case 2:
-            return f"{record.request.tool}.{record.operation}" if record.operation else record.request.tool
+            return record.called
         case 3:
             return record.request.agent_id
         case _:

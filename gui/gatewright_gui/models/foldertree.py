@@ -85,9 +85,7 @@ class FolderTreeModel(QAbstractItemModel):
     def recolour(self) -> None:
         """The rules changed: every level is worked out anew when its row is drawn."""
         self._generation += 1
-        if self._root.children:
-            self.dataChanged.emit(self.index(0, NAME), self.index(len(self._root.children) - 1, RULE))
-        self.recoloured.emit()
+        self.recoloured.emit()  # a change of data over many rows would make the view lay every open row out again
 
     def refresh(self) -> None:
         """Ask again for every folder that was read."""

@@ -25,6 +25,8 @@ DECIDING = Qt.ItemDataRole.UserRole + 2
 """Whether the row decides the path that is looked at."""
 DEAD = Qt.ItemDataRole.UserRole + 3
 """Whether the row is known to decide no file."""
+DEAD_WORDS = Qt.ItemDataRole.UserRole + 4
+"""Why a row decides no file, in two or three words; empty for a row that decides some."""
 DEFAULT_TEXT = "no rule matched"
 MIME = "application/x-gatewright-permission-rule"
 
@@ -60,6 +62,7 @@ class PermissionRuleModel(QAbstractTableModel):
         self._is_open = False
         self._hits: Hits | None = None
         self._fresh = False
+        self._is_counting = True
         self._deciding: int | None = None
 
     # what is shown
@@ -85,9 +88,15 @@ class PermissionRuleModel(QAbstractTableModel):
 
     def set_hits(self, hits: Hits | None) -> None:
         """Show counts; None: they are being made."""
+        self._is_counting = hits is None
         self._fresh = hits is not None and len(hits.rules) == len(self._rules)
         if hits is not None:
             self._hits = hits if self._fresh else None
+        self._all_changed()
+
+    def forget_hits(self) -> None:
+        """There are no counts, and none are being made."""
+        self._fresh, self._hits, self._is_counting = False, None, False
         self._all_changed()
 
     def set_deciding(self, row: int | None) -> None:
@@ -164,6 +173,8 @@ class PermissionRuleModel(QAbstractTableModel):
                 return row == self._deciding
             case _ if role == DEAD:
                 return self._is_dead(row)
+            case _ if role == DEAD_WORDS:
+                return self._dead_words(row)
             case _:
                 return None
 
@@ -254,7 +265,7 @@ class PermissionRuleModel(QAbstractTableModel):
     def _hit_text(self, row: int) -> str:
         count = self._count(row)
         if count is None:
-            return "..."
+            return "..." if self._is_counting else "?"
         more = "+" if self._hits is not None and self._hits.truncated else ""
         return f"{count:,}{more}"
 
@@ -269,19 +280,35 @@ class PermissionRuleModel(QAbstractTableModel):
         known = self._fresh and self._hits is not None and not self._hits.truncated
         return known and row < len(self._rules) and self._count(row) == 0
 
+    def _dead_words(self, row: int) -> str:
+        if not self._is_dead(row) or self._hits is None:
+            return ""
+        shadows = self._hits.shadows[row] if row < len(self._hits.shadows) else ()
+        if not shadows:
+            return "no files"
+        return f"shadowed by rule {shadows[0] + 1}" + (f" and {len(shadows) - 1} more" if len(shadows) > 1 else "")
+
+    def _dead_sentence(self, row: int) -> str:
+        shadows = self._hits.shadows[row] if self._hits is not None and row < len(self._hits.shadows) else ()
+        if not shadows:
+            return "decides no file: there is none that it matches and that agents can reach"
+        names = ", ".join(f"{at + 1} `{self._rules[at].pattern}`" for at in shadows if at < len(self._rules))
+        return f"decides no file: what it matches is decided earlier, by rule {names}"
+
     def _tooltip(self, row: int, column: int) -> str:
         if column == LEVEL:
             level = self.level_at(row)
             return f"{level}: {LEVELS[level].explanation}"
-        if column == HITS and self._is_dead(row):
-            return "decides no file: nothing matches it, or rules above it decide first"
+        if column in {HITS, COMMENT} and self._is_dead(row):
+            return "\n".join(part for part in (self._dead_sentence(row), self._raw(row, COMMENT)) if part)
         if column == HITS:
             return "files that this row decides"
         return self._text(row, column)
 
     def _spoken(self, row: int, column: int) -> str:
-        dead = ", decides no file" if column == HITS and self._is_dead(row) else ""
-        return f"{HEADERS[column]} {self._text(row, column)}{dead}"
+        dead = f", {self._dead_words(row)}" if column == HITS and self._is_dead(row) else ""
+        deciding = ", decides the path that is looked at" if column == PATTERN and row == self._deciding else ""
+        return f"{HEADERS[column]} {self._text(row, column)}{dead}{deciding}"
 
     def _all_changed(self) -> None:
         if self.rowCount():
@@ -292,7 +319,7 @@ class PermissionRuleModel(QAbstractTableModel):
         if new == old:
             return
         if [r.pattern for r in new] != [r.pattern for r in old]:
-            self._fresh, self._hits = False, None
+            self._fresh, self._hits, self._is_counting = False, None, True
         move = _single_move(old, new)
         if move is not None:
             source, to = move

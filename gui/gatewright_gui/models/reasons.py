@@ -23,6 +23,14 @@ class Why:
     layer: str
     text: str
     line: int | None
+    file: str = ""
+
+    @property
+    def where(self) -> str:
+        """File and line; empty when it follows from no line."""
+        if not self.line:
+            return ""
+        return f"{self.file}:{self.line}" if self.file else f"line {self.line}"
 
 
 class ReasonModel(QAbstractListModel):
@@ -32,6 +40,7 @@ class ReasonModel(QAbstractListModel):
         super().__init__(parent)
         self._reasons: tuple[Reason, ...] = ()
         self._lines: Mapping[Address, int] = {}
+        self._file = ""
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -47,9 +56,9 @@ class ReasonModel(QAbstractListModel):
         self._reasons = new
         self.endResetModel()
 
-    def set_lines(self, lines: Mapping[Address, int]) -> None:
-        """Where the places stand now."""
-        self._lines = lines
+    def set_lines(self, lines: Mapping[Address, int], file: str = "") -> None:
+        """Where the places stand now, and in which file."""
+        self._lines, self._file = lines, file
         if self._reasons:
             self.dataChanged.emit(self.index(0), self.index(len(self._reasons) - 1))
 
@@ -59,7 +68,7 @@ class ReasonModel(QAbstractListModel):
             return None
         reason = self._reasons[row]
         line = self._lines.get(reason.address) if reason.address is not None else None
-        return Why(reason.verdict, LAYER_WORDS[reason.layer], reason.text, line)
+        return Why(reason.verdict, LAYER_WORDS[reason.layer], reason.text, line, self._file if line else "")
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
         """How many reasons."""

@@ -14,6 +14,8 @@ STAGE, VERDICT, REASON, TIME = range(4)
 HEADERS = ("Stage", "Verdict", "Reason", "Time")
 STATE = Qt.ItemDataRole.UserRole + 1
 """A Verdict, or `working`, `waiting`, `skipped`."""
+APPROVAL = "approval"
+"""The stage at which a call waits for an answer."""
 FIRST_ACTING = len(DECIDING_NAMES)
 """The first row whose stage acts."""
 State = Verdict | Literal["working", "waiting", "skipped"]
@@ -28,12 +30,13 @@ class StageModel(QAbstractTableModel):
         self._rows: dict[str, StageRow] = {}
         self._is_running = False
         self._is_held = False
+        self._is_asking = False
         self._last = STAGE_NAMES[-1]
 
     def start_over(self, *, running: bool, to_the_end: bool = True) -> None:
         """Nothing has passed yet; without `to_the_end` only the deciding stages will."""
         self._rows.clear()
-        self._is_running, self._is_held = running, False
+        self._is_running, self._is_held, self._is_asking = running, False, False
         self._last = STAGE_NAMES[-1] if to_the_end else DECIDING_NAMES[-1]
         self._changed()
 
@@ -45,10 +48,10 @@ class StageModel(QAbstractTableModel):
         self._rows[row.name] = row
         self._changed()
 
-    def finish(self, rows: Sequence[StageRow], *, to_the_end: bool = True) -> None:
-        """What passed in the end."""
+    def finish(self, rows: Sequence[StageRow], *, to_the_end: bool = True, asks: bool = False) -> None:
+        """What passed in the end. `asks`: somebody would have to answer before the call goes on."""
         self._rows = {row.name: row for row in rows}
-        self._is_running = False
+        self._is_running, self._is_held, self._is_asking = False, False, asks
         self._last = STAGE_NAMES[-1] if to_the_end else DECIDING_NAMES[-1]
         self._changed()
 
@@ -59,7 +62,7 @@ class StageModel(QAbstractTableModel):
 
     def stop(self) -> None:
         """The call was given up."""
-        self._is_running = False
+        self._is_running = self._is_held = False
         self._changed()
 
     def state_at(self, row: int) -> State:
@@ -67,7 +70,7 @@ class StageModel(QAbstractTableModel):
         name = STAGE_NAMES[row]
         found = self._rows.get(name)
         if found is not None:
-            return found.verdict
+            return Verdict.ASK if self._asks_at(found) else found.verdict
         if not self._is_running or row > STAGE_NAMES.index(self._last):
             return "skipped" if self._rows or self._is_running else "waiting"
         return "working" if row == len(self._rows) and not self._is_held else "waiting"
@@ -119,8 +122,19 @@ class StageModel(QAbstractTableModel):
         if found is None:
             return _WORDS[str(self.state_at(row))] if column == VERDICT else ""
         if column == VERDICT:
-            return str(found.verdict)
-        return found.reason if column == REASON else duration(found.elapsed_us)
+            return str(self.state_at(row))
+        if column == REASON:
+            return self._reason(found)
+        return duration(found.elapsed_us)
+
+    def _reason(self, found: StageRow) -> str:
+        if self._is_held and found.name == APPROVAL:
+            return "waits for an answer"
+        return "somebody has to answer before it runs" if self._asks_at(found) else found.reason
+
+    def _asks_at(self, found: StageRow) -> bool:
+        """The stage itself only lets the call pass to whoever answers: for who looks on, that is where it waits."""
+        return found.name == APPROVAL and found.verdict is Verdict.ALLOW and (self._is_held or self._is_asking)
 
     def _changed(self) -> None:
         self.dataChanged.emit(self.index(0, 0), self.index(len(STAGE_NAMES) - 1, len(HEADERS) - 1))

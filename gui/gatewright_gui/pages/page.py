@@ -2,15 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.code_view import WrapStore
 from gatewright_gui.qt.widget.splitter import SizeStore
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.selection import Selection
+
+
+class ViewStore(SizeStore, WrapStore, Protocol):
+    """Keeps how one likes to look at things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,7 @@ class PageContext:
     navigator: Navigator
     deriver: Deriver
     tasks: TaskOwner
-    sizes: SizeStore
+    sizes: ViewStore
 
 
 class Page(QWidget):
@@ -33,6 +40,21 @@ class Page(QWidget):
 
     def page_shown(self) -> None:
         """The page became the visible one: bring what was put off up to date."""
+
+    def main_view(self) -> QWidget | None:
+        """What the keys belong to when one comes to the page; the first view that can take them, unless it says so."""
+        return next((view for view in self.findChildren(QAbstractScrollArea) if _takes_keys(view, self)), None)
+
+    def focus_main(self) -> None:
+        """Give the keys to the page's main view."""
+        view = self.main_view()
+        if view is not None:
+            view.setFocus(Qt.FocusReason.OtherFocusReason)
+
+
+def _takes_keys(view: QAbstractScrollArea, page: QWidget) -> bool:
+    can = view.isVisibleTo(page) and view.isEnabledTo(page)
+    return can and bool(view.focusPolicy() & Qt.FocusPolicy.TabFocus)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Literal
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from gatewright_gui.qt.filedialog import dress
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
 
@@ -129,6 +130,7 @@ async def tell(parent: QWidget | None, title: str, text: str, *, icon: str = "in
 
 
 async def _picked(dialog: QFileDialog) -> Path | None:
+    dress(dialog)
     accepted = await shown(dialog)
     files = dialog.selectedFiles()
     return Path(files[0]) if accepted and files else None
@@ -138,6 +140,7 @@ async def choose_folder(parent: QWidget | None, title: str, start: Path) -> Path
     """Let a folder be chosen; None when dismissed."""
     dialog = QFileDialog(parent, title, str(start))
     dialog.setFileMode(QFileDialog.FileMode.Directory)
+    dialog.setLabelText(QFileDialog.DialogLabel.FileName, "Folder:")
     dialog.setOption(QFileDialog.Option.ShowDirsOnly, on=True)
     return await _picked(dialog)
 

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Literal, Protocol
 from weakref import ref
 
-from PySide6.QtCore import QObject, QSize, SignalInstance
+from PySide6.QtCore import QObject, QSize, Qt, SignalInstance
 from PySide6.QtGui import QAction, QColor, QFont, QIcon
-from PySide6.QtWidgets import QAbstractButton
+from PySide6.QtWidgets import QAbstractButton, QPushButton, QToolButton
 
 VerdictName = Literal["allow", "ask", "deny"]
 LevelName = Literal["none", "read_only", "partner", "human", "append", "read_write", "admin"]
@@ -151,8 +151,8 @@ class Look(Protocol):
         """The smaller of the two text sizes."""
         ...
 
-    def icon(self, name: str, role: Role = "text") -> QIcon:
-        """A bundled icon tinted for the theme that is on."""
+    def icon(self, name: str, role: Role = "text", *, gap: bool = False) -> QIcon:
+        """A bundled icon tinted for the theme that is on. `gap`: with room behind it, for words that follow."""
         ...
 
     def check_icon(self, state: CheckState, *, hovered: bool = False, focused: bool = False) -> QIcon:
@@ -243,7 +243,7 @@ class _IconTie(QObject):
     def refresh(self) -> None:
         target = self._target()
         if target is not None:
-            target.setIcon(current_look().icon(self._name, self._role))
+            target.setIcon(current_look().icon(self._name, self._role, gap=_has_words_behind(target)))
 
 
 def tie_icon(target: QAbstractButton | QAction, name: str, role: Role = "text") -> None:
@@ -253,6 +253,14 @@ def tie_icon(target: QAbstractButton | QAction, name: str, role: Role = "text") 
             child.set(name, role)
             return
     if isinstance(target, QAbstractButton):
-        size = current_look().tokens.icon_size
-        target.setIconSize(QSize(size, size))
+        tokens = current_look().tokens
+        room = tokens.space_1 if _has_words_behind(target) else 0
+        target.setIconSize(QSize(tokens.icon_size + room, tokens.icon_size))
     _IconTie(target, name, role)
+
+
+def _has_words_behind(target: QAbstractButton | QAction) -> bool:
+    """Whether the style would draw words close behind the icon; a menu keeps its own distance."""
+    if isinstance(target, QToolButton):
+        return target.toolButtonStyle() == Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+    return isinstance(target, QPushButton)

@@ -1,12 +1,14 @@
 """Calls of the console as values: the tools that can be called, a request, what became of it. It calls nothing."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 
@@ -23,17 +25,24 @@ class OperationShape:
     description: str
     takes: frozenset[str]
     required: frozenset[str]
+    is_read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTool:
-    """A tool as the agent sees it. `operation_field` is None for a tool without operations."""
+    """A tool as the agent sees it, its operations in its own order. `operation_field`: None without operations."""
 
     name: str
     description: str
     schema: Mapping[str, Any] = field(hash=False)
     operation_field: str | None
     operations: tuple[OperationShape, ...]
+
+    def first_operation(self, wanted: str | None = None) -> str | None:
+        """The operation to begin with: the wanted one where the agent sees it, else the first that changes nothing."""
+        names = [shape.name for shape in self.operations]
+        harmless = [shape.name for shape in self.operations if shape.is_read_only]
+        return wanted if wanted in names else next(iter(harmless or names), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,11 @@ class CallRecord:
     output_bytes: int = 0
     elapsed_ms: float = 0.0
 
+    @property
+    def called(self) -> str:
+        """Tool and operation, as they can be shown."""
+        return visible(f"{self.request.tool}.{self.operation}" if self.operation else self.request.tool)
+
 
 @dataclass(frozen=True, slots=True)
 class PendingApproval:
@@ -128,12 +142,16 @@ def shown_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
         has_operations = plan is not None and plan.has_operations
         shapes: list[OperationShape] = []
         if plan is not None and tool is not None:
-            described = {row.name: row.description for row in plan.right.facts.operations}
-            for name in plan.operations:
+            facts = {row.name: row for row in plan.right.facts.operations}
+            order = list(facts)
+            for name in sorted(plan.operations, key=lambda name: order.index(name) if name in facts else len(order)):
                 taken = tool.parameters(name)
                 required = frozenset(parameter.name for parameter in taken if parameter.required)
                 names = frozenset(parameter.name for parameter in taken)
-                shapes.append(OperationShape(name, described.get(name, ""), names, required))
+                fact = facts.get(name)
+                described = fact.description if fact is not None else ""
+                harmless = fact is not None and fact.tier is SafetyTier.READ_ONLY
+                shapes.append(OperationShape(name, described, names, required, harmless))
         selector = tool.operation_field if tool is not None and has_operations else None
         shown.append(ShownTool(listing.name, listing.description, listing.schema, selector, tuple(shapes)))
     return tuple(shown)
@@ -151,11 +169,39 @@ def pretty(text: str) -> tuple[str, bool]:
     return cut(text), is_json
 
 
+def operator_words(reason: str, operation: str) -> str:
+    """A reason to ask, with the operation that was called in place of the kind of change that it comes down to."""
+    return re.sub(r"\bwhich asks before \w+$", f"which asks before `{operation}`", reason) if operation else reason
+
+
+def change_words(diff: str, operation: str) -> tuple[str, str]:
+    """A diff without its head, and a line that says what the head means: the file, whether it is new, how much."""
+    lines = diff.splitlines(keepends=True)
+    if len(lines) < 3 or not (lines[0].startswith("--- ") and lines[1].startswith("+++ ")):
+        return "", diff
+    added = sum(line.startswith("+") for line in lines[2:])
+    removed = sum(line.startswith("-") for line in lines[2:])
+    was_empty = re.match(r"@@ -[01],0 ", lines[2]) is not None
+    said = ["new file" if operation == "create" else "empty before"] if was_empty else []
+    counts = [
+        f"{sign}{count} line{'s' if count != 1 else ''}" for sign, count in (("+", added), ("-", removed)) if count
+    ]
+    return " · ".join([visible(lines[0][4:].rstrip("\n")), *said, *counts]), "".join(lines[2:])
+
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+def visible(text: str) -> str:
+    """Text in which no character is unseen or turns others around: those are written out as `\\u202e`."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
 def cut(text: str) -> str:
-    """At most `MAX_SHOWN` characters, and how many more there are."""
+    """At most `MAX_SHOWN` characters, every one to be seen, and how many more there are."""
     if len(text) <= MAX_SHOWN:
-        return text
-    return f"{text[:MAX_SHOWN]}\n... {len(text) - MAX_SHOWN:,} more characters"
+        return visible(text)
+    return f"{visible(text[:MAX_SHOWN])}\n... {len(text) - MAX_SHOWN:,} more characters"
 
 
 def argument_text(arguments: Mapping[str, JsonValue]) -> str:

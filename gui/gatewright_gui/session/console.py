@@ -26,6 +26,8 @@ from gatewright_gui.session.calls import (
     SessionState,
     StageRow,
     argument_text,
+    operator_words,
+    visible,
 )
 from gatewright_gui.session.copy import DisposableCopy
 from gatewright_gui.session.document import Document
@@ -197,6 +199,7 @@ class Console(QObject):
         self, kind: Kind, number: int, request: CallRequest, workspace: Workspace, policy: Policy, session: Session
     ) -> CallRecord:
         copy = self._copy.in_step(workspace, policy)
+        await asyncio.sleep(0)  # what was given up while the copy was made does not reach the gate
         outcome = await copy.call(
             request.agent_id,
             request.tool,
@@ -220,8 +223,9 @@ class Console(QObject):
                 loop.call_soon_threadsafe(settle, approved)
 
         text = argument_text(request.arguments)
+        reasons = tuple(visible(operator_words(reason, request.operation)) for reason in request.reasons)
         question = PendingApproval(
-            request.agent_id, request.tool, request.operation, text, request.reasons, request.diff, reply
+            request.agent_id, request.tool, request.operation, text, reasons, request.diff, reply
         )
         self._tell(self.asked.emit, question)
         try:
@@ -258,7 +262,7 @@ def _length(arguments: object) -> int:
 
 
 def _stage(row: StageTrace) -> StageRow:
-    return StageRow(row.stage, row.verdict, row.reason, row.elapsed_us)
+    return StageRow(row.stage, row.verdict, visible(row.reason), row.elapsed_us)
 
 
 def _line_of(workspace: Workspace, address: Address) -> int | None:
@@ -299,7 +303,7 @@ def _record(
         decision.verdict,
         decision.stage,
         decision.code,
-        decision.reason,
+        visible(decision.reason),
         decision.model_message,
         RuleLink(rule.rule_id, rule.address, _line_of(workspace, rule.address)) if rule is not None else None,
         tuple(_stage(row) for row in decision.trace),

@@ -63,6 +63,8 @@ class Document(QObject):
     """Path of the policy file."""
     changed_outside = Signal()
     """Somebody else wrote the policy file."""
+    save_refused = Signal()
+    """Nothing was written, because somebody else wrote the policy file meanwhile."""
     said = Signal(object)
     """Message."""
 
@@ -75,6 +77,7 @@ class Document(QObject):
         self._problems: tuple[Problem, ...] = ()
         self._snapshot_id = 0
         self._was_dirty = False
+        self._saved_at: float | None = None
         self._busy = False
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-document")
 
@@ -137,6 +140,11 @@ class Document(QObject):
         return self._workspace is not None and self._workspace.is_dirty
 
     @property
+    def saved_at(self) -> float | None:
+        """When the policy file was last written, in seconds of the epoch; None when that is not known."""
+        return self._saved_at
+
+    @property
     def is_busy(self) -> bool:
         """Whether the file is being read or written; edits are refused meanwhile."""
         return self._busy
@@ -164,6 +172,16 @@ class Document(QObject):
         self.said.emit(Message(tone, text))
 
     # edits
+
+    def refusal(self, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> str:
+        """Why an edit would be refused; empty when it would be made. Says and changes nothing."""
+        try:
+            self._checked(make)
+        except PolicyInvalid as error:
+            return _first_error(error)
+        except EditRefused as error:
+            return str(error)
+        return ""
 
     def push(self, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> bool:
         """Make an edit, check it, put it on the undo stack; a refusal is said and False. An empty edit does nothing."""
@@ -238,6 +256,7 @@ class Document(QObject):
             self.set_problems(problems)
             self.say("error", f"the file has errors, the last good policy stays: {errors[0].message}")
             return False
+        self._saved_at = _written_at(workspace.policy_path)
         self.undo_stack.clear()
         self._snapshot_id += 1
         self.set_problems(problems)
@@ -245,16 +264,23 @@ class Document(QObject):
         self._tell_dirty()
         return True
 
-    async def save(self) -> bool:
-        """Write the policy; a failure is said and nothing is lost."""
+    async def save(self, *, overwrite: bool = False) -> bool:
+        """Write the policy; a failure is said and nothing is lost.
+
+        A file that somebody else wrote meanwhile is left alone and `save_refused` told, unless `overwrite`.
+        """
         if self._workspace is None:
             return False
-        path = self._workspace.policy_path
+        workspace, path = self._workspace, self._workspace.policy_path
+        if not overwrite and self.is_dirty and await self.in_worker(workspace.changed_outside):
+            self.save_refused.emit()
+            return False
         try:
-            await self.in_worker(self._workspace.save)
+            await self.in_worker(lambda: workspace.save(overwrite=overwrite))
         except (GatewrightError, OSError) as error:
             self.say("error", f"not saved: {error}")
             return False
+        self._saved_at = _written_at(path)
         self.undo_stack.setClean()
         self.saved.emit(path)
         self._tell_dirty()
@@ -262,12 +288,15 @@ class Document(QObject):
 
     async def export(self, folder: Path) -> tuple[Path, ...]:
         """Write what a deployment needs into a folder; empty after a failure, which is said."""
+        bases = [folder / source.base_path for source in self.policy.sources]
+        missing = {base for base in bases if not base.exists()}
         try:
             files = tuple(await self.in_worker(lambda: self.workspace.export(folder)))
         except (GatewrightError, OSError) as error:
             self.say("error", f"not exported: {error}")
             return ()
-        self.say("info", f"exported {len(files)} file{'s' if len(files) != 1 else ''} to {folder}")
+        made = sum(base.exists() for base in missing)
+        self.say("info", f"exported {_what_was_written(files, made)} to {folder}")
         return files
 
     def look_outside(self) -> None:
@@ -301,6 +330,7 @@ class Document(QObject):
         if self._workspace is not None:
             self._workspace.close()
         self._workspace, self._failure = workspace, failure
+        self._saved_at = _written_at(workspace.policy_path) if workspace else None
         self.undo_stack.clear()
         self._snapshot_id += 1
         self.opened.emit()
@@ -319,6 +349,18 @@ def _first_error(error: PolicyInvalid) -> str:
     errors = [problem for problem in error.problems if problem.is_error]
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return (errors[0].message if errors else str(error)) + more
+
+
+def _what_was_written(files: Sequence[Path], folders: int) -> str:
+    names = files[0].name if len(files) == 1 else f"{len(files)} files"
+    return names if not folders else f"{names} and {folders} folder{'s' if folders != 1 else ''}"
+
+
+def _written_at(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
 
 
 def _failure(path: Path, problems: tuple[Problem, ...]) -> OpenFailure:

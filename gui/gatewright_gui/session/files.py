@@ -7,7 +7,7 @@ answer is the asker's to drop.
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,6 +114,8 @@ class Hits:
     files: int
     truncated: bool = False
     unreadable_folders: int = 0
+    shadows: tuple[tuple[int, ...], ...] = ()
+    """For each rule that decides nothing: the rules that decide what it would match, in order; empty for no match."""
 
 
 class SourceFolder:
@@ -168,9 +170,17 @@ class SourceFolder:
 
     async def count(self, source_id: str) -> Hits:
         """How many files each rule decides, by the rules as they are when it begins. Raises WorkspaceError."""
-        overlay = self._sources().overlay(source_id)
-        found = await self._beside(self._counter, lambda stop: overlay.hit_counts(limit=MAX_COUNTED, cancelled=stop))
-        return Hits(found.rules, found.default, found.files, found.truncated, found.unreadable)
+        overlay, source = self._sources().overlay(source_id), self.source(source_id)
+        base = self.base(source) if source is not None else None
+
+        def work(stop: Callable[[], bool]) -> Hits:
+            found = overlay.hit_counts(limit=MAX_COUNTED, cancelled=stop)
+            shadows: tuple[tuple[int, ...], ...] = ()
+            if base is not None and source is not None and not found.truncated:
+                shadows = _shadows(base, source, found.rules, stop)
+            return Hits(found.rules, found.default, found.files, found.truncated, found.unreadable, shadows)
+
+        return await self._beside(self._counter, work)
 
     async def _beside(self, worker: ThreadPoolExecutor, work: Callable[[Callable[[], bool]], T]) -> T:
         """Run `work` in a thread; cancelling tells it to stop."""
@@ -190,6 +200,33 @@ class SourceFolder:
 
     def _sources(self) -> SourceManager:
         return self._document.workspace.sources
+
+
+def _shadows(
+    base: Path, source: Source, counts: tuple[int, ...], stop: Callable[[], bool]
+) -> tuple[tuple[int, ...], ...]:
+    """For each rule without files: which rules decide what its pattern matches. Walks only if there are such rules."""
+    dead = [at for at, count in enumerate(counts) if count == 0 and at < len(source.permission_rules)]
+    if not dead:
+        return ()
+    rules = PermissionRules(source.permission_rules, source.default_permission)
+    alone = {at: PermissionRules((source.permission_rules[at],), source.default_permission) for at in dead}
+    found: dict[int, set[int]] = {at: set() for at in dead}
+    for path in _files_below(base, stop):
+        for at, rule in alone.items():
+            if rule.explain(path).index is not None:
+                decided = rules.explain(path).index
+                if decided is not None and decided != at:
+                    found[at].add(decided)
+    return tuple(tuple(sorted(found.get(at, ()))) for at in range(len(counts)))
+
+
+def _files_below(base: Path, stop: Callable[[], bool]) -> Iterator[str]:
+    for folder, _, names in os.walk(base):
+        if stop():
+            return
+        inside = os.path.relpath(folder, base).replace(os.sep, "/")
+        yield from (name if inside == "." else f"{inside}/{name}" for name in names)
 
 
 def _canonical(path: str) -> str:

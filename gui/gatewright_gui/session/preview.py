@@ -5,6 +5,7 @@ It does not know widgets; it runs beside the window and returns values.
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -15,6 +16,9 @@ from gatewright.workspace import Workspace
 
 MAX_SHOWN = 300_000
 """Characters of one text; more would hold up the window, and nobody reads it there."""
+
+_LINE_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")
+"""`\\n` in JSON text, unless its backslash is itself an escaped one, or the string ends behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +100,30 @@ def _rules_of(markdown: str, tool: str) -> str:
 
 
 def _difference(form: Format, before: Iterable[ToolListing], after: Iterable[ToolListing]) -> str:
-    old, new = _lines(form, before), _lines(form, after)
-    if old == new:
-        return ""
-    diff = difflib.unified_diff(old, new, "unrestricted", "this agent", n=3, lineterm="")
-    return _cut("\n".join(diff) + "\n")
+    """One unified diff over all tools; each hunk says behind its places which tool it belongs to."""
+    old, new = _lines_by_tool(form, before), _lines_by_tool(form, after)
+    hunks: list[str] = []
+    for name in [*old, *(name for name in new if name not in old)]:
+        diff = difflib.unified_diff(old.get(name, []), new.get(name, []), n=3, lineterm="")
+        note = name if name in new else f"{name}, not shown at all"
+        hunks += [f"{line} {note}" if line.startswith("@@") else line for line in list(diff)[2:]]
+    return _cut("\n".join(["--- unrestricted", "+++ this agent", *hunks]) + "\n") if hunks else ""
 
 
-def _lines(form: Format, listings: Iterable[ToolListing]) -> list[str]:
-    return [line for listing in listings for line in _json(form.render(listing)).splitlines()]
+def _lines_by_tool(form: Format, listings: Iterable[ToolListing]) -> dict[str, list[str]]:
+    return {
+        listing.name: [part for line in _json(form.render(listing)).split("\n") for part in _parts(line)]
+        for listing in listings
+    }
+
+
+def _parts(line: str) -> list[str]:
+    """A line of JSON, broken behind every line break that a string in it stands for, so that a diff shows only the
+    lines of a long description that changed.
+    """
+    first, *rest = _LINE_BREAK.sub(lambda found: f"{found.group()}\n", line).split("\n")
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return [first, *(indent + part for part in rest)]
 
 
 def _counts(rights: Mapping[str, ToolRight]) -> Counts:

@@ -93,6 +93,14 @@ class Preferences:
         """Keep the sizes of a splitter."""
         self._store.setValue(f"splitter/{key}", [str(size) for size in sizes])
 
+    def wraps_lines(self, key: str) -> bool | None:
+        """Whether long lines of a view are wrapped; None when nobody has said."""
+        return {"yes": True, "no": False}.get(self._text(f"wrap/{key}"))
+
+    def set_wraps_lines(self, key: str, wraps: bool) -> None:
+        """Keep whether long lines of a view are wrapped."""
+        self._store.setValue(f"wrap/{key}", "yes" if wraps else "no")
+
     def save(self) -> None:
         """Write to disk now. Raises OSError when the file cannot be written."""
         self._store.sync()

@@ -18,22 +18,28 @@ def tinted(svg: bytes, colour: str) -> bytes:
     return svg.replace(b"currentColor", colour.encode("ascii"))
 
 
+def with_gap(svg: bytes) -> bytes:
+    """The SVG with a quarter of its width added at the right: 4 px at the usual 16."""
+    return svg.replace(b'width="24"', b'width="30"', 1).replace(b'viewBox="0 0 24 24"', b'viewBox="0 0 30 24"', 1)
+
+
 class IconShelf:
     """The icons of one palette; each is tinted at first use. `folder` must last as long as the icons are used."""
 
     def __init__(self, palette: Palette, folder: Path) -> None:
         self._palette = palette
         self._folder = folder
-        self._icons: dict[tuple[str, Role], QIcon] = {}
+        self._icons: dict[tuple[str, Role, bool], QIcon] = {}
         self._boxes: dict[tuple[CheckState, bool, bool], QIcon] = {}
 
-    def icon(self, name: str, role: Role) -> QIcon:
+    def icon(self, name: str, role: Role, *, gap: bool = False) -> QIcon:
         """A bundled icon in the colour of a role. Raises MissingResourceError for an unknown name."""
-        key = (name, role)
+        key = (name, role, gap)
         if key not in self._icons:
-            svg = icon_svg(name)
+            svg = with_gap(icon_svg(name)) if gap else icon_svg(name)
             normal = tinted(svg, role_hex(self._palette, role))
-            self._icons[key] = self._made(f"icon-{name}-{role}", normal, tinted(svg, self._palette.disabled))
+            stem = f"icon-{name}-{role}{'-gap' if gap else ''}"
+            self._icons[key] = self._made(stem, normal, tinted(svg, self._palette.disabled))
         return self._icons[key]
 
     def check_icon(self, state: CheckState, hovered: bool, focused: bool) -> QIcon:

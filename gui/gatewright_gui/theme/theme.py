@@ -76,9 +76,12 @@ class Theme(QObject):
         """The monospaced face."""
         return QFont(self._font_set()[2])
 
-    def icon(self, name: str, role: Role = "text") -> QIcon:
-        """A bundled icon tinted for the theme that is on. Raises MissingResourceError for an unknown name."""
-        return self._shelf().icon(name, role)
+    def icon(self, name: str, role: Role = "text", *, gap: bool = False) -> QIcon:
+        """A bundled icon tinted for the theme that is on; `gap`: with room behind it, for words that follow.
+
+        Raises MissingResourceError for an unknown name.
+        """
+        return self._shelf().icon(name, role, gap=gap)
 
     def check_icon(self, state: CheckState, *, hovered: bool = False, focused: bool = False) -> QIcon:
         """The picture of a box, 16 px; its disabled mode is in the same icon."""

@@ -77,7 +77,7 @@ ACTIONS = (
     ActionRow("open", "Open...", "folder-open", "Ctrl+O", lambda frame: frame.ask_open(), lambda d: not d.is_busy),
     ActionRow("demo", "Open the demo", "package", "", lambda frame: frame.open_demo(), lambda d: not d.is_busy),
     ActionRow(
-        "reload", "Reload from disk", "refresh-cw", "F5", lambda frame: frame.reload(), lambda d: d.path is not None
+        "reload", "Reload from disk", "refresh-cw", "Ctrl+R", lambda frame: frame.reload(), lambda d: d.path is not None
     ),
     ActionRow("save", "Save", "save", "Ctrl+S", lambda frame: frame.save(), lambda d: d.is_dirty),
     ActionRow("export", "Export...", "upload", "Ctrl+E", lambda frame: frame.ask_export(), lambda d: d.is_open),

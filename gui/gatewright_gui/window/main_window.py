@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
@@ -78,6 +78,7 @@ class MainWindow(QMainWindow):
             button = rail.add_page(row.key, row.icon, row.label)
             button.setObjectName(f"rail.{row.key}")
             button.setToolTip(f"{row.label} (Ctrl+{number})")
+            button.clicked.connect(self._focus_page)
             go = QAction(row.label, self)
             go.setObjectName(f"action.page.{row.key}")
             go.setShortcut(QKeySequence(f"Ctrl+{number}"))
@@ -123,6 +124,7 @@ class MainWindow(QMainWindow):
         document.saved.connect(self._saved)
         document.said.connect(self.show_message)
         document.changed_outside.connect(self._changed_outside)
+        document.save_refused.connect(self._save_refused)
         document.undo_stack.indexChanged.connect(self._refresh_actions)
         self.upkeep.selfcheck_changed.connect(self.status.set_selfcheck)
         self.selection.agent_changed.connect(self._tell_trail)
@@ -134,8 +136,10 @@ class MainWindow(QMainWindow):
         self.rail.current_changed.connect(self._show_chosen)
         self.shelf.problems_requested.connect(lambda: self.show_page("problems"))
         self.shelf.open_requested.connect(self.ask_open)
+        self.shelf.demo_requested.connect(self.open_demo)
         self.status.problems_requested.connect(lambda: self.show_page("problems"))
         self.outside.action_requested.connect(self.reload)
+        self.outside.other_requested.connect(self.save_over)
         self.menu.aboutToShow.connect(self._fill_menu)
 
     # pages
@@ -144,10 +148,15 @@ class MainWindow(QMainWindow):
         """Make a page the visible one."""
         if isinstance(key, str) and key in self.rail.keys:
             self.rail.set_current(key)
+            self._focus_page()
 
     def _show_chosen(self, key: str) -> None:
+        self.rail.button(key).setFocus(Qt.FocusReason.OtherFocusReason)  # else Qt moves the keys when the page hides
         self.shelf.show_page(key)
         self._tell_trail()
+
+    def _focus_page(self, _checked: bool = False) -> None:
+        self.shelf.focus_current()
 
     def search(self) -> None:
         """Go to where the page is searched."""
@@ -194,6 +203,10 @@ class MainWindow(QMainWindow):
         """Save the policy."""
         self.tasks.start(verbs.save(self.document), "save")
 
+    def save_over(self) -> None:
+        """Save the policy over what somebody else wrote into the file."""
+        self.tasks.start(verbs.save(self.document, overwrite=True), "save")
+
     def ask_export(self) -> None:
         """Let a folder be chosen and export into it."""
         self.tasks.start(self._ask_export(), "export", replace=True)
@@ -227,7 +240,8 @@ class MainWindow(QMainWindow):
         document = self.document
         self.message.dismiss()
         self.outside.dismiss()
-        self.status.forget_saved()
+        self.toast.hide()
+        self.status.set_saved_at(document.saved_at)
         if not document.is_open:
             self.selection.choose_tool(None)
         self.top.set_workspace(document.name, str(document.path or ""))
@@ -237,18 +251,21 @@ class MainWindow(QMainWindow):
         if document.failure is not None:
             self.show_page("problems")
         self.shelf.show_page(self.shelf.current_key)
+        self.shelf.focus_current()
         self._problems_changed()
         self._tell_state()
 
     def _policy_changed(self, _changes: object) -> None:
         self.message.dismiss()
         self.status.set_checking()
+        self.status.set_saved_at(self.document.saved_at)
         self._tell_trail()
 
     def _problems_changed(self, _problems: object = None) -> None:
         errors = sum(problem.is_error for problem in self.document.problems)
         warnings = len(self.document.problems) - errors
-        self.status.set_problems(errors, warnings)
+        is_known = self.document.is_open or self.document.failure is not None
+        self.status.set_problems(errors, warnings, is_known=is_known)
         self.rail.set_badge("problems", errors or warnings, "deny" if errors else "ask")
 
     def _tell_state(self, _dirty: object = None) -> None:
@@ -269,7 +286,9 @@ class MainWindow(QMainWindow):
             self.top.set_trail(row.label)
 
     def _saved(self, _path: object) -> None:
-        self.status.set_saved_now()
+        self.status.set_saved_at(self.document.saved_at)
+        self.status.set_clean()
+        self.outside.dismiss()
 
     def _go_to_line(self, _line: object) -> None:
         self.show_page("toml")
@@ -281,10 +300,16 @@ class MainWindow(QMainWindow):
         refresh_actions(self.actions_by_key, self.document)
 
     def _changed_outside(self) -> None:
-        text = "The policy file was changed outside this window."
+        self._tell_outside("The policy file was changed outside this window.")
+
+    def _save_refused(self) -> None:
+        self._tell_outside("Not saved: the policy file was changed outside this window.")
+
+    def _tell_outside(self, text: str) -> None:
         if self.document.is_dirty:
-            text += " Reloading drops the unsaved changes here; saving is refused until then."
-        self.outside.show_message("warning", text, action="Reload")
+            text += " Reload to drop the unsaved changes here, or save them over what is in the file now."
+        other = "Save over it" if self.document.is_dirty else None
+        self.outside.show_message("warning", text, action="Reload", other=other)
 
     def show_message(self, message: Message) -> None:
         """Say something: in passing, or in a bar that stays."""

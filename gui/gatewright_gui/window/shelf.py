@@ -5,14 +5,14 @@ It does not know what the pages show.
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gatewright_gui.pages.page import Page, PageContext, PageRow
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.session.document import Document
 
-NOTHING_OPEN = "Open a policy file, or start with the demo from the menu at the top left."
+NOTHING_OPEN = "Open a policy file, or look around in the demo: a small workspace of your own to try things in."
 
 
 class PageShelf(QStackedWidget):
@@ -20,6 +20,7 @@ class PageShelf(QStackedWidget):
 
     problems_requested = Signal()
     open_requested = Signal()
+    demo_requested = Signal()
 
     def __init__(self, rows: Sequence[PageRow], context: PageContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -30,6 +31,7 @@ class PageShelf(QStackedWidget):
         self.empty = EmptyState("folder-open", "No workspace is open", NOTHING_OPEN)
         self.empty.setObjectName("window.empty")
         self.empty.action_requested.connect(self._wish)
+        self.empty.other_requested.connect(self.demo_requested)
         for page in self._pages.values():
             self.addWidget(page)
         self.addWidget(self.empty)
@@ -48,6 +50,13 @@ class PageShelf(QStackedWidget):
         """Whether a page has something to show."""
         return self._document.is_open or (self._rows[key].works_without_policy and self._document.failure is not None)
 
+    def focus_current(self) -> None:
+        """Give the keys to what is seen."""
+        if self.currentWidget() is self.empty:
+            self.empty.action_button.setFocus(Qt.FocusReason.OtherFocusReason)
+        else:
+            self._pages[self._current].focus_main()
+
     def show_page(self, key: str) -> None:
         """Make a page the visible one, or say why it cannot be seen."""
         self._current = key
@@ -59,7 +68,9 @@ class PageShelf(QStackedWidget):
             text = "Nothing of it is enforced or can be edited. Look at the problems, mend the file, then reload."
             self.empty.set_state("shield-x", "The policy has errors", text, action="Show problems")
         else:
-            self.empty.set_state("folder-open", "No workspace is open", NOTHING_OPEN, action="Open...")
+            self.empty.set_state(
+                "folder-open", "No workspace is open", NOTHING_OPEN, action="Open...", other="Open the demo"
+            )
         self.setCurrentWidget(self.empty)
 
     def _wish(self) -> None:

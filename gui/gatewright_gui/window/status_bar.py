@@ -10,7 +10,7 @@ from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.session.filetext import CheckCount
 
-TICK_MS = 5000
+TICK_MS = 1000
 
 
 class StatusBar(QWidget):
@@ -18,7 +18,7 @@ class StatusBar(QWidget):
 
     problems_requested = Signal()
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, parent: QWidget | None = None) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         tokens = current_look().tokens
         self._clock = clock
@@ -49,6 +49,7 @@ class StatusBar(QWidget):
         self._tick = QTimer(self, interval=TICK_MS)
         self._tick.timeout.connect(self._tell_saved)
         self._tick.start()
+        self.set_selfcheck(None)
 
     def set_selfcheck(self, found: CheckCount | None) -> None:
         """How many of how many agree; None: not known."""
@@ -68,8 +69,10 @@ class StatusBar(QWidget):
         """The count belongs to an older policy; another one is under way."""
         self._check_icon.set_icon("shield", "muted")
 
-    def set_problems(self, errors: int, warnings: int) -> None:
-        """How many there are."""
+    def set_problems(self, errors: int, warnings: int, *, is_known: bool = True) -> None:
+        """How many there are; not known while nothing is open."""
+        for part in (self._problem_icon, self.problems):
+            part.setVisible(is_known)
         if errors:
             self._problem_icon.set_icon("circle-alert", "deny")
         elif warnings:
@@ -98,22 +101,17 @@ class StatusBar(QWidget):
         self._saved_icon.set_icon("circle-slash", "muted")
         self._tell_saved()
 
-    def set_saved_now(self) -> None:
-        """It was saved just now."""
-        self._saved_at = self._clock()
-        self.set_clean()
-
-    def forget_saved(self) -> None:
-        """Another file: when it was saved is not known."""
-        self._saved_at = None
+    def set_saved_at(self, moment: float | None) -> None:
+        """When the file was last written, in seconds of the epoch; None: not known."""
+        self._saved_at = moment
+        self._tell_saved()
 
     def _tell_saved(self) -> None:
-        if self._state:
-            self.saved.setText(self._state)
-        elif self._saved_at is None:
-            self.saved.setText("no unsaved changes")
-        else:
-            self.saved.setText(f"saved {ago(self._clock() - self._saved_at)}")
+        when = "" if self._saved_at is None else f"saved {ago(self._clock() - self._saved_at)}"
+        text = self._state or when or "no unsaved changes"
+        if text != self.saved.text():
+            self.saved.setText(text)
+        self.saved.setToolTip(f"{when[:1].upper()}{when[1:]}" if self._state else "")
 
 
 def ago(seconds: float) -> str:
@@ -124,7 +122,9 @@ def ago(seconds: float) -> str:
         return f"{int(seconds)} s ago"
     if seconds < 3600:
         return f"{int(seconds // 60)} min ago"
-    return f"{int(seconds // 3600)} h ago"
+    if seconds < 86_400:
+        return f"{int(seconds // 3600)} h ago"
+    return f"{int(seconds // 86_400)} d ago"
 
 
 def _number(count: int, word: str) -> str:

@@ -4,14 +4,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip, QWidget
 
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models.rowstate import RowState
 from gatewright_gui.models.tooltree import STATE, Column
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled, ticked
+from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled, ticked, until
 
 ON, OFF, PART = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
 
@@ -246,3 +246,86 @@ async def test_same_row_stays_current_when_another_agent_is_chosen(window: MainW
     window.selection.choose_agent("operator")
 
     assert (window.selection.tool, window.selection.operation) == ("file", "load")
+
+
+def is_open(window: MainWindow, tool: str) -> bool:
+    return agents_page(window).tools.view.isExpanded(cell(window, tool, None))
+
+
+async def test_tools_that_a_search_hid_come_back_as_they_were(window: MainWindow) -> None:
+    tools = agents_page(window).tools
+    await choose(window, "operator", "read")
+    tools.view.open_tools({"file"})
+    tools.search.setText("file")
+    tools.search.clear()
+    assert is_open(window, "file")
+    assert not is_open(window, "block")
+
+    tools.view.open_tools({"block", "file"})
+    tools.search.setText("delete")
+    tools.search.clear()
+
+    assert is_open(window, "block")
+
+
+async def test_name_that_is_refused_is_said_in_the_field_and_stays_there(window: MainWindow) -> None:
+    agents = agents_page(window).agents
+    agents.add()
+    field = agents.view.findChild(QLineEdit, "agents.list.name")
+    assert field is not None
+    QTest.keyClicks(field, "operator")
+    assert field.property("kind") == "error"
+    assert "exists already" in QToolTip.text()
+
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert field.isVisible()
+    field.selectAll()
+    QTest.keyClicks(field, "steward")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    await until(lambda: window.selection.agent_id == "steward")
+
+    assert "steward" in window.document.policy.agents
+    assert not window.message.isVisible()
+
+
+async def test_new_agent_is_told_what_to_do_next(window: MainWindow) -> None:
+    hint = window.findChild(QWidget, "agents.hint")
+    assert hint is not None
+    await choose(window, "operator")
+    assert not hint.isVisible()
+    agents_page(window).agents.add()
+    await settled(window)
+    assert hint.isVisible()
+
+    click(window, "file", "read")
+
+    assert not hint.isVisible()
+
+
+async def test_long_description_is_shortened_and_whole_in_the_tooltip(window: MainWindow) -> None:
+    await choose(window, "operator")
+    field = agents_page(window).tools.description
+    assert field.shown_text.endswith("…")
+    assert field.toolTip() == field.text() == window.document.policy.agents["operator"].description
+
+
+async def test_long_reason_is_wrapped_and_names_the_file(window: MainWindow) -> None:
+    await choose(window, "operator", "delete")
+    click(window, "file", "delete")
+    await settled(window)
+    why = agents_page(window).tools.why
+
+    first = why.model.why_at(0)
+    assert first is not None
+    assert first.where == f"policy.toml:{first.line}"
+    assert why.view.visualRect(why.model.index(0)).height() > why.view.visualRect(why.model.index(1)).height()
+
+
+async def test_wrapping_of_the_preview_is_on_until_it_is_turned_off_and_remembered(window: MainWindow) -> None:
+    code = agents_page(window).preview.code
+    assert code.is_wrapping
+
+    code.wrap_button.click()
+
+    assert not code.is_wrapping
+    assert window.preferences.wraps_lines("preview") is False

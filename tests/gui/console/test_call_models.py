@@ -96,6 +96,20 @@ def test_stages_not_reached_are_told_from_those_at_work(qapp: object) -> None:
     assert tester.model() is model
 
 
+def test_stage_that_lets_a_question_pass_is_shown_as_the_one_that_waits(qapp: object) -> None:
+    model = StageModel()
+    at = STAGE_NAMES.index(stages.APPROVAL)
+    model.start_over(running=True)
+    for name in DECIDING_NAMES:
+        model.pass_stage(row(name))
+    model.hold(held=True)
+    assert (model.state_at(at), model.index(at, stages.REASON).data()) == ("ask", "waits for an answer")
+    model.hold(held=False)
+    assert model.state_at(at) == "allow"
+    model.finish([row(name) for name in DECIDING_NAMES], to_the_end=False, asks=True)
+    assert model.index(at, stages.VERDICT).data() == "ask"
+
+
 def test_second_round_after_an_approval_opens_the_stages_again(qapp: object) -> None:
     model = StageModel()
     model.start_over(running=True)

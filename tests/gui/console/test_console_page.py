@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
 from gatewright.policy.permission import Permission
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models import stages
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console.largetext import LargeTextEdit
-from gatewright_gui.session.calls import CallRecord, StageRow
+from gatewright_gui.session.calls import CallRecord, StageRow, change_words, operator_words
 from gatewright_gui.session.verbs import rights, sources
 from tests.gui.files.support import SOURCE, Opened, opened, until
 
@@ -256,11 +256,13 @@ async def test_any_tool_name_can_be_typed_in_json(page: ConsolePage) -> None:
     page.request.mode.set_current("json")
     line = page.request.tool.lineEdit()
     assert isinstance(line, QLineEdit)
-    line.setText("rm_rf")
+    line.setText("rm\u202e_rf")
     page.request.raw.set_text("{}")
     page.decide()
     record = await settled(page, 1)
     assert (record.verdict, record.stage) == (Verdict.DENY, "lookup")
+    assert record.called == "rm\\u202e_rf"
+    assert "\u202e" not in record.reason
 
 
 async def test_keys_decide_and_run(page: ConsolePage) -> None:
@@ -273,6 +275,130 @@ async def test_keys_decide_and_run(page: ConsolePage) -> None:
     both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
     QTest.keyClick(page.request.raw.editor, Qt.Key.Key_Return, both)
     assert (await settled(page, 2)).kind == "run"
+
+
+async def focused(page: ConsolePage, widget: QWidget) -> None:
+    page.activateWindow()
+    await until(page.isActiveWindow)
+    widget.setFocus()
+    assert QApplication.focusWidget() is widget
+
+
+async def test_keys_stay_where_they_were_over_a_call(page: ConsolePage) -> None:
+    call(page, op="read", path="README.md")
+    for count, button in enumerate((page.decide_button, page.run_button), 1):
+        await focused(page, button)
+        QTest.keyClick(button, Qt.Key.Key_Space)
+        await settled(page, count)
+        assert QApplication.focusWidget() is button
+
+
+@pytest.mark.parametrize("answer", ["approve", "refuse"])
+async def test_keys_come_back_from_a_question(page: ConsolePage, answer: str) -> None:
+    await choose(page, "operator")
+    call(page, op="delete", path="drafts/report.md")
+    editor = page.request.raw.editor
+    await focused(page, editor)
+    page.run()
+    bar = page.outcome.approval
+    await until(lambda: bar.question is not None)
+    assert QApplication.focusWidget() is editor
+    QTest.keyClick(editor, Qt.Key.Key_F6)
+    assert QApplication.focusWidget() is bar.refuse_button
+    button = bar.approve_button if answer == "approve" else bar.refuse_button
+    button.setFocus()
+    QTest.keyClick(button, Qt.Key.Key_Space)
+    await settled(page, 1)
+    assert QApplication.focusWidget() is editor
+
+
+async def test_waiting_call_shows_that_the_approval_waits(page: ConsolePage) -> None:
+    await choose(page, "operator")
+    call(page, op="delete", path="drafts/report.md")
+    row = stages.STAGE_NAMES.index("approval")
+    model = page.outcome.model
+    page.decide()
+    assert (await settled(page, 1)).verdict is Verdict.ASK
+    assert model.index(row, stages.VERDICT).data() == "ask"
+    page.run()
+    await until(lambda: page.outcome.approval.question is not None)
+    assert model.index(row, stages.VERDICT).data() == "ask"
+    page.outcome.approval.approve_button.click()
+    await settled(page, 2)
+    assert model.index(row, stages.VERDICT).data() == "allow"
+
+
+async def test_question_says_that_the_policy_was_edited_under_it(demo: Opened, page: ConsolePage) -> None:
+    await choose(page, "operator")
+    call(page, op="delete", path="drafts/report.md")
+    page.run()
+    await until(lambda: page.outcome.approval.question is not None)
+    assert sources.set_default_level(demo.document, SOURCE, Permission.NONE)
+    said = [label.text() for label in page.outcome.approval.findChildren(QLabel)]
+    assert any("as it was when it began" in text for text in said)
+    await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_call_given_up_while_the_copy_is_made_does_not_reach_the_gate(page: ConsolePage) -> None:
+    call(page, op="read", path="README.md")
+    page.run()
+    await until(lambda: page.outcome.strip.accessibleName() == "copying the workspace")
+    page.cancel()
+    await until(lambda: not page.console.is_busy)
+    await page.console.reset_copy()
+    assert page.console.records == ()
+    assert page.console.session_state("archivist").calls == ()
+    page.run()
+    assert (await settled(page, 1)).status == "allowed"
+
+
+async def test_form_begins_with_an_operation_that_changes_nothing(page: ConsolePage) -> None:
+    assert page.request.form.operation == "read"
+
+
+async def test_form_begins_with_what_is_chosen_on_another_page(demo: Opened) -> None:
+    demo.context.selection.choose_agent("operator")
+    demo.context.selection.choose_tool("file", "list")
+    page = ConsolePage(demo.context)
+    page.show()
+    page.page_shown()
+    await until(lambda: page.request.tool.count() > 0)
+    assert (page.request.agent_id, page.request.tool_name, page.request.form.operation) == ("operator", "file", "list")
+    page.console.close()
+    page.close()
+
+
+async def test_typed_tool_outlives_a_look_at_another_page(page: ConsolePage) -> None:
+    call(page, op="read")
+    line = page.request.tool.lineEdit()
+    assert isinstance(line, QLineEdit)
+    line.setText("rm_rf")
+    page.hide()
+    page.show()
+    page.page_shown()
+    assert page.request.tool_name == "rm_rf"
+
+
+async def test_arguments_that_are_not_taken_are_one_line_that_unfolds(page: ConsolePage) -> None:
+    form = page.request.form
+    form.set_values({"op": "append", "path": "notes/a.md", "content": "x"})
+    form.set_values({"op": "read", "path": "notes/a.md"})
+    button = form.findChild(QToolButton, "console.form.untaken")
+    content = form.editor("content")
+    assert button is not None
+    assert content is not None
+    assert button.isVisible()
+    assert not content.isVisible()
+    button.click()
+    assert content.isVisible()
+    assert not content.isEnabled()
+
+
+async def test_head_of_the_change_is_said_in_words(page: ConsolePage) -> None:
+    diff = "--- a/b.md\n+++ a/b.md sha256:00\n@@ -1,0 +1,2 @@\n+one\n+two\n"
+    assert change_words(diff, "create") == ("a/b.md · new file · +2 lines", "@@ -1,0 +1,2 @@\n+one\n+two\n")
+    assert change_words("no diff", "create") == ("", "no diff")
+    assert operator_words("`a` is human by rule 3, which asks before append", "create").endswith("asks before `create`")
 
 
 async def test_ten_megabytes_are_kept_aside_and_denied_with_a_reason(page: ConsolePage) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from traceback import format_exception
 
 from gatewright.workspace import write_demo
 from gatewright_gui.pages.page import PageContext
@@ -20,12 +21,18 @@ SOURCE = "archive"
 
 
 class NoSizes:
-    """Keeps no sizes."""
+    """Keeps no sizes and no wishes."""
 
     def splitter_sizes(self, key: str) -> tuple[int, ...] | None:
         return None
 
     def set_splitter_sizes(self, key: str, sizes: tuple[int, ...]) -> None:
+        return
+
+    def wraps_lines(self, key: str) -> bool | None:
+        return None
+
+    def set_wraps_lines(self, key: str, wraps: bool) -> None:
         return
 
 
@@ -72,4 +79,4 @@ async def opened(folder: Path) -> AsyncGenerator[Opened]:
         await tasks.close()
         context.deriver.close()
         document.close()
-    assert not failures
+    assert not failures, "\n".join("".join(format_exception(failure)) for failure in failures)

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableView, QToolButton, QTreeView, QWidget
 
+from gatewright.policy.document import PermissionRule
 from gatewright.policy.permission import Permission
 from gatewright_gui.models import foldertree, permissionrules
 from gatewright_gui.pages.files import FilesPage
@@ -201,10 +202,92 @@ async def test_added_rule_begins_with_the_chosen_path_and_can_be_removed(page: F
     page.folder.select("README.md")
     page.rules.table.setCurrentIndex(page.rules.model.index(0, permissionrules.PATTERN))
     page.rules.add_rule()
+    assert page.rules.new.pattern.text() == "/README.md"
+    QTest.keyClick(page.rules.new.pattern, Qt.Key.Key_Return)
     assert patterns(page) == ["/README.md", *before]
     page.rules.table.setCurrentIndex(page.rules.model.index(0, permissionrules.PATTERN))
     page.rules.remove_rule()
     assert patterns(page) == before
+
+
+async def test_written_rule_is_one_edit_and_escape_leaves_nothing(demo: Opened, page: FilesPage) -> None:
+    before = patterns(page)
+    page.rules.add_rule()
+    QTest.keyClicks(page.rules.new.pattern, "scratch/**")
+    QTest.keyClick(page.rules.new.pattern, Qt.Key.Key_Escape)
+    assert (patterns(page), page.rules.new.isVisible(), demo.document.undo_stack.count()) == (before, False, 0)
+    page.rules.add_rule()
+    QTest.keyClicks(page.rules.new.pattern, "!scratch")
+    QTest.keyClick(page.rules.new.pattern, Qt.Key.Key_Return)
+    assert (patterns(page), page.rules.new.isVisible()) == (before, True)
+    page.rules.new.pattern.setText("scratch/**")
+    QTest.keyClick(page.rules.new.pattern, Qt.Key.Key_Return)
+    assert sorted(patterns(page)) == sorted([*before, "scratch/**"])
+    assert demo.document.undo_stack.count() == 1
+    assert page.rules.table.currentIndex().data() == "scratch/**"
+    demo.document.undo()
+    assert patterns(page) == before
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_F2, Qt.Key.Key_Return, Qt.Key.Key_R])
+async def test_key_on_a_level_opens_its_list_and_a_choice_is_one_edit(
+    demo: Opened, page: FilesPage, key: Qt.Key
+) -> None:
+    combo = await open_levels(page, key)
+    rule = demo.document.policy.sources[0].permission_rules[2]
+    for _ in range(2):
+        QTest.keyClick(combo.view(), Qt.Key.Key_Up)
+    assert demo.document.undo_stack.count() == 0
+    wanted = combo.itemData(combo.view().currentIndex().row())
+    QTest.keyClick(combo.view(), Qt.Key.Key_Return)
+    await until(lambda: page.rules.table.findChild(QComboBox, "files.level") is None)
+    assert demo.document.undo_stack.count() == 1
+    assert demo.document.policy.sources[0].permission_rules[2].permission == wanted != rule.permission
+
+
+async def test_escape_leaves_the_list_of_levels_and_its_editor(demo: Opened, page: FilesPage) -> None:
+    combo = await open_levels(page, Qt.Key.Key_F2)
+    QTest.keyClick(combo.view(), Qt.Key.Key_Up)
+    QTest.keyClick(combo.view(), Qt.Key.Key_Escape)
+    await until(lambda: page.rules.table.findChild(QComboBox, "files.level") is None)
+    assert demo.document.undo_stack.count() == 0
+    assert page.focusWidget() is page.rules.table
+
+
+async def open_levels(page: FilesPage, key: Qt.Key) -> QComboBox:
+    table = page.rules.table
+    page.activateWindow()
+    await until(page.isActiveWindow)
+    table.setFocus()
+    table.setCurrentIndex(page.rules.model.index(2, permissionrules.LEVEL))
+    QTest.keyClick(table, key)
+    combo = table.findChild(QComboBox, "files.level")
+    assert combo is not None
+    await until(combo.view().isVisible)
+    return combo
+
+
+async def test_rule_without_files_says_which_rule_takes_them(demo: Opened, page: FilesPage) -> None:
+    model = page.rules.model
+    rows = len(patterns(page))
+    assert sources.add_rule(demo.document, SOURCE, PermissionRule("drafts/report.md", Permission.NONE))
+    assert sources.add_rule(demo.document, SOURCE, PermissionRule("nothing/here", Permission.NONE))
+    await until(lambda: model.hits is not None)
+    said = [model.index(row, 0).data(permissionrules.DEAD_WORDS) for row in range(model.rowCount())]
+    assert said == [*[""] * rows, f"shadowed by rule {row_of(page, 'drafts/**') + 1}", "no files", ""]
+
+
+async def test_choice_in_the_tree_gives_way_to_a_tried_path_and_comes_back(page: FilesPage) -> None:
+    page.folder.select("README.md")
+    tree = page.folder.tree
+    page.decided.field.setText("nowhere/at/all.txt")
+    assert not tree.selectionModel().hasSelection()
+    page.decided.field.setText("station.log")
+    assert [index.data() for index in tree.selectionModel().selectedRows()] == ["station.log"]
+    page.decided.field.clear()
+    assert [index.data() for index in tree.selectionModel().selectedRows()] == ["README.md"]
+    assert page.decided.shown is not None
+    assert page.decided.shown.path == "README.md"
 
 
 async def test_refresh_shows_new_files_and_counts_them(page: FilesPage) -> None:
@@ -230,6 +313,9 @@ async def test_missing_folder_is_said_in_its_place(demo: Opened, page: FilesPage
     page.folder.refresh_requested.emit()
     await until(page.folder.empty.isVisible)
     assert str(demo_base(page)) in page.folder.empty.accessibleDescription()
+    hits = page.rules.model.index(0, permissionrules.HITS)
+    await until(lambda: hits.data() == "?")
+    assert page.width() == 1228
     (demo.folder / "elsewhere").rename(demo_base(page))
     page.folder.empty.action_requested.emit()
     await until(lambda: page.folder.tree.isVisible() and page.tree_model.rowCount() > 1)

@@ -6,9 +6,11 @@ import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication, QTextLayout
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from gatewright_gui.qt.linediff import changed_letters
+from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget import (
     CodeView,
     ElidedLabel,
@@ -340,3 +342,53 @@ def test_controls_keep_clear_of_each_other_in_a_header(qtbot: QtBot) -> None:
     assert not places[0].intersects(places[1])
     assert [label.text() for label in header.findChildren(QLabel)] == ["Tools", "3 of 5 on"]
     assert not header.findChildren(QLineEdit)
+
+
+def test_changed_letters_are_those_between_what_two_lines_share() -> None:
+    diff = "@@ -1 +1 @@\n-  at most 40 calls\n+  at most 5 calls\n-gone\n unchanged\n+new\n"
+    found = [(one.line, one.start, one.end, one.is_added) for one in changed_letters(diff)]
+    assert found == [(1, 11, 13, False), (2, 11, 12, True)]
+
+
+def test_changed_letters_of_a_diff_stand_on_a_stronger_ground(qtbot: QtBot) -> None:
+    view = shown(qtbot, CodeView("Difference"))
+    view.set_diff("-max 40 calls\n+max 5 calls\n")
+    marks = [mark.cursor.selectedText() for mark in view.editor.extraSelections()]
+    assert marks == ["40", "5"]
+    view.set_json("{}")
+    assert not view.editor.extraSelections()
+
+
+def test_wrapped_text_keeps_clear_of_the_buttons_in_the_corner(qtbot: QtBot) -> None:
+    view = shown(qtbot, CodeView("Schema"))
+    view.resize(300, 200)
+    view.set_plain("word " * 200)
+    view.wrap_button.click()
+    assert view.editor.horizontalScrollBar().maximum() == 0
+    right = view.editor.viewport().mapTo(view, QPoint(view.editor.viewport().width(), 0)).x()
+    assert right <= view.copy_button.x()
+
+
+def test_no_line_of_code_is_cut_by_the_lower_edge(qtbot: QtBot) -> None:
+    view = shown(qtbot, CodeView("Schema"))
+    view.set_plain("\n".join(f"line {number} {'x' * 300}" for number in range(100)))
+    margin = round(view.editor.document().documentMargin())
+    line = round(view.editor.blockBoundingRect(view.editor.document().findBlockByNumber(1)).height())
+    for height in (200, 207, 211):
+        view.resize(300, height)
+        assert (view.editor.viewport().height() - margin) % line == 0
+
+
+def test_empty_state_without_advice_is_quiet(qtbot: QtBot) -> None:
+    state = shown(qtbot, EmptyState("folder", "Nothing here", ""))
+    labels = [label.text() for label in state.findChildren(QLabel) if label.isVisible() and label.text()]
+    assert labels == ["Nothing here"]
+
+
+def test_words_of_a_button_keep_clear_of_its_icon(qtbot: QtBot, theme: Theme) -> None:
+    button = shown(qtbot, QPushButton("Export..."))
+    tie_icon(button, "upload")
+    size = button.icon().actualSize(button.iconSize())
+    assert (size.width(), size.height()) == (20, 16)
+    picture = button.icon().pixmap(button.iconSize()).toImage()
+    assert all(picture.pixelColor(x, y).alpha() == 0 for x in range(16, 20) for y in range(16))

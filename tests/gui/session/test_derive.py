@@ -146,3 +146,20 @@ async def test_self_check_of_the_demo_agrees_everywhere(document: Document, deri
     assert found is not None
     assert found.checked == 4 * 9
     assert found.differences == ()
+
+
+async def test_difference_names_the_tool_of_each_hunk_and_the_lines_of_a_long_text(
+    document: Document, deriver: Deriver
+) -> None:
+    rights.tick_operations(document, "operator", "file", ["delete"], on=False)
+    rights.tick_tool(document, "operator", "block", on=False)
+
+    lines = (await asked(deriver, "operator", None)).difference.splitlines()
+
+    heads = [line for line in lines if line.startswith("@@")]
+    assert {head.rpartition("@@ ")[2] for head in heads} == {"file", "block, not shown at all"}
+    in_file = lines[next(i for i, line in enumerate(lines) if line.endswith("@@ file")) :]
+    gone = [line for line in in_file[: len(in_file)] if line.startswith("-") and "delete (" in line]
+    assert len(gone) == 1
+    assert "append (" not in gone[0]
+    assert gone[0].endswith("\\n")

@@ -1,9 +1,10 @@
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -81,7 +82,7 @@ async def test_keys_save_undo_and_change_pages(window: MainWindow) -> None:
 
 async def test_status_bar_counts_the_self_check_and_follows_the_file(window: MainWindow) -> None:
     assert window.status.check.text() == "self-check 36 of 36"
-    assert window.status.saved.text() == "no unsaved changes"
+    assert window.status.saved.text() == "saved just now"
     edit(window)
     await settled(window)
 
@@ -303,7 +304,160 @@ def test_no_display_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0, "just now"), (12, "12 s ago"), (61, "1 min ago"), (7300, "2 h ago")]
+    ("seconds", "words"),
+    [(0, "just now"), (12, "12 s ago"), (61, "1 min ago"), (7300, "2 h ago"), (200_000, "2 d ago")],
 )
 def test_times_say_how_long_ago(seconds: float, words: str) -> None:
     assert ago(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [
+        (Qt.Key.Key_1, "agents"),
+        (Qt.Key.Key_2, "files"),
+        (Qt.Key.Key_4, "toml"),
+        (Qt.Key.Key_5, "problems"),
+    ],
+)
+async def test_keys_go_to_the_main_view_of_the_page_that_is_chosen(
+    window: MainWindow, key: Qt.Key, wanted: str
+) -> None:
+    window.rail.button("agents").setFocus()
+    QTest.keyClick(window, key, Qt.KeyboardModifier.ControlModifier)
+    await settled(window)
+
+    focused = window.focusWidget()
+    page = window.shelf.page(window.shelf.current_key)
+    assert focused is not None
+    assert page.isAncestorOf(focused)
+    assert focused is page.main_view()
+    assert window.shelf.current_key == wanted
+
+
+async def test_window_starts_with_the_keys_in_the_tree(window: MainWindow) -> None:
+    assert window.focusWidget() is agents_page(window).tools.view
+
+
+async def test_arrow_keys_in_the_rail_stay_there(window: MainWindow) -> None:
+    window.rail.button("agents").setFocus()
+    QTest.keyClick(window.rail.button("agents"), Qt.Key.Key_Down)
+
+    assert window.shelf.current_key == "files"
+    assert window.focusWidget() is window.rail.button("files")
+
+
+def wide_and_narrow_keys(window: MainWindow) -> tuple[list[str], list[str]]:
+    """Keys that work in the whole window, and keys of one widget."""
+    wide: list[str] = []
+    narrow: list[str] = []
+    for action in window.findChildren(QAction):
+        kept = wide if action.shortcutContext() is Qt.ShortcutContext.WindowShortcut else narrow
+        kept += [keys.toString() for keys in action.shortcuts() if action.associatedObjects()]
+    for shortcut in window.findChildren(QShortcut):
+        kept = wide if shortcut.context() is Qt.ShortcutContext.WindowShortcut else narrow
+        every = shortcut.keys()
+        kept += [keys.toString() for keys in every]
+    for button in window.findChildren(QAbstractButton):
+        wide += [button.shortcut().toString()] if button.isVisible() and not button.shortcut().isEmpty() else []
+    return wide, narrow
+
+
+@pytest.mark.parametrize("page", ["agents", "files", "console", "toml", "problems"])
+async def test_no_key_means_two_things(window: MainWindow, page: str) -> None:
+    window.show_page(page)
+    await settled(window)
+
+    wide, narrow = wide_and_narrow_keys(window)
+
+    assert QKeySequence("Ctrl+S").toString() in wide
+    assert sorted(set(wide)) == sorted(wide)
+    assert not set(wide) & set(narrow)
+
+
+async def test_outside_change_can_be_saved_over(window: MainWindow) -> None:
+    path = window.document.path
+    assert path is not None
+    edit(window)
+    path.write_text(path.read_text("utf-8").replace('name = "Field notes"', 'name = "Other notes"'), "utf-8")
+    window.save()
+    await settled(window)
+    assert window.outside.text.startswith("Not saved")
+    assert window.document.is_dirty
+
+    window.outside.other_button.click()
+    await settled(window)
+
+    assert not window.outside.isVisible()
+    assert not window.document.is_dirty
+    assert 'name = "Field notes"' in path.read_text("utf-8")
+
+
+async def test_export_says_what_it_wrote_over_nothing_one_can_operate(window: MainWindow, tmp_path: Path) -> None:
+    window.show_page("console")
+    await window.document.export(tmp_path / "out")
+    await settled(window)
+
+    assert window.toast.text == f"exported policy.toml and 1 folder to {tmp_path / 'out'}"
+    assert window.toast.isVisible()
+    place = window.toast.geometry()
+    assert place.top() >= window.status.y()
+    assert place.left() > window.status.saved.geometry().right()
+    await window.document.export(tmp_path / "out")
+    assert window.toast.text == f"exported policy.toml to {tmp_path / 'out'}"
+
+
+async def test_export_dialog_shows_only_what_a_folder_needs(window: MainWindow) -> None:
+    window.ask_export()
+    await until(lambda: bool(window.findChildren(QFileDialog)))
+    dialog = window.findChildren(QFileDialog)[0]
+    kinds = dialog.findChild(QComboBox, "fileTypeCombo")
+
+    assert kinds is not None
+    assert not kinds.isVisible()
+    dialog.reject()
+    await settled(window)
+
+
+def missing(folder: Path) -> Path:
+    return folder / "nowhere"
+
+
+def without_policy(folder: Path) -> Path:
+    (folder / "bare").mkdir()
+    return folder / "bare"
+
+
+def binary(folder: Path) -> Path:
+    (folder / "policy.toml").write_bytes(bytes(range(256)))
+    return folder / "policy.toml"
+
+
+def folder_for_a_policy(folder: Path) -> Path:
+    (folder / "odd" / "policy.toml").mkdir(parents=True)
+    return folder / "odd"
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (missing, "does not exist"),
+        (without_policy, "no policy.toml in"),
+        (binary, "is not UTF-8 text"),
+        (folder_for_a_policy, "is a folder"),
+    ],
+)
+async def test_workspace_that_cannot_be_read_is_named_and_the_demo_offered(
+    tmp_path: Path, make: Callable[[Path], Path], said: str
+) -> None:
+    async with opened_window(make(tmp_path), tmp_path) as window:
+        assert said in window.message.text
+        assert str(tmp_path) in window.message.text
+        assert not window.status.problems.isVisible()
+        assert window.focusWidget() is window.shelf.empty.action_button
+
+        window.shelf.empty.other_button.click()
+        await settled(window)
+
+        assert window.document.path == demo_folder() / "policy.toml"
+        assert not window.message.isVisible()

@@ -52,7 +52,8 @@ def undo_everything(scene: Scene) -> None:
         step.equal(
             "after undoing everything the text is the file's, byte by byte", scene.document.workspace.text(), saved
         )
-        step.equal("the window says so", scene.driver.find("status.saved", QLabel).text(), "no unsaved changes")
+        said = scene.driver.find("status.saved", QLabel).text()
+        step.check("the window says when it was saved", said.startswith("saved "))
         step.check("there is nothing to save", not scene.driver.find("top.save").isEnabled())
     with scene.step("redo-all", "toml") as step:
         for _ in range(edits):

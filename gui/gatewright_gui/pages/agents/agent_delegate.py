@@ -1,19 +1,56 @@
 """Draws an agent in the list: name, and its description below. It does not know what the agent may do."""
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QPainter
-from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QKeyEvent, QPainter
+from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QToolTip, QWidget
 
 from gatewright_gui.models.agents import DESCRIPTION
 from gatewright_gui.qt.look import current_look
 
 Index = QModelIndex | QPersistentModelIndex
 ROW_HEIGHT = 44
+TOLD_MS = 60_000
 _PAD = 10
 
 
+class NameField(QLineEdit):
+    """Says while one types whether the name can be had."""
+
+    def __init__(self, refusal: Callable[[str], str], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._refusal = refusal
+        self.refused = ""
+        self.textEdited.connect(self._check)
+
+    def tell(self) -> None:
+        """Show what is wrong below the field."""
+        below = self.mapToGlobal(self.rect().bottomLeft())
+        QToolTip.showText(below, self.refused.replace("`", ""), self, self.rect(), TOLD_MS)
+
+    def _check(self, text: str) -> None:
+        self.refused = self._refusal(text.strip())
+        self.setProperty("kind", "error" if self.refused else "")
+        self.setAccessibleDescription(self.refused)
+        self.style().unpolish(self)
+        self.style().polish(self)
+        if self.refused:
+            self.tell()
+        else:
+            QToolTip.hideText()
+
+
 class AgentDelegate(QStyledItemDelegate):
-    """Two lines per agent; the name is edited in place."""
+    """Two lines per agent; the name is edited in place, and what is wrong with it is said there.
+
+    `refusal` gets the old name and the new one and says why not; empty when nothing is wrong.
+    """
+
+    def __init__(self, refusal: Callable[[str, str], str], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._refusal = refusal
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         """Room for two lines."""
@@ -39,12 +76,20 @@ class AgentDelegate(QStyledItemDelegate):
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: N802
         """A field over the name."""
-        del option, index
-        field = QLineEdit(parent)
+        del option
+        field = NameField(partial(self._refusal, str(index.data())), parent)
         field.setObjectName("agents.list.name")
         field.setAccessibleName("Agent name")
         field.setMaxLength(64)
         return field
+
+    def eventFilter(self, editor: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Enter with a name that would be refused stays in the field."""
+        is_enter = isinstance(event, QKeyEvent) and event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}
+        if is_enter and event.type() == QEvent.Type.KeyPress and isinstance(editor, NameField) and editor.refused:
+            editor.tell()
+            return True
+        return super().eventFilter(editor, event)
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """Over the whole row."""

@@ -50,7 +50,7 @@ class AgentPane(QWidget):
         view.setObjectName("agents.list")
         view.setAccessibleName("Agents")
         view.setModel(self.model)
-        view.setItemDelegate(AgentDelegate(view))
+        view.setItemDelegate(AgentDelegate(self._refusal, view))
         view.setUniformItemSizes(True)
         view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -116,6 +116,9 @@ class AgentPane(QWidget):
         if done and chosen:
             self._selection.choose_agent(new)
         return done
+
+    def _refusal(self, old: str, new: str) -> str:
+        return verbs.rename_refusal(self._document, old, new)
 
     def _opened(self) -> None:
         self.setEnabled(self._document.is_open)

@@ -1,7 +1,7 @@
 """The main page: agents at the left, their tools in the middle, what the model sees at the right. It only lays out."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QVBoxLayout
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gatewright_gui.pages.agents.agent_pane import AgentPane
 from gatewright_gui.pages.agents.tool_pane import ToolPane
@@ -37,10 +37,9 @@ class AgentsPage(Page):
         self.tools.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.tools.search.selectAll()
 
-    def page_shown(self) -> None:
-        """The keys belong to the tree, unless one is somewhere on the page already."""
-        if not self.isAncestorOf(self.focusWidget() or self):
-            self.tools.view.setFocus(Qt.FocusReason.OtherFocusReason)
+    def main_view(self) -> QWidget:
+        """The tree; without an agent the list of agents."""
+        return self.tools.view if self.tools.isEnabledTo(self) else self.agents.view
 
     def _describe(self) -> None:
         self.tools.description.setFocus(Qt.FocusReason.ShortcutFocusReason)

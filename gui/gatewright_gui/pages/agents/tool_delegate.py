@@ -113,15 +113,17 @@ class ToolDelegate(QStyledItemDelegate):
         icon, role = _ASKS[asking]
         square = ask_rect(rect)
         hovered = _is_over(option, square)
+        state: QStyle.StateFlag = getattr(option, "state")  # noqa: B009
+        stands_out = hovered or bool(state & QStyle.StateFlag.State_Selected)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QColor(look.palette.border_strong if hovered else look.palette.border))
+        painter.setPen(QColor(look.palette.border_strong if stands_out else look.palette.border))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         if asking in {Asking.YES, Asking.LOCKED}:
             painter.setPen(QColor(look.palette.verdict.ask.fg) if asking is Asking.YES else Qt.PenStyle.NoPen)
             painter.setBrush(QColor(look.palette.verdict.ask.soft))
         painter.drawRoundedRect(square.adjusted(0, 0, -1, -1), 3, 3)
-        if asking is Asking.NO and hovered:
-            role = "muted"
+        if asking is Asking.NO:
+            role = "text" if stands_out else "muted"
         look.icon(icon, role).paint(painter, square.adjusted(3, 3, -3, -3))
 
     def editorEvent(  # noqa: N802

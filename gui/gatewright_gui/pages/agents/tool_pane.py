@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.models.rowstate import Asking
 from gatewright_gui.models.toolfilter import ToolFilterModel
@@ -12,7 +12,10 @@ from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.pages.agents.why_pane import WhyPane
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.quiet_field import QuietField
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
@@ -30,9 +33,7 @@ CHIPS = (
     ("overruled", "Overruled", "Ticked here, turned off by another layer"),
 )
 
-
-QUIET_FIELD = "QLineEdit:!focus:!hover { border-color: transparent; background: transparent; }"
-"""A field that looks like text until the mouse or the cursor is in it."""
+NOTHING_TICKED = "Nothing is ticked yet. Tick what this agent may do."
 
 
 class ToolPane(QWidget):
@@ -50,8 +51,11 @@ class ToolPane(QWidget):
         self.search = SearchField("Filter tools and operations")
         self.chips = Segmented("Show")
         self.counter = QLabel()
-        self.description = QLineEdit()
+        self.hint = QWidget()
+        self.description = QuietField()
         self.title = QLabel()
+        self._opened_before: set[str] = set()
+        """What was open before the filter was set; it is open again when the filter is taken away."""
         self._lay_out()
         self._connect()
         self._show_agent()
@@ -74,12 +78,13 @@ class ToolPane(QWidget):
         split.addWidget(top)
         split.addWidget(self.why)
         split.setStretchFactor(0, 1)
-        split.restore((440, 130))
+        split.restore((400, 180))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(self._title_row())
         column.addLayout(self._filter_row())
+        column.addWidget(self._hint_row())
         column.addWidget(split, 1)
 
     def _title_row(self) -> QHBoxLayout:
@@ -92,7 +97,6 @@ class ToolPane(QWidget):
         self.description.setObjectName("agents.description")
         self.description.setAccessibleName("Description of the agent")
         self.description.setPlaceholderText("Say what this agent is for")
-        self.description.setStyleSheet(QUIET_FIELD)
         self.counter.setObjectName("agents.counter")
         self.counter.setProperty("kind", "muted")
         self.counter.setToolTip("Operations that the model sees; a tool without operations counts once")
@@ -123,6 +127,17 @@ class ToolPane(QWidget):
         row.addWidget(self.search, 1)
         row.addWidget(self.chips)
         return row
+
+    def _hint_row(self) -> QWidget:
+        tokens = current_look().tokens
+        self.hint.setObjectName("agents.hint")
+        row = QHBoxLayout(self.hint)
+        row.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_1)
+        row.setSpacing(tokens.space_1)
+        row.addWidget(IconLabel("info", "accent", size=tokens.small_icon_size))
+        row.addWidget(ElidedLabel(NOTHING_TICKED), 1)
+        self.hint.hide()
+        return self.hint
 
     def _connect(self) -> None:
         document, selection = self._document, self._selection
@@ -159,9 +174,10 @@ class ToolPane(QWidget):
         if not self.description.hasFocus() or not self.description.isModified():
             self.description.setText(agent.description if agent else "")
             self.description.setCursorPosition(0)
-            self.description.setToolTip(self.description.text())
+            self.description.setToolTip(self.description.text() or "Say what this agent is for")
         on, every = self.model.counts
         self.counter.setText(f"{on:,} of {every:,} on" if agent else "")
+        self.hint.setVisible(agent is not None and not any(right.ticked_count for right in self.model.rights))
         if first and self.model.rowCount():
             self._open_first()
         self._row_changed()
@@ -169,6 +185,7 @@ class ToolPane(QWidget):
     def _open_first(self) -> None:
         if self.model.rowCount() <= 12:
             self.view.expandAll()
+        self._opened_before = self.view.open_names()
         self.view.setCurrentIndex(self.rows.index(0, 0))
 
     def show_row(self, tool: str, operation: str | None) -> None:
@@ -195,9 +212,10 @@ class ToolPane(QWidget):
 
     def _refilter(self, change: Callable[[], None]) -> None:
         tool, operation = self._selection.tool, self._selection.operation
-        opened = self.view.open_names()
+        if not self.rows.is_filtering:
+            self._opened_before = self.view.open_names()
         change()
-        self.view.open_tools(opened)
+        self.view.open_tools(self._opened_before)
         if self.rows.is_filtering and self.rows.rowCount() <= 50:
             self.view.expandAll()
         if tool and not self.view.show_row(tool, operation) and self.rows.rowCount():
@@ -226,7 +244,8 @@ class ToolPane(QWidget):
         addresses = self.why.model.addresses
         lines = await self._context.deriver.derive(lambda workspace: lines_of(workspace, addresses))
         if lines is not None:
-            self.why.model.set_lines(lines)
+            path = self._document.path
+            self.why.model.set_lines(lines, path.name if path else "")
 
     # what is asked for
 

@@ -97,11 +97,10 @@ class ToolView(TreeView):
         return {str(index.data(TOOL)) for index in self._tools() if self.isExpanded(index)}
 
     def open_tools(self, names: Iterable[str]) -> None:
-        """Open these tools."""
+        """Open these tools and no others."""
         wanted = set(names)
         for index in self._tools():
-            if index.data(TOOL) in wanted:
-                self.expand(index)
+            self.setExpanded(index, index.data(TOOL) in wanted)
 
     def _tools(self) -> list[QModelIndex]:
         return [self._rows.index(row, 0) for row in range(self._rows.rowCount())]

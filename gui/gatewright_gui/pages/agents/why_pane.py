@@ -1,7 +1,7 @@
 """Why a row is as it is: every reason in order, with its line of the policy. It does not work the reasons out."""
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QLabel,
@@ -20,15 +20,28 @@ from gatewright_gui.qt.widget.chip import VERDICT_ICONS, chip_width, paint_chip
 from gatewright_gui.qt.widget.section_header import SectionHeader
 
 Index = QModelIndex | QPersistentModelIndex
+_CHIP_LEFT = 8
+_GAP = 8
+_WHERE_ROOM = 18
+_WRAPPED = Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextWordWrap
 
 
 class WhyDelegate(QStyledItemDelegate):
     """Verdict, sentence, and the line at the right."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """One row."""
-        del option, index
-        return QSize(200, current_look().tokens.row_height)
+        """As many lines as the sentence needs."""
+        why, view = index.data(WHY), getattr(option, "widget", None)
+        row = current_look().tokens.row_height
+        if not isinstance(why, Why) or not isinstance(view, QAbstractItemView):
+            return QSize(200, row)
+        metrics: QFontMetrics = getattr(option, "fontMetrics")  # noqa: B009
+        small = QFontMetrics(current_look().small_font)
+        left = _CHIP_LEFT + chip_width(small.horizontalAdvance(why.layer), with_icon=True) + _GAP
+        room = view.viewport().width() - left - metrics.horizontalAdvance(why.where) - _WHERE_ROOM
+        words = QRect(0, 0, max(room, 60), 10_000)
+        needed = metrics.boundingRect(words, _WRAPPED, _words_of(why)).height()
+        return QSize(200, max(row, needed + 2 * current_look().tokens.space_1))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Chip, words, link."""
@@ -40,16 +53,14 @@ class WhyDelegate(QStyledItemDelegate):
         rect: QRect = getattr(option, "rect")  # noqa: B009
         painter.save()
         left = self._chip(painter, rect, why)
-        where = f"line {why.line}" if why.line else ""
+        where = why.where
         wide = painter.fontMetrics().horizontalAdvance(where)
         painter.setPen(QColor(look.palette.accent.fg if why.line else look.palette.muted))
-        painter.drawText(
-            QRect(rect.right() - wide - 8, rect.top(), wide + 2, rect.height()), Qt.AlignmentFlag.AlignVCenter, where
-        )
+        first = QRect(rect.right() - wide - 8, rect.top(), wide + 2, look.tokens.row_height)
+        painter.drawText(first, Qt.AlignmentFlag.AlignVCenter, where)
         painter.setPen(QColor(look.palette.text))
-        words = QRect(left, rect.top(), rect.right() - wide - 18 - left, rect.height())
-        cut = painter.fontMetrics().elidedText(why.text.replace("`", ""), Qt.TextElideMode.ElideRight, words.width())
-        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
+        words = QRect(left, rect.top(), rect.right() + 1 - wide - _WHERE_ROOM - left, rect.height())
+        painter.drawText(words, _WRAPPED | Qt.AlignmentFlag.AlignVCenter, _words_of(why))
         painter.restore()
 
     def _chip(self, painter: QPainter, rect: QRect, why: Why) -> int:
@@ -59,10 +70,15 @@ class WhyDelegate(QStyledItemDelegate):
         icon = VERDICT_ICONS[why.verdict.value]
         height = painter.fontMetrics().height() + 5
         wide = chip_width(painter.fontMetrics().horizontalAdvance(why.layer), with_icon=True)
-        place = QRect(rect.left() + 8, rect.top() + (rect.height() - height) // 2, wide, height)
+        row = current_look().tokens.row_height
+        place = QRect(rect.left() + _CHIP_LEFT, rect.top() + (row - height) // 2, wide, height)
         paint_chip(painter, place, why.layer, icon, role)
         painter.setFont(font)
-        return place.right() + 9
+        return place.right() + 1 + _GAP
+
+
+def _words_of(why: Why) -> str:
+    return why.text.replace("`", "")
 
 
 class WhyPane(QWidget):
@@ -82,7 +98,8 @@ class WhyPane(QWidget):
         self.view.setModel(self.model)
         self.view.setItemDelegate(WhyDelegate(self.view))
         self.view.setMouseTracking(True)
-        self.view.setUniformItemSizes(True)
+        self.view.setResizeMode(QListView.ResizeMode.Adjust)
+        self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.view.clicked.connect(self._go)

@@ -3,17 +3,23 @@
 It blocks nothing and answers nothing by itself: the focus is never put on a button that allows.
 """
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget import CodeView, IconLabel, Segmented
-from gatewright_gui.session.calls import PendingApproval, cut
+from gatewright_gui.qt.widget import CodeView, ElidedLabel, IconLabel, Segmented
+from gatewright_gui.session.calls import PendingApproval, change_words, cut
+
+KEY = "F6"
+"""Leads to the open question."""
 
 
 class ApprovalBar(QWidget):
-    """Hidden until there is a question."""
+    """Hidden until there is a question. `focus_question` leads to it; Deny comes before Allow."""
+
+    keys_given_back = Signal()
+    """The bar had the keys and is about to hide."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -25,7 +31,10 @@ class ApprovalBar(QWidget):
         self._why = QLabel()
         self._why.setWordWrap(True)
         self._why.setTextFormat(Qt.TextFormat.PlainText)
+        self._change = ElidedLabel(path=True, mono=True, role="muted")
         self._code = CodeView("What the call would do")
+        self._hint = QLabel(f"{KEY}: to the question")
+        self._hint.setProperty("kind", "small")
         self._parts = Segmented("What is shown")
         self._parts.add_segment("arguments", "Arguments")
         self._parts.add_segment("diff", "Change")
@@ -56,9 +65,35 @@ class ApprovalBar(QWidget):
         self.setAccessibleName(f"{self._title.text()}: {self._why.text()}")
         self.show()
 
+    def say_edited(self) -> None:
+        """The policy changed under an open question."""
+        question = self._question
+        if question is not None:
+            edited = "The policy was edited since: the call goes by the policy as it was when it began"
+            self._why.setText("\n".join((*question.reasons, edited)))
+
+    def focus_question(self) -> None:
+        """Bring the keys to the question; what denies comes first, what allows only by the next key."""
+        if self._question is not None:
+            self.refuse_button.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    @property
+    def tab_parts(self) -> tuple[QWidget, ...]:
+        """What Tab passes, in order."""
+        return (
+            self._parts.button("arguments"),
+            self._parts.button("diff"),
+            self.refuse_button,
+            self.approve_button,
+            self._code.editor,
+        )
+
     def withdraw(self) -> None:
         """The question is answered or gone."""
         self._question = None
+        focus = QApplication.focusWidget()
+        if focus is not None and self.isAncestorOf(focus):
+            self.keys_given_back.emit()
         self.hide()
 
     def _allow(self) -> None:
@@ -77,8 +112,12 @@ class ApprovalBar(QWidget):
         question = self._question
         if question is None:
             return
-        if part == "diff" and question.diff is not None:
-            self._code.set_diff(cut(question.diff))
+        is_change = part == "diff" and question.diff is not None
+        self._change.setVisible(is_change)
+        if is_change and question.diff is not None:
+            said, change = change_words(question.diff, question.operation)
+            self._change.set_text(said)
+            self._code.set_diff(cut(change))
         else:
             self._code.set_json(question.arguments)
         lines = min(max(self._code.text.count("\n") + 1, 3), 8)
@@ -108,6 +147,7 @@ class ApprovalBar(QWidget):
         first.addWidget(IconLabel("hand", "ask"))
         first.addWidget(self._title)
         first.addStretch(1)
+        first.addWidget(self._hint)
         first.addWidget(self._parts)
         first.addWidget(self.refuse_button)
         first.addWidget(self.approve_button)
@@ -116,4 +156,5 @@ class ApprovalBar(QWidget):
         column.setSpacing(tokens.space_1)
         column.addLayout(first)
         column.addWidget(self._why)
+        column.addWidget(self._change)
         column.addWidget(self._code)

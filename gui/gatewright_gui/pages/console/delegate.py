@@ -11,6 +11,7 @@ from gatewright_gui.qt.look import Role, VerdictName, current_look, role_colour
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 
 Index = QModelIndex | QPersistentModelIndex
+_FAILED: tuple[str, Role] = ("triangle-alert", "ask")
 _ICONS: dict[str, tuple[str, Role]] = {
     "working": ("circle-dot", "accent"),
     "waiting": ("circle", "disabled"),
@@ -74,7 +75,8 @@ class HistoryDelegate(QStyledItemDelegate):
             is_run = index.data(callhistory.KIND_ROLE) == "run"
             _put_icon(option, "play" if is_run else "shield-check", "muted")
         elif index.column() == callhistory.VERDICT:
-            icon, role = verdict_mark(str(index.data(callhistory.VERDICT_ROLE)))
+            failed = index.data() not in VERDICT_ICONS
+            icon, role = _FAILED if failed else verdict_mark(str(index.data(callhistory.VERDICT_ROLE)))
             _put_icon(option, icon, role)
             _tint(option, role)
         elif index.column() == callhistory.WHEN:

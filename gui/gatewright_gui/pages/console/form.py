@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import TypeAlias
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
@@ -28,14 +29,16 @@ from gatewright_gui.models.callform import (
 )
 from gatewright_gui.pages.console.largetext import LargeTextEdit
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget import ElidedLabel, IconButton
 from gatewright_gui.session.calls import ShownTool
 
 _NOT_GIVEN = "(not given)"
+_Editor: TypeAlias = QComboBox | QLineEdit | LargeTextEdit
 _HINTS = {"integer": "whole number", "number": "number", "json": "JSON value", "text": "", "lines": ""}
 
 
 class _Row(QWidget):
-    """Label, field, description and fault of one argument."""
+    """Label, field, description and fault of one argument. They are made when the argument is first taken or filled."""
 
     changed = Signal()
 
@@ -43,15 +46,25 @@ class _Row(QWidget):
         super().__init__()
         self.field = field
         self._standing: tuple[bool, bool] | None = None
+        self._editor: _Editor | None = None
+        self.hide()
+
+    @property
+    def editor(self) -> "_Editor":
+        """The field itself."""
+        return self._editor or self._build()
+
+    def _build(self) -> "_Editor":
+        field = self.field
         self._label = QLabel()
         self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._label.setFont(current_look().mono_font)
         self._need = QLabel()
         self._need.setProperty("kind", "small")
-        self.editor = self._make_editor()
-        self.editor.setObjectName(f"console.form.{field.name}")
-        self.editor.setAccessibleDescription(field.description)
-        self._note = QLabel(field.description)
+        editor = self._make_editor()
+        editor.setObjectName(f"console.form.{field.name}")
+        editor.setAccessibleDescription(field.description)
+        self._note = QLabel(field.description, self)
         self._note.setProperty("kind", "small")
         self._note.setWordWrap(True)
         self._note.setTextFormat(Qt.TextFormat.PlainText)
@@ -69,26 +82,34 @@ class _Row(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
         column.addLayout(head)
-        for part in (self.editor, self._note, self._fault):
+        for part in (editor, self._note, self._fault):
             column.addWidget(part)
-        self.set_taken(taken=True, required=field.required)
+        self._label.setText(field.name)
+        self._editor = editor
+        return editor
 
     @property
     def is_taken(self) -> bool:
         """Whether the chosen operation takes the argument."""
-        return self.editor.isEnabled()
+        return self._standing is not None and self._standing[0]
 
     @property
     def text(self) -> str:
         """What is in the field; for a list of choices the JSON text of the chosen one."""
-        if isinstance(self.editor, QComboBox):
-            return str(self.editor.currentData() or "")
-        if isinstance(self.editor, LargeTextEdit):
-            return self.editor.text
-        return self.editor.text()
+        match self._editor:
+            case None:
+                return ""
+            case QComboBox() as combo:
+                return str(combo.currentData() or "")
+            case LargeTextEdit() as edit:
+                return edit.text
+            case line:
+                return line.text()
 
     def set_text(self, text: str) -> None:
         """Fill the field in."""
+        if self._editor is None and not text:
+            return
         if isinstance(self.editor, QComboBox):
             self.editor.setCurrentIndex(max(self.editor.findData(text), 0))
         elif isinstance(self.editor, LargeTextEdit):
@@ -101,25 +122,31 @@ class _Row(QWidget):
         if self._standing == (taken, required):
             return
         self._standing = (taken, required)
+        if not taken and self._editor is None:
+            return
         self.editor.setEnabled(taken)
-        self.editor.setVisible(taken)
-        self._label.setText(self.field.name)
-        self._label.setProperty("kind", None if taken else "muted")
-        self._label.style().unpolish(self._label)
-        self._label.style().polish(self._label)
-        self._need.setText("not taken by this operation" if not taken else "required" if required else "")
+        self._need.setText("required" if required and taken else "" if taken else "not taken")
         self.editor.setAccessibleName(f"{self.field.name}{', required' if required else ''}")
+
+    def show_row(self, *, shown: bool) -> None:
+        """Show the argument, or not; one that is not taken is shown without being editable."""
+        if shown:
+            self.editor.setEnabled(self.is_taken)
+            self._need.setText(self._need.text() if self.is_taken else "not taken")
+        self.setVisible(shown)
 
     def show_note(self, *, shown: bool) -> None:
         """Show the description, or not."""
-        self._note.setVisible(shown and bool(self.field.description))
+        if self._editor is not None:
+            self._note.setVisible(shown and bool(self.field.description))
 
     def show_fault(self, fault: str | None) -> None:
         """Say what is wrong with the text."""
-        self._fault.setText(fault or "")
-        self._fault.setVisible(bool(fault))
+        if self._editor is not None:
+            self._fault.setText(fault or "")
+            self._fault.setVisible(bool(fault))
 
-    def _make_editor(self) -> QComboBox | QLineEdit | LargeTextEdit:
+    def _make_editor(self) -> "_Editor":
         match self.field.kind:
             case "choice":
                 return self._choices(
@@ -151,6 +178,31 @@ class _Row(QWidget):
         self.changed.emit()
 
 
+class _Untaken(QWidget):
+    """One quiet line for the arguments that the chosen operation does not take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.button = IconButton("chevron-right", "Show the arguments that are not taken")
+        self.button.setObjectName("console.form.untaken")
+        self._said = ElidedLabel(role="muted")
+        self._said.setFont(current_look().small_font)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(current_look().tokens.space_1)
+        row.addWidget(self.button)
+        row.addWidget(self._said, 1)
+        self.hide()
+
+    def show_names(self, operation: str, names: list[str], *, unfolded: bool) -> None:
+        """Say which they are; nothing is shown where there are none."""
+        self.setVisible(bool(names))
+        verb = "Hide" if unfolded else "Show"
+        icon = "chevron-down" if unfolded else "chevron-right"
+        self.button.set_icon(icon, f"{verb} the arguments that are not taken")
+        self._said.set_text(f"not taken by {operation}: {', '.join(names)}")
+
+
 class CallForm(QScrollArea):
     """Blank fields are not given. What no field can hold is kept beside the form and sent with it."""
 
@@ -166,9 +218,9 @@ class CallForm(QScrollArea):
         self._rows: dict[str, _Row] = {}
         self._others: dict[str, JsonValue] = {}
         self._filling = False
+        self._is_unfolded = False
         self._note = QLabel()
-        self._note.setProperty("kind", "small")
-        self._note.setWordWrap(True)
+        self._untaken = _Untaken()
         self._rebuild(())
 
     @property
@@ -181,17 +233,22 @@ class CallForm(QScrollArea):
         value = value_of(row.field, row.text)
         return value if isinstance(value, str) else None
 
-    def set_tool(self, tool: ShownTool | None) -> None:
-        """Make the fields of another tool; values of arguments that both have stay."""
+    def set_tool(self, tool: ShownTool | None, operation: str | None = None) -> None:
+        """Make the fields of another tool; values of arguments that both have stay. It begins with the operation, or
+        with one that changes nothing.
+        """
         if tool == self._tool:
             return
+        before = (
+            self.operation if tool is not None and self._tool is not None and tool.name == self._tool.name else None
+        )
         kept = self.values_as_far()
         self._tool = tool
         fields = form_fields(tool.schema) if tool is not None else ()
         first = tool.operation_field if tool is not None else None
         self._rebuild(sorted(fields, key=lambda field: field.name != first)[:MAX_FIELDS])
         self._filling = True
-        self._choose_first_operation()
+        self._choose_operation(tool, before or operation)
         self.set_values({name: value for name, value in kept.items() if name in self._rows and name != first})
 
     def set_values(self, values: Mapping[str, JsonValue]) -> None:
@@ -250,11 +307,15 @@ class CallForm(QScrollArea):
         row = self._rows.get(name)
         return row.editor if row is not None else None
 
-    def _choose_first_operation(self) -> None:
-        tool = self._tool
+    def _choose_operation(self, tool: ShownTool | None, wanted: str | None) -> None:
         row = self._rows.get(tool.operation_field) if tool is not None and tool.operation_field else None
-        if row is not None and isinstance(row.editor, QComboBox) and row.editor.count() > 1:
-            row.editor.setCurrentIndex(1)
+        first = tool.first_operation(wanted) if tool is not None else None
+        if row is not None and first is not None:
+            row.set_text(text_of(row.field, first) or "")
+
+    def _unfold(self) -> None:
+        self._is_unfolded = not self._is_unfolded
+        self._row_changed()
 
     def _row_changed(self) -> None:
         if self._filling:
@@ -268,7 +329,10 @@ class CallForm(QScrollArea):
             taken = shape is None or is_selector or name in shape.takes
             required = row.field.required if shape is None or is_selector else name in shape.required
             row.set_taken(taken=taken, required=required)
-            row.show_note(shown=taken and not is_selector)
+            row.show_row(shown=taken or self._is_unfolded)
+            row.show_note(shown=not is_selector)
+        hidden = [name for name, row in self._rows.items() if not row.is_taken]
+        self._untaken.show_names(shape.name if shape is not None else "", hidden, unfolded=self._is_unfolded)
         self.check()
         self._say(shape.description if shape is not None else tool.description if tool is not None else "")
         self.changed.emit()
@@ -295,5 +359,8 @@ class CallForm(QScrollArea):
                 column.addWidget(self._note)
         if not self._rows:
             column.addWidget(self._note)
+        self._untaken = _Untaken()
+        self._untaken.button.clicked.connect(partial(CallForm._unfold, self))
+        column.addWidget(self._untaken)
         column.addStretch(1)
         self.setWidget(body)

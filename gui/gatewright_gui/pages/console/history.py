@@ -1,13 +1,13 @@
 """Below the request: the session of the agent, and the calls so far. It makes no call."""
 
 from PySide6.QtCore import QModelIndex, Signal
-from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright_gui.models import callhistory
 from gatewright_gui.models.callhistory import CallHistoryModel
 from gatewright_gui.pages.console.delegate import HistoryDelegate
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget import ElidedLabel, IconButton, SectionHeader, TableView
+from gatewright_gui.qt.widget import EmptyState, IconButton, SectionHeader, TableView
 from gatewright_gui.session.calls import CallRecord, SessionState
 
 
@@ -43,8 +43,9 @@ class HistoryPanel(QWidget):
             self.view.setColumnWidth(column, width)
         self.view.selectionModel().currentChanged.connect(self._chosen)
         self.view.clicked.connect(self._clicked)
-        self._session = ElidedLabel(role="muted")
+        self._session = QLabel()
         self._session.setObjectName("console.session")
+        self._session.setProperty("kind", "muted")
         self.again_button = IconButton("rotate-ccw", "Run again")
         self.again_button.setObjectName("console.again")
         self.again_button.clicked.connect(self._again)
@@ -62,6 +63,7 @@ class HistoryPanel(QWidget):
     def set_records(self, records: tuple[CallRecord, ...]) -> None:
         """Show these calls; the newest becomes the chosen one."""
         self.model.set_records(records)
+        self._stack.setCurrentWidget(self.view if records else self._none)
         if records:
             blocked = self.view.selectionModel().blockSignals(True)
             self.view.selectRow(0)
@@ -73,13 +75,16 @@ class HistoryPanel(QWidget):
     def show_session(self, state: SessionState | None) -> None:
         """Say where the agent's conversation stands."""
         if state is None:
-            self._session.set_text("")
+            self._session.clear()
+            self._session.setToolTip("")
             return
         made = sum(count for _, count in state.calls)
         names = ", ".join(f"{name} {count}" for name, count in state.calls)
-        goes_on = "goes on" if state.should_continue else "has ended: an exit tool succeeded"
+        goes_on = "may go on" if state.should_continue else "has ended"
+        why = "" if state.should_continue else ": an exit tool succeeded"
+        self._session.setText(f"session: {made} run, {goes_on}" if made else "session: nothing run yet")
         counts = f"{made} run ({names})" if made else "nothing run yet"
-        self._session.set_text(f"session of {state.agent_id}: {counts}; the loop {goes_on}")
+        self._session.setToolTip(f"session of {state.agent_id}: {counts}; the agent's loop {goes_on}{why}")
 
     def _record(self) -> CallRecord | None:
         return self.model.record_at(self.view.currentIndex().row())
@@ -123,5 +128,9 @@ class HistoryPanel(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._header)
-        column.addWidget(self.view, 1)
+        self._none = EmptyState("history", "No calls yet", "Each call stays here: choose it to see it again")
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._none)
+        self._stack.addWidget(self.view)
+        column.addWidget(self._stack, 1)
         column.addLayout(foot)

@@ -12,6 +12,13 @@ from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import CodeView, EmptyState, MessageBar, ProgressStrip, SectionHeader, TableView
 from gatewright_gui.session.calls import CallRecord, Kind, PendingApproval, StageRow, pretty
 
+_NO_RESULT = "No result"
+_WHAT_TO_DO = (
+    "Ctrl+Return decides the call without any effect. Ctrl+Shift+Return runs it in a disposable copy and shows here "
+    "what the model gets."
+)
+_ONLY_DECIDED = "Ctrl+Shift+Return runs the call in a disposable copy and shows here what the model gets."
+
 
 class OutcomePanel(QWidget):
     """Shows one call: the one under way, or a record."""
@@ -30,7 +37,7 @@ class OutcomePanel(QWidget):
         self.stages = self._make_stages()
         self.result = CodeView("Result")
         self.result.setObjectName("console.result")
-        self._none = EmptyState("scroll-text", "No result", "Run sends the call and shows what the model gets")
+        self._none = EmptyState("scroll-text", _NO_RESULT, _WHAT_TO_DO)
         self._stack = QStackedWidget()
         self._stack.addWidget(self._none)
         self._stack.addWidget(self.result)
@@ -62,6 +69,7 @@ class OutcomePanel(QWidget):
         """The question was answered, or is gone; the call goes on."""
         self.approval.withdraw()
         self.model.hold(held=False)
+        self.strip.start("Running in the copy")
         if self.shown is None:
             self.verdict.show_nothing("Running in the copy ...")
 
@@ -81,7 +89,7 @@ class OutcomePanel(QWidget):
     def show_record(self, record: CallRecord) -> None:
         """Show what became of a call."""
         self.shown = record
-        self.model.finish(record.stages, to_the_end=record.kind == "run")
+        self.model.finish(record.stages, to_the_end=record.kind == "run", asks=record.verdict == "ask")
         self.verdict.show_record(record)
         self._show_result(record)
 
@@ -92,14 +100,12 @@ class OutcomePanel(QWidget):
         self.model.start_over(running=False)
         self.verdict.show_nothing()
         self._stack.setCurrentWidget(self._none)
-        self._none.set_state("scroll-text", "No result", "Run sends the call and shows what the model gets")
+        self._none.set_state("scroll-text", _NO_RESULT, _WHAT_TO_DO)
         self._head.set_note("")
 
     def _show_result(self, record: CallRecord) -> None:
         if record.output is None:
-            self._none.set_state(
-                "scroll-text", "Only decided", "Run in copy sends the call and shows what the model gets"
-            )
+            self._none.set_state("scroll-text", "Only decided", _ONLY_DECIDED)
             self._stack.setCurrentWidget(self._none)
             self._head.set_note("")
             return

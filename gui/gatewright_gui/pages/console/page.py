@@ -3,18 +3,30 @@
 It decides and runs nothing: the session does, beside the window.
 """
 
+from typing import cast
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from gatewright.base.errors import GatewrightError
 from gatewright.policy.edit import ChangeSet
+from gatewright_gui.pages.console.approval import KEY
 from gatewright_gui.pages.console.history import HistoryPanel
 from gatewright_gui.pages.console.outcome import OutcomePanel
 from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.look import current_look, tie_icon
-from gatewright_gui.qt.widget import ElidedLabel, Splitter
+from gatewright_gui.qt.widget import Splitter
 from gatewright_gui.session.calls import (
     CallRecord,
     CallRequest,
@@ -37,6 +49,9 @@ class ConsolePage(Page):
         super().__init__()
         self._context = context
         self._is_stale = True
+        self._followed: tuple[str | None, ...] = ()
+        self._is_following = False
+        self._home: QWidget | None = None
         self.console = Console(context.document, self)
         self.request = RequestPanel(context.tasks)
         self.history = HistoryPanel()
@@ -54,8 +69,8 @@ class ConsolePage(Page):
         self.cancel_button = self._button("Cancel", "console.cancel", "Give the call up", "circle-stop")
         self.reset_copy_button = self._button("Reset copy", "console.resetcopy", "The next run gets a fresh copy", None)
         self.reset_copy_button.setProperty("kind", "link")
-        self._copy_state = ElidedLabel(role="muted")
-        self._copy_state.setFont(current_look().small_font)
+        self._copy_state = QLabel()
+        self._copy_state.setProperty("kind", "small")
         self._lay_out()
         self._connect()
         self._show_busy()
@@ -67,6 +82,13 @@ class ConsolePage(Page):
         if self._is_stale:
             self._refresh()
         self._follow_selection()
+
+    def main_view(self) -> QWidget | None:
+        """Where the keys were when one left the page, else what is to be filled in."""
+        last = cast("QWidget | None", self.focusWidget())
+        if last is not None and last.isVisibleTo(self) and last.isEnabledTo(self):
+            return last
+        return self.request.first_field
 
     def focus_search(self) -> None:
         """Ctrl+F: search the result."""
@@ -81,6 +103,7 @@ class ConsolePage(Page):
 
     def _changed(self, changes: ChangeSet) -> None:
         del changes
+        self.outcome.approval.say_edited()
         self._stale()
 
     def _stale(self) -> None:
@@ -95,12 +118,19 @@ class ConsolePage(Page):
         self._load_tools()
 
     def _follow_selection(self) -> None:
-        agent_id = self._context.selection.agent_id
+        """What was chosen on another page since; a tool that was typed here is left alone otherwise."""
+        selection = self._context.selection
+        agent_id = selection.agent_id
+        chosen = (agent_id, selection.tool, selection.operation)
+        if chosen == self._followed:
+            return
+        self._followed = chosen
         if agent_id is not None and agent_id != self.request.agent_id:
             self.request.choose_agent(agent_id)
+            self._is_following = True
             self._load_tools()
         else:
-            self.request.choose_tool(self._context.selection.tool)
+            self.request.choose_tool(selection.tool, selection.operation)
 
     def _load_tools(self) -> None:
         agent_id = self.request.agent_id
@@ -119,8 +149,11 @@ class ConsolePage(Page):
             self.request.message.show_message("error", str(error))
             return
         if tools is not None and agent_id == self.request.agent_id:
-            self.request.set_tools(tools)
-            self.request.choose_tool(self._context.selection.tool)
+            selection = self._context.selection
+            self.request.set_tools(tools, selection.tool, selection.operation)
+            if self._is_following:
+                self._is_following = False
+                self.request.choose_tool(selection.tool, selection.operation)
 
     def _choose_agent(self, agent_id: str) -> None:
         self._context.selection.choose_agent(agent_id)
@@ -160,6 +193,7 @@ class ConsolePage(Page):
 
     def _began(self, kind: Kind) -> None:
         self.outcome.begin(kind)
+        self._keep_home()
         self._show_busy()
 
     def _passed(self, row: StageRow) -> None:
@@ -171,7 +205,28 @@ class ConsolePage(Page):
 
     def _ended(self) -> None:
         self.outcome.end()
+        self.decide_button.setEnabled(self.request.agent_id is not None)
+        self.run_button.setEnabled(self.request.agent_id is not None)
+        self._go_home()
         self._show_busy()
+
+    # the keys stay where they were: what is disabled or hidden for a while would hand them to its neighbour
+
+    def _keep_home(self) -> None:
+        focus = QApplication.focusWidget()
+        self._home = focus if focus is not None and self.isAncestorOf(focus) else None
+        if focus in {self.decide_button, self.run_button}:
+            self._lend_keys()
+
+    def _lend_keys(self) -> None:
+        self.outcome.stages.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _go_home(self) -> None:
+        home, self._home = self._home, None
+        focus = QApplication.focusWidget()
+        borrowed = {self.outcome.stages, self.cancel_button, self.outcome.strip.cancel_button}
+        if home is not None and (focus is None or focus in borrowed):
+            home.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _asked(self, question: PendingApproval) -> None:
         if self.console.is_busy:
@@ -214,11 +269,13 @@ class ConsolePage(Page):
         can_call = not busy and self.request.agent_id is not None
         self.decide_button.setEnabled(can_call)
         self.run_button.setEnabled(can_call)
-        self.cancel_button.setVisible(busy)
-        self.reset_copy_button.setVisible(not busy)
+        self._ending.setCurrentWidget(self.cancel_button if busy else self.reset_copy_button)
         self.reset_copy_button.setEnabled(self.console.has_copy and not busy)
-        has = "a copy holds what was run" if self.console.has_copy else "the first run makes a copy"
-        self._copy_state.set_text(has)
+        has_copy = self.console.has_copy
+        self._copy_state.setText("copy in use" if has_copy else "no copy yet")
+        self._copy_state.setToolTip(
+            "The copy holds what was run; it is thrown away with the window" if has_copy else "The first run makes one"
+        )
 
     # the parts
 
@@ -242,6 +299,7 @@ class ConsolePage(Page):
         self.cancel_button.clicked.connect(self.cancel)
         self.reset_copy_button.clicked.connect(self._reset_copy)
         self.outcome.cancel_requested.connect(self.cancel)
+        self.outcome.approval.keys_given_back.connect(self._lend_keys)
         self.outcome.verdict.rule_requested.connect(self._go_to_rule)
         self.history.record_chosen.connect(self._show_again)
         self.history.again_requested.connect(self._again)
@@ -265,6 +323,7 @@ class ConsolePage(Page):
             ("Ctrl+Enter", self.decide),
             ("Ctrl+Shift+Return", self.run),
             ("Ctrl+Shift+Enter", self.run),
+            (KEY, self.outcome.approval.focus_question),
         ):
             shortcut = QShortcut(QKeySequence(keys), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(act)
@@ -279,10 +338,14 @@ class ConsolePage(Page):
         acts = QHBoxLayout()
         acts.setContentsMargins(tokens.space_2, tokens.space_2, tokens.space_2, tokens.space_2)
         acts.setSpacing(tokens.space_2)
-        for part in (self.decide_button, self.run_button, self.cancel_button):
+        self._ending = QStackedWidget()
+        for part in (self.cancel_button, self.reset_copy_button):
+            self._ending.addWidget(part)
+        self._ending.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        for part in (self.decide_button, self.run_button):
             acts.addWidget(part)
         acts.addWidget(self._copy_state, 1)
-        acts.addWidget(self.reset_copy_button)
+        acts.addWidget(self._ending)
         asking = QWidget()
         column = QVBoxLayout(asking)
         column.setContentsMargins(0, 0, 0, 0)
@@ -301,3 +364,11 @@ class ConsolePage(Page):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(split)
+        self._order_tabs()
+
+    def _order_tabs(self) -> None:
+        """An open question comes right after what sends the call."""
+        before: QWidget = self.run_button
+        for part in (self.cancel_button, self.reset_copy_button, *self.outcome.approval.tab_parts):
+            self.setTabOrder(before, part)
+            before = part

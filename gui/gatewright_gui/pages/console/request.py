@@ -30,6 +30,7 @@ class RequestPanel(QWidget):
         super().__init__(parent)
         self._tools: dict[str, ShownTool] = {}
         self._is_refusing = False
+        self._wanted: tuple[str | None, str | None] = (None, None)
         self.agent = QComboBox()
         self.agent.setObjectName("console.agent")
         self.agent.setAccessibleName("Agent")
@@ -78,9 +79,19 @@ class RequestPanel(QWidget):
         """Choose an agent; the first one when it is not there."""
         self.agent.setCurrentIndex(max(self.agent.findData(agent_id), 0 if self.agent.count() else -1))
 
-    def set_tools(self, tools: tuple[ShownTool, ...]) -> None:
-        """Offer the tools that the agent sees; the chosen one stays chosen where it can."""
-        typed = self.tool_name
+    @property
+    def first_field(self) -> QWidget:
+        """Where one begins."""
+        if self.mode.current == "json":
+            return self.raw.editor
+        tool = self._shown_tool()
+        field = self.form.editor(tool.operation_field) if tool is not None and tool.operation_field else None
+        return field or self.tool
+
+    def set_tools(self, tools: tuple[ShownTool, ...], wanted: str | None = None, operation: str | None = None) -> None:
+        """Offer the tools that the agent sees; the chosen one stays chosen where it can, else the wanted one is."""
+        typed = self.tool_name if self._tools or self.tool.isEditable() else wanted or ""
+        self._wanted = (wanted, operation)
         self._tools = {tool.name: tool for tool in tools}
         self.tool.clear()
         for tool in tools:
@@ -93,9 +104,10 @@ class RequestPanel(QWidget):
             self.tool.setEditText(typed)
         self._show_form()
 
-    def choose_tool(self, name: str | None) -> None:
-        """Choose a tool that the agent sees; others are left alone."""
+    def choose_tool(self, name: str | None, operation: str | None = None) -> None:
+        """Choose a tool that the agent sees; others are left alone. Its form begins with the operation."""
         row = self.tool.findText(name or "")
+        self._wanted = (name, operation)
         if row >= 0 and row != self.tool.currentIndex():
             self.tool.setCurrentIndex(row)
             self._show_form()
@@ -174,7 +186,7 @@ class RequestPanel(QWidget):
         if self.mode.current == "json":
             self._stack.setCurrentWidget(self.raw)
             return
-        self.form.set_tool(tool)
+        self.form.set_tool(tool, self._wanted[1] if tool is not None and tool.name == self._wanted[0] else None)
         if tool is None:
             self.none.set_state("wrench", "No tool to call", "This agent sees no tool. JSON lets you try any name.")
         elif len(form_fields(tool.schema)) > MAX_FIELDS:

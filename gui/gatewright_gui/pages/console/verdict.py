@@ -72,8 +72,7 @@ class VerdictPanel(QWidget):
         self._status.set_chip(word, "triangle-alert", "ask")
         self._status.setVisible(failed)
         self._at.setText(f"at stage {record.stage} · {record.code}")
-        what = f"{record.request.tool}.{record.operation}" if record.operation else record.request.tool
-        self._call.set_text(f"{record.kind}  {what}  as {record.request.agent_id}")
+        self._call.set_text(f"{record.kind}  {record.called}  as {record.request.agent_id}")
         self._reason.setText(record.reason[:_MAX_WORDS])
         self._model.setText((record.model_message or _for_model(record))[:_MAX_WORDS])
         self._show_rule(record.rule)

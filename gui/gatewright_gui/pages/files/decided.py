@@ -4,12 +4,12 @@ It does not know how a level is decided.
 """
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from gatewright.policy.permission import Action
 from gatewright_gui.models.level import mark_of
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget import Chip, ElidedLabel, SectionHeader, VerdictBadge
+from gatewright_gui.qt.widget import Chip, ElidedLabel, SearchField, SectionHeader, VerdictBadge
 from gatewright_gui.session.files import PathLevel
 
 _NOTHING = "Choose a file or folder above, or type a path."
@@ -24,12 +24,10 @@ class DecidedPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._shown: PathLevel | None = None
-        self.field = QLineEdit()
+        self.field = SearchField("Try a path that need not exist, such as drafts/new.md or drafts/")
         self.field.setObjectName("files.try")
         self.field.setAccessibleName("Try a path")
-        self.field.setPlaceholderText("Try a path that need not exist, such as drafts/new.md or drafts/")
         self.field.setFont(current_look().mono_font)
-        self.field.setClearButtonEnabled(True)
         self.field.textChanged.connect(self._tell)
         self.body = QWidget()
         self.body.setObjectName("files.decided")

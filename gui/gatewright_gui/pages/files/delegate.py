@@ -10,8 +10,10 @@ from PySide6.QtCore import (
     QObject,
     QPersistentModelIndex,
     QRect,
+    QRectF,
     QSize,
     Qt,
+    QTimer,
     Signal,
 )
 from PySide6.QtGui import QColor, QIcon, QKeyEvent, QPainter
@@ -34,6 +36,7 @@ from gatewright_gui.qt.widget import chip_width, paint_chip
 Index = QModelIndex | QPersistentModelIndex
 _ICON = 16
 _PAD = 6
+_LEFT = "left"
 _EXPLANATION = Qt.ItemDataRole.UserRole + 1
 _ROLE = Qt.ItemDataRole.UserRole + 2
 
@@ -53,15 +56,31 @@ def _rect(option: QStyleOptionViewItem) -> QRect:
     return option.rect  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _draw_chip(painter: QPainter, cell: QRect, word: str, icon: str | None, role: Role) -> None:
+def _draw_chip(
+    painter: QPainter, cell: QRect, word: str, icon: str | None, role: Role, *, outlined: bool = False
+) -> int:
+    """Draw a chip at the left of a cell; its width. An outline tells it from a ground in a like colour."""
     painter.save()
     painter.setFont(current_look().small_font)
     metrics = painter.fontMetrics()
     height = metrics.height() + 5
     width = min(chip_width(metrics.horizontalAdvance(word), icon is not None), cell.width() - _PAD)
     top = cell.top() + (cell.height() - height) // 2
-    paint_chip(painter, QRect(cell.left() + 4, top, width, height), word, icon, role)
+    place = QRect(cell.left() + 4, top, width, height)
+    paint_chip(painter, place, word, icon, role)
+    if outlined:
+        radius = current_look().tokens.small_radius
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QColor(role_colour(role)))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(QRectF(place).adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
     painter.restore()
+    return width
+
+
+def _is_selected(option: QStyleOptionViewItem) -> bool:
+    state: QStyle.StateFlag = option.state  # pyright: ignore[reportAttributeAccessIssue]
+    return bool(state & QStyle.StateFlag.State_Selected)
 
 
 class PatternEdit(QLineEdit):
@@ -114,9 +133,20 @@ def _look_of(index: Index) -> tuple[str, Role]:
     return look.icon, look.role
 
 
-def level_combo(parent: QWidget) -> QComboBox:
+class LevelCombo(QComboBox):
+    """Says when its list closes."""
+
+    list_closed = Signal()
+
+    def hidePopup(self) -> None:  # noqa: N802
+        """The list closes: by a choice, by Escape, by a click elsewhere."""
+        super().hidePopup()
+        self.list_closed.emit()
+
+
+def level_combo(parent: QWidget) -> LevelCombo:
     """A combo box of all levels; each says in one line what it means. The data of an item is the level's name."""
-    combo = QComboBox(parent)
+    combo = LevelCombo(parent)
     combo.setObjectName("files.level")
     combo.setAccessibleName("Level")
     for level, look in LEVELS.items():
@@ -144,20 +174,44 @@ class RuleDelegate(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Chips for levels and dead rules, a mark for the deciding row."""
         cell = _rect(option)
-        if index.data(permissionrules.DECIDING):
+        is_deciding = bool(index.data(permissionrules.DECIDING))
+        if is_deciding:
             painter.fillRect(cell, QColor(current_look().palette.accent.soft))
-            if index.column() == permissionrules.NUMBER:
-                painter.fillRect(QRect(cell.left(), cell.top(), 3, cell.height()), role_colour("accent"))
         if index.column() == permissionrules.LEVEL:
             _draw_ground(self, painter, option, index)
             look = LEVELS[index.data(permissionrules.LEVEL_ROLE)]
-            _draw_chip(painter, cell, str(index.data()), look.icon, look.role)
+            outlined = is_deciding or _is_selected(option)
+            _draw_chip(painter, cell, str(index.data()), look.icon, look.role, outlined=outlined)
+        elif index.column() == permissionrules.COMMENT and index.data(permissionrules.DEAD_WORDS):
+            self._draw_dead(painter, option, index)
         else:
             super().paint(painter, option, index)
+        if is_deciding:
+            self._mark(painter, cell, index.column())
         if index.row() == index.model().rowCount() - 1 and index.row() > 0:
             painter.fillRect(QRect(cell.left(), cell.top(), cell.width(), 1), QColor(current_look().palette.border))
-        if index.column() == permissionrules.HITS and index.data(permissionrules.DEAD):
-            _draw_chip(painter, cell, "dead", "circle-slash", "blocked")
+
+    @staticmethod
+    def _mark(painter: QPainter, cell: QRect, column: int) -> None:
+        """Over the ground of a selection too: a bar at the left, a line above and below."""
+        colour = role_colour("accent")
+        if column == permissionrules.NUMBER:
+            painter.fillRect(QRect(cell.left(), cell.top(), 3, cell.height()), colour)
+        painter.fillRect(QRect(cell.left(), cell.top(), cell.width(), 1), colour)
+        painter.fillRect(QRect(cell.left(), cell.bottom(), cell.width(), 1), colour)
+
+    def _draw_dead(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Why the rule decides nothing, then its comment as far as there is room."""
+        _draw_ground(self, painter, option, index)
+        cell = _rect(option)
+        words = str(index.data(permissionrules.DEAD_WORDS))
+        taken = _draw_chip(painter, cell, words, "circle-slash", "blocked", outlined=_is_selected(option)) + 10
+        room = cell.adjusted(taken, 0, -4, 0)
+        painter.save()
+        painter.setPen(role_colour("muted"))
+        text = painter.fontMetrics().elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, room.width())
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+        painter.restore()
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """A monospaced face for patterns, muted words for the default and for comments."""
@@ -178,6 +232,7 @@ class RuleDelegate(QStyledItemDelegate):
         if index.column() == permissionrules.LEVEL:
             combo = level_combo(parent)
             combo.activated.connect(partial(self._finish, combo))
+            combo.list_closed.connect(partial(self._leave_soon, combo))
             return combo
         if index.column() == permissionrules.PATTERN:
             edit = PatternEdit(parent)
@@ -209,7 +264,17 @@ class RuleDelegate(QStyledItemDelegate):
                 return True
         return super().eventFilter(editor, event)
 
+    def _leave_soon(self, editor: QWidget) -> None:
+        """A closed list leaves no editor behind in which a key would choose; what was chosen is handed on first."""
+        QTimer.singleShot(0, editor, partial(self._leave, editor))
+
+    def _leave(self, editor: QWidget) -> None:
+        if not editor.property(_LEFT):
+            editor.setFocus()  # the view takes the keys back from an editor that has them
+            self.closeEditor.emit(editor, QStyledItemDelegate.EndEditHint.RevertModelCache)
+
     def _finish(self, editor: QWidget, _row: int) -> None:
+        editor.setProperty(_LEFT, True)
         self.commitData.emit(editor)
         self.closeEditor.emit(editor, QStyledItemDelegate.EndEditHint.NoHint)
 
@@ -227,7 +292,7 @@ class FolderDelegate(QStyledItemDelegate):
         if level is not None and index.column() == foldertree.LEVEL:
             _draw_ground(self, painter, option, index)
             mark = mark_of(level)
-            _draw_chip(painter, _rect(option), mark.word, mark.icon, mark.role)
+            _draw_chip(painter, _rect(option), mark.word, mark.icon, mark.role, outlined=_is_selected(option))
         else:
             super().paint(painter, option, index)
 
@@ -250,6 +315,14 @@ def edit_at_once(view: QAbstractItemView, index: QModelIndex) -> None:
     """Open the editor of a cell, and the list of a combo box with it."""
     view.setCurrentIndex(index)
     view.edit(index)
+    open_list(view, index)
+
+
+def open_list(view: QAbstractItemView, index: Index) -> bool:
+    """Open the list of the combo box that edits a cell; False where none does."""
     editor = view.indexWidget(index)
-    if isinstance(editor, QComboBox):
+    if not isinstance(editor, LevelCombo):
+        return False
+    if not editor.view().isVisible():
         editor.showPopup()
+    return True

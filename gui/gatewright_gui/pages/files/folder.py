@@ -1,6 +1,6 @@
 """The right part of the Files page: the real folder as a coloured tree, or why it cannot be shown. It reads nothing."""
 
-from PySide6.QtCore import QModelIndex, Signal
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, Signal
 from PySide6.QtWidgets import QHeaderView, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright_gui.models import foldertree
@@ -67,9 +67,14 @@ class FolderPanel(QWidget):
             self.tree.scrollTo(index)
         return index.isValid()
 
-    def clear_choice(self) -> None:
-        """Nothing is chosen."""
-        self.tree.selectionModel().clear()
+    def show_choice(self, relative: str | None) -> None:
+        """Draw as chosen what is spoken of, which need not be in the folder; the current row stays where it is."""
+        index = self._model.index_of(relative) if relative else QModelIndex()
+        if index.isValid():
+            flag = QItemSelectionModel.SelectionFlag
+            self.tree.selectionModel().select(index, flag.ClearAndSelect | flag.Rows)
+        else:
+            self.tree.clearSelection()
 
     def _chosen(self, current: QModelIndex, _before: QModelIndex) -> None:
         path = current.data(foldertree.RELATIVE) if current.isValid() else None

@@ -3,6 +3,8 @@
 It does not decide levels and reads no disk: the session does, and late answers are dropped.
 """
 
+from typing import cast
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
 
@@ -45,6 +47,13 @@ class FilesPage(Page):
         """Bring up to date what was put off while the page was hidden."""
         if self._is_stale:
             self._open()
+
+    def main_view(self) -> QWidget | None:
+        """Where the keys were when one left the page, else the rules."""
+        last = cast("QWidget | None", self.focusWidget())
+        if last is not None and last.isVisibleTo(self) and last.isEnabledTo(self):
+            return last
+        return self.rules.table if self._parts.currentIndex() == 0 else super().main_view()
 
     def focus_search(self) -> None:
         """Ctrl+F: try a path."""
@@ -149,7 +158,7 @@ class FilesPage(Page):
         except GatewrightError as error:
             if question == self._counted:
                 self.rules.strip.stop()
-                self.rules.header.set_note(f"not counted: {error}")
+                self.rules.show_not_counted("not counted", str(error))
             return
         if question == self._counted:
             self.rules.strip.stop()
@@ -158,7 +167,7 @@ class FilesPage(Page):
     def _cancel_count(self) -> None:
         self._context.tasks.cancel(_COUNT)
         self.rules.strip.stop()
-        self.rules.header.set_note("counting stopped")
+        self.rules.show_not_counted("counting stopped", "F5 counts again")
 
     # one path
 
@@ -175,11 +184,9 @@ class FilesPage(Page):
         self.rules.suggest("/" + path + "**" if path.endswith("/") else "/" + path)
 
     def _try(self, text: str) -> None:
-        if text:
-            self._show_path(text)
-        else:
-            index = self.folder.tree.currentIndex()
-            self._show_path(self.tree_model.path_at(index))
+        path = text or self.tree_model.path_at(self.folder.tree.currentIndex())
+        self.folder.show_choice(path)
+        self._show_path(path)
 
     def _show_path(self, path: str | None) -> None:
         """Say what decides a path, and mark its rule."""
@@ -205,6 +212,8 @@ class FilesPage(Page):
         self.folder.refresh_requested.connect(self._refresh)
         self.folder.path_chosen.connect(self._choose_path)
         self.decided.tried.connect(self._try)
+        self.decided.field.results_requested.connect(self.folder.tree.setFocus)
+        self.decided.field.leave_requested.connect(self.folder.tree.setFocus)
 
     def _lay_out(self) -> None:
         right = Splitter(Qt.Orientation.Vertical, "files.right", self._context.sizes)

@@ -1,7 +1,9 @@
 """The left part of the Files page: the ordered rules of a source, edited in place. It does not know the folder."""
 
+from typing import Any, cast
+
 from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtGui import QDropEvent, QKeySequence, QShortcut
+from PySide6.QtGui import QDropEvent, QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
@@ -17,7 +19,8 @@ from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.permission import Permission
 from gatewright_gui.models import permissionrules
 from gatewright_gui.models.permissionrules import PermissionRuleModel
-from gatewright_gui.pages.files.delegate import RuleDelegate, edit_at_once
+from gatewright_gui.pages.files.delegate import RuleDelegate, edit_at_once, open_list
+from gatewright_gui.pages.files.newrule import NewRuleBar
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import IconButton, MessageBar, ProgressStrip, SectionHeader, TableView
 from gatewright_gui.session.document import Document
@@ -29,6 +32,10 @@ _EDITS = (
     | QAbstractItemView.EditTrigger.EditKeyPressed
     | QAbstractItemView.EditTrigger.AnyKeyPressed
 )
+
+
+_EDIT_BY_VIEW = 3
+"""How many arguments `edit` has when the view calls it: index, trigger, event."""
 
 
 class _Verbs:
@@ -58,7 +65,19 @@ class _Verbs:
 
 
 class _Table(TableView):
-    """Rules are dropped between rows."""
+    """Rules are dropped between rows; a list of levels opens with its editor, whichever way that is begun."""
+
+    returned = Signal(object)
+    """Return was pressed on this cell: QModelIndex."""
+
+    def edit(self, *asked: Any) -> Any:
+        """Open an editor. A key that would be handed to a list of levels opens it and chooses nothing."""
+        index: QModelIndex = asked[0]
+        if len(asked) == _EDIT_BY_VIEW and index.column() == permissionrules.LEVEL:
+            asked = (index, asked[1], None)
+        done = cast("bool | None", super().edit(*asked))
+        open_list(self, index)
+        return done
 
     def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
         """The model moves by a verb; the view must not take the dragged row away."""
@@ -69,6 +88,14 @@ class _Table(TableView):
         event.accept()
         self.setState(QAbstractItemView.State.NoState)
         self.viewport().update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Return on a row says so."""
+        is_return = event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter} and not event.modifiers()
+        if is_return and self.currentIndex().isValid() and self.state() != QAbstractItemView.State.EditingState:
+            self.returned.emit(self.currentIndex())
+            return
+        super().keyPressEvent(event)
 
     def _drop_row(self, event: QDropEvent) -> int | None:
         point = event.position().toPoint()
@@ -96,6 +123,9 @@ class RulesPanel(QWidget):
         self.picker.setAccessibleName("Source")
         self.picker.activated.connect(self._choose)
         self.table = self._make_table()
+        self.new = NewRuleBar()
+        self.new.written.connect(self._add)
+        self.new.left.connect(self._back_to_table)
         self.message = MessageBar()
         self.message.action_requested.connect(self._edit_again)
         self.strip = ProgressStrip()
@@ -123,13 +153,17 @@ class RulesPanel(QWidget):
     def start_over(self, source: Source | None) -> None:
         """Another source."""
         self._verbs.source_id = source.source_id if source else ""
+        self.new.hide()
         self.message.dismiss()
         self.model.start_over(source)
         self._update_buttons()
 
     def refresh(self, source: Source) -> None:
         """The same source, changed."""
+        before = self.model.default_row
         self.model.set_source(source)
+        if self.model.default_row != before:
+            self.new.hide()  # the row that it names is another one now
         self._update_buttons()
         self._tell()
 
@@ -137,6 +171,12 @@ class RulesPanel(QWidget):
         """Counts, or None while they are made."""
         self.model.set_hits(hits)
         self._tell()
+
+    def show_not_counted(self, note: str, why: str) -> None:
+        """There are no counts."""
+        self.model.forget_hits()
+        self.header.set_note(note)
+        self.header.setToolTip(why)
 
     def show_deciding(self, row: int | None) -> None:
         """Mark the row that decides and bring it into view."""
@@ -151,12 +191,20 @@ class RulesPanel(QWidget):
     # acts
 
     def add_rule(self) -> None:
-        """Put a rule above the chosen one, or last, and begin to edit its pattern."""
+        """Ask for a rule above the chosen one, or as the last; it is added once it is written."""
         row = self.table.currentIndex().row()
         at = row if 0 <= row < self.model.default_row else self.model.default_row
-        rule = PermissionRule(self._suggestion or "new/**", Permission.READ_ONLY)
+        where = f"above rule {at + 1}" if at < self.model.default_row else "as the last rule"
+        self.new.begin(at, where, self._suggestion or "new/**")
+
+    def _add(self, rule: PermissionRule, at: int) -> None:
         if self._verbs.add(rule, at):
-            edit_at_once(self.table, self.model.index(at, permissionrules.PATTERN))
+            self.new.hide()
+            self.table.setCurrentIndex(self.model.index(at, permissionrules.PATTERN))
+            self._back_to_table()
+
+    def _back_to_table(self) -> None:
+        self.table.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def remove_rule(self) -> None:
         """Remove the chosen rule."""
@@ -202,6 +250,11 @@ class RulesPanel(QWidget):
     def _row_chosen(self, _row: QModelIndex, _before: QModelIndex) -> None:
         self._update_buttons()
 
+    def _activated(self, index: QModelIndex) -> None:
+        """Return edits the cell, as F2 does."""
+        if index.flags() & Qt.ItemFlag.ItemIsEditable:
+            edit_at_once(self.table, index)
+
     def _clicked(self, index: QModelIndex) -> None:
         if index.column() == permissionrules.LEVEL:
             edit_at_once(self.table, index)
@@ -213,6 +266,7 @@ class RulesPanel(QWidget):
             more = "more than " if hits.truncated else ""
             note = f"{more}{hits.files:,} files" + (f", {dead} dead" if dead else "")
         self.header.set_note(note)
+        self.header.setToolTip("")
 
     def _update_buttons(self) -> None:
         row = self.table.currentIndex().row()
@@ -240,13 +294,14 @@ class RulesPanel(QWidget):
         table.setDragDropOverwriteMode(False)
         table.setTabKeyNavigation(False)
         header = table.horizontalHeader()
-        for column, width in ((permissionrules.NUMBER, 34), (permissionrules.LEVEL, 136), (permissionrules.HITS, 92)):
+        for column, width in ((permissionrules.NUMBER, 34), (permissionrules.LEVEL, 112), (permissionrules.HITS, 58)):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             table.setColumnWidth(column, width)
-        table.setColumnWidth(permissionrules.PATTERN, 150)
+        table.setColumnWidth(permissionrules.PATTERN, 140)
         header.setMinimumSectionSize(30)
         header.moveSection(permissionrules.NUMBER, 0)
         table.clicked.connect(self._clicked)
+        table.returned.connect(self._activated)
         table.selectionModel().currentChanged.connect(self._row_chosen)
         for keys, act in (
             ("Alt+Up", lambda: self.move_rule(-1)),
@@ -290,6 +345,7 @@ class RulesPanel(QWidget):
         column.addWidget(self.header)
         column.addWidget(self.message)
         column.addLayout(foot)
+        column.addWidget(self.new)
         column.addWidget(self.table, 1)
         column.addWidget(self.fault)
         column.addWidget(self.strip)

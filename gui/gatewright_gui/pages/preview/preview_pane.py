@@ -3,7 +3,7 @@
 While an answer is under way the former text stays, so that nothing jumps.
 """
 
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look
@@ -37,6 +37,7 @@ class PreviewPane(QWidget):
         self.scope = Segmented("Of which tools")
         self.format = QComboBox()
         self.code = CodeView("Preview")
+        self.code.keep_wrapping("preview", context.sizes, default=True)
         self.empty = EmptyState("bot", "No agent", NO_AGENT)
         self.counts = ElidedLabel(role="muted")
         self.note_icon = IconLabel("info", "ask", size=14)
@@ -136,7 +137,6 @@ class PreviewPane(QWidget):
             self._say_empty("bot", "No agent", NO_AGENT)
             self.counts.set_text("")
             return
-        self.code.editor.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.counts.set_text(_counts_text(shown.counts))
         self._note_row.setVisible(bool(shown.notes))
         self.notes.set_text("; ".join(shown.notes))
@@ -166,7 +166,6 @@ class PreviewPane(QWidget):
         if shown.usage_rules.strip():
             self._stack.setCurrentWidget(self.code)
             self.code.set_markdown(shown.usage_rules)
-            self.code.editor.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
         else:
             self._say_empty("scroll-text", "No usage rules", "There is nothing to tell the model about this choice.")
 

@@ -1,7 +1,7 @@
 """Every error and warning with its place; a click goes there. Of a policy that failed to open: what to do about it."""
 
 from PySide6.QtCore import QModelIndex
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QStackedWidget, QVBoxLayout
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright_gui.models.problems import CODE, LINE, MESSAGE, PLACE, ProblemModel
 from gatewright_gui.pages.page import Page, PageContext
@@ -25,7 +25,7 @@ class ProblemsPage(Page):
         self.header = SectionHeader("Problems")
         self.reload = QPushButton("Reload")
         self.reload.setObjectName("problems.reload")
-        self.reload.setToolTip("Read the policy file again (F5)")
+        self.reload.setToolTip("Read the policy file again (Ctrl+R)")
         tie_icon(self.reload, "refresh-cw")
         self.bar = MessageBar()
         self.bar.setObjectName("problems.bar")
@@ -83,6 +83,10 @@ class ProblemsPage(Page):
             text = "This policy has errors, so nothing of it is enforced. Mend the file in an editor, then reload."
             self.bar.show_message("error", text)
         self.bar.close_button.hide()
+
+    def main_view(self) -> QWidget:
+        """The table; without a problem the way to look again."""
+        return self.view if self._stack.currentWidget() is self.view else self.reload
 
     def _go(self, index: QModelIndex) -> None:
         line = index.data(LINE)

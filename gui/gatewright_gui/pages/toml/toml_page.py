@@ -3,7 +3,7 @@
 It does not write the file.
 """
 
-from PySide6.QtWidgets import QPushButton, QStackedWidget, QVBoxLayout
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.look import Role, tie_icon
@@ -34,6 +34,7 @@ class TomlPage(Page):
         tie_icon(self.export, "upload")
         self.code = CodeView("Policy file")
         self.code.setObjectName("toml.code")
+        self.code.keep_wrapping("toml", context.sizes, default=False)
         self.empty = EmptyState("file-code", "No changes", "The file on disk is what you see here.")
         self.empty.setObjectName("toml.empty")
         self._lay_out()
@@ -62,6 +63,10 @@ class TomlPage(Page):
     def focus_search(self) -> None:
         """The find bar of the text."""
         self.code.open_find()
+
+    def main_view(self) -> QWidget:
+        """The text."""
+        return self.code.editor
 
     def go_to_line(self, line: object) -> None:
         """Select a line of the file; one that is not there yet is gone to when the text comes."""

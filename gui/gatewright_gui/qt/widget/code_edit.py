@@ -3,9 +3,13 @@
 It does not know languages, nor the buttons around it.
 """
 
-from PySide6.QtCore import QRect, QSize, Qt
+from collections.abc import Sequence
+from math import ceil
+
+from PySide6.QtCore import QMargins, QRect, QSize, Qt
 from PySide6.QtGui import (
     QColor,
+    QFontMetricsF,
     QPainter,
     QPaintEvent,
     QResizeEvent,
@@ -16,7 +20,11 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
+from gatewright_gui.qt.linediff import ChangedLetters
 from gatewright_gui.qt.look import Role, current_look, role_pair
+
+STRONGER = 0.16
+"""How much of the words' colour goes into the ground of changed letters; more would cost contrast."""
 
 
 class _Numbers(QWidget):
@@ -39,7 +47,9 @@ class CodeEdit(QPlainTextEdit):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._marks: dict[int, Role] = {}
+        self._letters: tuple[ChangedLetters, ...] = ()
         self._found: list[QTextEdit.ExtraSelection] = []
+        self._corner_room = 0
         self._numbers = _Numbers(self)
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
@@ -76,6 +86,16 @@ class CodeEdit(QPlainTextEdit):
         self._marks = dict(marks)
         self._retint()
 
+    def mark_letters(self, letters: Sequence[ChangedLetters]) -> None:
+        """Put the changed letters of a diff on a stronger ground."""
+        self._letters = tuple(letters)
+        self._retint()
+
+    def set_corner_room(self, pixels: int) -> None:
+        """Keep the text this far from the right edge, where something else lies over it."""
+        self._corner_room = pixels
+        self._make_room()
+
     def mark_found(self, selections: list[QTextEdit.ExtraSelection]) -> None:
         """Show what a search found."""
         self._found = selections
@@ -99,8 +119,7 @@ class CodeEdit(QPlainTextEdit):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Keep the numbers at the left edge."""
         super().resizeEvent(event)
-        inside = self.contentsRect()
-        self._numbers.setGeometry(QRect(inside.left(), inside.top(), self.numbers_width(), inside.height()))
+        self._make_room()
 
     def paint_numbers(self, event: QPaintEvent) -> None:
         """Draw the numbers of the lines in view."""
@@ -123,9 +142,15 @@ class CodeEdit(QPlainTextEdit):
         return height
 
     def _make_room(self) -> None:
-        self.setViewportMargins(self.numbers_width(), 0, 0, 0)
+        """Room for the numbers and the corner; below, as much that no line is cut in two."""
+        old = self.viewportMargins()
+        whole, line = self.viewport().height() + old.bottom(), ceil(QFontMetricsF(self.font()).lineSpacing())
+        spare = (whole - round(self.document().documentMargin())) % line if whole > 3 * line else 0
+        new = QMargins(self.numbers_width(), 0, self._corner_room, spare)
+        if new != old:
+            self.setViewportMargins(new)
         inside = self.contentsRect()
-        self._numbers.setGeometry(QRect(inside.left(), inside.top(), self.numbers_width(), inside.height()))
+        self._numbers.setGeometry(QRect(inside.left(), inside.top(), self.numbers_width(), self.viewport().height()))
 
     def _follow(self, rect: QRect, scrolled: int) -> None:
         if scrolled:
@@ -134,7 +159,7 @@ class CodeEdit(QPlainTextEdit):
             self._numbers.update(0, rect.y(), self._numbers.width(), rect.height())
 
     def _retint(self) -> None:
-        self.setExtraSelections([*self._line_marks(), *self._found])
+        self.setExtraSelections([*self._line_marks(), *self._letter_marks(), *self._found])
         self._numbers.update()
 
     def _line_marks(self) -> list[QTextEdit.ExtraSelection]:
@@ -145,6 +170,29 @@ class CodeEdit(QPlainTextEdit):
             if block.isValid():
                 made.append(selection(QTextCursor(block), role_pair(palette, role).soft, whole_line=True))
         return made
+
+    def _letter_marks(self) -> list[QTextEdit.ExtraSelection]:
+        palette = current_look().palette
+        made: list[QTextEdit.ExtraSelection] = []
+        for letters in self._letters:
+            block = self.document().findBlockByNumber(letters.line)
+            text = block.text()
+            if not block.isValid() or _utf16_length(text) < letters.end:
+                continue
+            cursor = QTextCursor(block)
+            cursor.setPosition(block.position() + _utf16_length(text[: letters.start]))
+            end = block.position() + _utf16_length(text[: letters.end])
+            cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+            pair = palette.diff_added if letters.is_added else palette.diff_removed
+            made.append(selection(cursor, mixed(pair.soft, pair.fg, STRONGER)))
+        return made
+
+
+def mixed(ground: str, colour: str, share: float) -> str:
+    """`#rrggbb` between two colours; `share` of the second."""
+    one, two = QColor(ground), QColor(colour)
+    parts = zip((one.red(), one.green(), one.blue()), (two.red(), two.green(), two.blue()), strict=True)
+    return QColor(*(round(a + (b - a) * share) for a, b in parts)).name()
 
 
 def selection(cursor: QTextCursor, ground: str, *, whole_line: bool = False) -> QTextEdit.ExtraSelection:

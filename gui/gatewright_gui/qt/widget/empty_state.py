@@ -5,7 +5,7 @@ It does not know how to do it; its button only says that it was pressed.
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
@@ -17,9 +17,17 @@ class EmptyState(QWidget):
     """Centred in the room it gets."""
 
     action_requested = Signal()
+    other_requested = Signal()
 
     def __init__(
-        self, icon: str, title: str, advice: str, *, action: str | None = None, parent: QWidget | None = None
+        self,
+        icon: str,
+        title: str,
+        advice: str,
+        *,
+        action: str | None = None,
+        other: str | None = None,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         tokens = current_look().tokens
@@ -34,22 +42,34 @@ class EmptyState(QWidget):
             label.setTextFormat(Qt.TextFormat.PlainText)
         self.action_button = QPushButton()
         self.action_button.clicked.connect(self.action_requested)
+        self.other_button = QPushButton()
+        self.other_button.clicked.connect(self.other_requested)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(tokens.space_2)
+        buttons.addWidget(self.action_button)
+        buttons.addWidget(self.other_button)
         column = QVBoxLayout(self)
         column.setSpacing(tokens.space_2)
         column.addStretch(1)
-        for part in (self._icon, self._title, self._advice, self.action_button):
+        for part in (self._icon, self._title, self._advice):
             column.addWidget(part, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addLayout(buttons)
+        column.setAlignment(buttons, Qt.AlignmentFlag.AlignHCenter)
         column.addStretch(1)
-        self.set_state(icon, title, advice, action=action)
+        self.set_state(icon, title, advice, action=action, other=other)
 
-    def set_state(self, icon: str, title: str, advice: str, *, action: str | None = None) -> None:
-        """Say something else."""
+    def set_state(
+        self, icon: str, title: str, advice: str, *, action: str | None = None, other: str | None = None
+    ) -> None:
+        """Say something else, with one or two ways on."""
         self._icon.set_icon(icon, "muted")
         self._title.setText(title)
         self._advice.setText(advice)
         self._fit_advice()
         self.action_button.setText(action or "")
         self.action_button.setVisible(action is not None)
+        self.other_button.setText(other or "")
+        self.other_button.setVisible(other is not None)
         self.setAccessibleName(title)
         self.setAccessibleDescription(advice)
 
@@ -59,6 +79,9 @@ class EmptyState(QWidget):
         self._fit_advice()
 
     def _fit_advice(self) -> None:
+        self._advice.setVisible(bool(self._advice.text()))
+        if not self._advice.text():
+            return
         self._advice.ensurePolished()
         width = min(_LINE_WIDTH, self._advice.fontMetrics().horizontalAdvance(self._advice.text()) + 4)
-        self._advice.setFixedSize(width, self._advice.heightForWidth(width))
+        self._advice.setFixedSize(width, max(self._advice.heightForWidth(width), self._advice.fontMetrics().height()))

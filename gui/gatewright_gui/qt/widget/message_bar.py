@@ -25,6 +25,7 @@ class MessageBar(QWidget):
     """Hidden until `show_message`."""
 
     action_requested = Signal()
+    other_requested = Signal()
     closed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -39,6 +40,8 @@ class MessageBar(QWidget):
         self._text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.action_button = QPushButton()
         self.action_button.clicked.connect(self.action_requested)
+        self.other_button = QPushButton()
+        self.other_button.clicked.connect(self.other_requested)
         self.close_button = IconButton("x", "Close message")
         self.close_button.clicked.connect(self.dismiss)
         row = QHBoxLayout(self)
@@ -47,6 +50,7 @@ class MessageBar(QWidget):
         row.addWidget(self._icon)
         row.addWidget(self._text, 1)
         row.addWidget(self.action_button)
+        row.addWidget(self.other_button)
         row.addWidget(self.close_button)
         self.setMinimumHeight(tokens.control_height + tokens.space_2)
         current_look().changed.connect(self.update)
@@ -57,13 +61,15 @@ class MessageBar(QWidget):
         """What it says."""
         return self._text.text()
 
-    def show_message(self, tone: Tone, text: str, *, action: str | None = None) -> None:
-        """Say something; the bar shows itself."""
+    def show_message(self, tone: Tone, text: str, *, action: str | None = None, other: str | None = None) -> None:
+        """Say something, with one or two ways on; the bar shows itself."""
         self._tone = tone
         self._icon.set_icon(*_TONES[tone])
         self._text.setText(text)
         self.action_button.setText(action or "")
         self.action_button.setVisible(action is not None)
+        self.other_button.setText(other or "")
+        self.other_button.setVisible(other is not None)
         self.setAccessibleName(f"{tone}: {text}")
         self.show()
         self.update()

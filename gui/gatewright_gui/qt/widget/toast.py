@@ -1,13 +1,16 @@
-"""A short note at the foot of a window that goes away by itself; what matters belongs into a `MessageBar`.
+"""A short note at the lower right edge of a window that goes away by itself; what matters belongs into a `MessageBar`.
+
+It is no higher than a status line, so that it lies over nothing one can operate.
 
 It does not know what happened.
 """
 
 from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.icon_label import IconLabel
 
 STAY_MS = 5000
@@ -22,13 +25,13 @@ class Toast(QWidget):
         super().__init__(window)
         tokens = current_look().tokens
         self._icon = IconLabel("info", "accent")
-        self._text = QLabel()
+        self._text = ElidedLabel()
         self.action_button = QPushButton()
         self.action_button.setProperty("kind", "link")
         self.action_button.clicked.connect(self.action_requested)
         self.action_button.clicked.connect(self.hide)
         row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_3, tokens.space_1, tokens.space_3, tokens.space_1)
+        row.setContentsMargins(tokens.space_3, 0, tokens.space_3, 0)
         row.setSpacing(tokens.space_2)
         for part in (self._icon, self._text, self.action_button):
             row.addWidget(part)
@@ -40,16 +43,15 @@ class Toast(QWidget):
     @property
     def text(self) -> str:
         """What it says."""
-        return self._text.text()
+        return self._text.text
 
     def show_note(self, text: str, *, icon: str = "info", role: Role = "accent", action: str | None = None) -> None:
         """Say something for a few seconds; the mouse over it keeps it."""
         self._icon.set_icon(icon, role)
-        self._text.setText(text)
+        self._text.set_text(text)
         self.action_button.setText(action or "")
         self.action_button.setVisible(action is not None)
         self.setAccessibleName(text)
-        self.adjustSize()
         self._place()
         self.show()
         self.raise_()
@@ -84,5 +86,7 @@ class Toast(QWidget):
     def _place(self) -> None:
         window = self.parentWidget()
         if window is not None:
-            gap = current_look().tokens.space_4
-            self.move((window.width() - self.width()) // 2, window.height() - self.height() - 2 * gap)
+            tokens = current_look().tokens
+            width = min(self.sizeHint().width(), window.width() * 2 // 3)
+            self.resize(width, tokens.row_height - 2)
+            self.move(window.width() - width - tokens.space_2, window.height() - self.height() - 1)

@@ -28,6 +28,13 @@ def rename_agent(document: Document, agent_id: str, new_id: str) -> bool:
     return document.push(lambda policy, _tools: agentedit.rename_agent(policy, agent_id, new_id))
 
 
+def rename_refusal(document: Document, agent_id: str, new_id: str) -> str:
+    """Why the agent cannot have that name; empty when it can."""
+    if new_id == agent_id:
+        return ""
+    return document.refusal(lambda policy, _tools: agentedit.rename_agent(policy, agent_id, new_id))
+
+
 def describe_agent(document: Document, agent_id: str, description: str) -> bool:
     """Another description."""
     return document.push(lambda policy, _tools: agentedit.describe_agent(policy, agent_id, description))

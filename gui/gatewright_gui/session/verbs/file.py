@@ -8,9 +8,9 @@ from gatewright.base.errors import GatewrightError
 from gatewright_gui.session.document import Document
 
 
-async def save(document: Document) -> bool:
-    """Write the policy."""
-    if not await document.save():
+async def save(document: Document, *, overwrite: bool = False) -> bool:
+    """Write the policy; `overwrite` also over what somebody else wrote into the file meanwhile."""
+    if not await document.save(overwrite=overwrite):
         return False
     document.say("info", "saved")
     return True

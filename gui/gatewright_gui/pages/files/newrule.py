@@ -1,0 +1,109 @@
+"""The line in which a new rule is written: pattern, level, and where it will stand. It adds nothing itself."""
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from gatewright.policy.document import PermissionRule
+from gatewright.policy.permission import Permission
+from gatewright_gui.pages.files.delegate import PatternEdit, level_combo
+from gatewright_gui.qt.look import current_look, role_colour
+from gatewright_gui.qt.widget import IconButton
+
+
+class NewRuleBar(QWidget):
+    """Hidden until `begin`. Return says what was written, Escape leaves; who adds the rule hides the bar."""
+
+    written = Signal(object, object)
+    """PermissionRule and the row before which it is to stand: int."""
+    left = Signal()
+    """It was given up."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._row = 0
+        self._where = QLabel()
+        self._where.setProperty("kind", "small")
+        self.pattern = PatternEdit(self)
+        self.pattern.setObjectName("files.newpattern")
+        self.pattern.setAccessibleName("Pattern of the new rule")
+        self.pattern.setFrame(True)
+        self.pattern.checked.connect(self._checked)
+        self.pattern.installEventFilter(self)
+        self.level = level_combo(self)
+        self.level.setObjectName("files.newlevel")
+        self.level.setAccessibleName("Level of the new rule")
+        self.level.installEventFilter(self)
+        self._fault = QLabel()
+        self._fault.setProperty("kind", "error")
+        self._fault.setWordWrap(True)
+        self._fault.setTextFormat(Qt.TextFormat.PlainText)
+        self.add_button = QPushButton("Add")
+        self.add_button.setObjectName("files.addrule")
+        self.add_button.setAccessibleName("Add the rule (Return)")
+        self.add_button.clicked.connect(self._add)
+        self.leave_button = IconButton("x", "Add no rule (Esc)")
+        self.leave_button.setObjectName("files.leaverule")
+        self.leave_button.clicked.connect(self.leave)
+        self._lay_out()
+        current_look().changed.connect(self.update)
+        self.hide()
+
+    def begin(self, row: int, where: str, pattern: str) -> None:
+        """Ask for a rule that will stand before `row`."""
+        self._row = row
+        self._where.setText(where)
+        self.level.setCurrentIndex(self.level.findData(str(Permission.READ_ONLY)))
+        self.pattern.setText(pattern)
+        self._fault.hide()
+        self.show()
+        self.pattern.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.pattern.selectAll()
+
+    def leave(self) -> None:
+        """Give it up."""
+        if not self.isHidden():
+            self.hide()
+            self.left.emit()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Return and Escape in a field."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            if event.key() == Qt.Key.Key_Escape:
+                self.leave()
+                return True
+            if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+                self._add()
+                return True
+        return super().eventFilter(watched, event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """A bar in the accent, so that it is seen where one writes."""
+        del event
+        QPainter(self).fillRect(0, 0, 3, self.height(), role_colour("accent"))
+
+    def _add(self) -> None:
+        text = self.pattern.text().strip()
+        self._checked(self.pattern.fault if text else "an empty pattern matches nothing")
+        if not self._fault.isHidden():
+            return
+        self.written.emit(PermissionRule(text, Permission(str(self.level.currentData()))), self._row)
+
+    def _checked(self, fault: str | None) -> None:
+        self._fault.setText(fault or "")
+        self._fault.setVisible(bool(fault))
+        self.add_button.setEnabled(not fault)
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        fields = QHBoxLayout()
+        fields.setSpacing(tokens.space_2)
+        fields.addWidget(self._where)
+        fields.addWidget(self.pattern, 1)
+        for part in (self.level, self.add_button, self.leave_button):
+            fields.addWidget(part)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_2)
+        column.setSpacing(tokens.space_1)
+        column.addLayout(fields)
+        column.addWidget(self._fault)

@@ -1,0 +1,64 @@
+"""Qt's own file dialog in the clothes of the house. A dialog of the platform stays as the platform makes it.
+
+It does not know what is chosen, nor what for.
+"""
+
+from PySide6.QtCore import QDir, QFileInfo, QSize, QUrl
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QFileIconProvider, QToolButton, QTreeView, QWidget
+
+from gatewright_gui.qt.look import current_look, tie_icon
+
+_BUTTONS = {
+    "backButton": ("chevron-left", "Back"),
+    "forwardButton": ("chevron-right", "Forward"),
+    "toParentButton": ("arrow-up", "Folder above"),
+    "newFolderButton": ("folder-plus", "New folder"),
+    "listModeButton": ("list", "Names only"),
+    "detailModeButton": ("list-filter", "Names with details"),
+}
+SIZE = (720, 460)
+
+
+class FileIcons(QFileIconProvider):
+    """Our icons for folders and files."""
+
+    def icon(self, kind: QFileIconProvider.IconType | QFileInfo, /) -> QIcon:
+        """For a kind of place, or for what is on the disk."""
+        is_folder = kind.isDir() if isinstance(kind, QFileInfo) else kind is not QFileIconProvider.IconType.File
+        return current_look().icon("folder" if is_folder else "file", "accent" if is_folder else "muted")
+
+
+def dress(dialog: QFileDialog) -> None:
+    """Icons, short list of places, and nothing that a choice of folders does not need."""
+    icons = FileIcons()
+    dialog.setIconProvider(icons)
+    setattr(dialog, "_icons", icons)  # noqa: B010  # Qt does not keep it alive
+    here = dialog.directory().absolutePath()
+    dialog.setSidebarUrls([QUrl.fromLocalFile(path) for path in dict.fromkeys((here, QDir.homePath()))])
+    for name, (icon, words) in _BUTTONS.items():
+        button = dialog.findChild(QToolButton, name)
+        if button is not None:
+            tie_icon(button, icon)
+            button.setToolTip(words)
+            button.setAccessibleName(words)
+    _settle_views(dialog)
+    if dialog.fileMode() is QFileDialog.FileMode.Directory:
+        _hide(dialog, "fileTypeLabel", "fileTypeCombo")
+    dialog.resize(*SIZE)
+
+
+def _settle_views(dialog: QFileDialog) -> None:
+    size = current_look().tokens.icon_size
+    for view in dialog.findChildren(QAbstractItemView):
+        view.setIconSize(QSize(size, size))
+    tree = dialog.findChild(QTreeView, "treeView")
+    if tree is not None:
+        tree.header().setStretchLastSection(True)
+
+
+def _hide(dialog: QFileDialog, *names: str) -> None:
+    for name in names:
+        part = dialog.findChild(QWidget, name)
+        if part is not None:
+            part.hide()

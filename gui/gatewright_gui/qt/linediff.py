@@ -1,0 +1,66 @@
+"""Which letters changed between a removed line of a unified diff and the added line that takes its place.
+
+It does not know colours or widgets; it reads text and says places.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+MAX_LINE = 5_000
+"""Longer lines are not compared letter by letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedLetters:
+    """Letters `start` to `end` (code points) of a line (from 0) are what is new, or what is gone."""
+
+    line: int
+    start: int
+    end: int
+    is_added: bool
+
+
+def changed_letters(diff: str) -> tuple[ChangedLetters, ...]:
+    """Runs of removed lines are paired with the run of added lines behind them, in order."""
+    lines = diff.split("\n")
+    found: list[ChangedLetters] = []
+    for removed, added in _runs(lines):
+        for old, new in zip(removed, added, strict=False):
+            found.extend(_compared(lines, old, new))
+    return tuple(found)
+
+
+def _runs(lines: Sequence[str]) -> Iterator[tuple[list[int], list[int]]]:
+    removed: list[int] = []
+    for mark, group in groupby(range(len(lines)), key=lambda at: _mark(lines[at])):
+        run = list(group)
+        if mark == "+" and removed:
+            yield removed, run
+        removed = run if mark == "-" else []
+
+
+def _mark(line: str) -> str:
+    return "" if line.startswith(("---", "+++")) else line[:1]
+
+
+def _compared(lines: Sequence[str], old: int, new: int) -> Iterator[ChangedLetters]:
+    before, after = lines[old], lines[new]
+    if max(len(before), len(after)) > MAX_LINE:
+        return
+    start = 1
+    limit = min(len(before), len(after))
+    while start < limit and before[start] == after[start]:
+        start += 1
+    tail = 0
+    while tail < limit - start and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    if start + tail <= 2 + _indent(before):
+        return  # nothing in common: the colours of the whole lines say it already
+    for line, text, is_added in ((old, before, False), (new, after, True)):
+        if start < len(text) - tail:
+            yield ChangedLetters(line, start, len(text) - tail, is_added)
+
+
+def _indent(line: str) -> int:
+    return len(line[1:]) - len(line[1:].lstrip())

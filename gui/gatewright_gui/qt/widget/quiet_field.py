@@ -1,0 +1,46 @@
+"""A field that looks like text until the mouse or the cursor is in it; what does not fit is shortened at the end.
+
+It does not know what is written in it.
+"""
+
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QLineEdit, QStyle, QStyleOptionFrame, QWidget
+
+from gatewright_gui.qt.look import current_look
+
+QUIET = "QLineEdit:!focus:!hover { border-color: transparent; background: transparent; }"
+
+
+class QuietField(QLineEdit):
+    """The maker puts the whole text into the tooltip."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setStyleSheet(QUIET)
+
+    @property
+    def shown_text(self) -> str:
+        """What fits while one is not typing."""
+        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self._inside().width())
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """The field itself while one types or all of it fits, else its frame with what fits."""
+        if self.hasFocus() or self.shown_text == self.text():
+            super().paintEvent(event)
+            return
+        option = self._option()
+        painter = QPainter(self)
+        self.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelLineEdit, option, painter, self)
+        painter.setPen(QColor(current_look().palette.text if self.isEnabled() else current_look().palette.disabled))
+        flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(self._inside(), flags, self.shown_text)
+
+    def _option(self) -> QStyleOptionFrame:
+        option = QStyleOptionFrame()
+        self.initStyleOption(option)
+        return option
+
+    def _inside(self) -> QRect:
+        inside = self.style().subElementRect(QStyle.SubElement.SE_LineEditContents, self._option(), self)
+        return inside.adjusted(2, 0, -2, 0)
