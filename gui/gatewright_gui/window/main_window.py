@@ -1,11 +1,10 @@
 """The window: puts rail, bars and pages together and does what the actions say. It decides nothing about policies."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence
+from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
 from gatewright_gui.pages.page import PageContext
@@ -27,13 +26,13 @@ from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
 from gatewright_gui.window.action import make_actions, refresh_actions
 from gatewright_gui.window.guard import may_leave
+from gatewright_gui.window.menu import fill_menu
 from gatewright_gui.window.pages import PAGES
 from gatewright_gui.window.shelf import PageShelf
 from gatewright_gui.window.status_bar import StatusBar
 from gatewright_gui.window.top_bar import TopBar
 
 DEFAULT_SIZE = (1280, 800)
-THEMES: tuple[tuple[ThemeChoice, str], ...] = (("system", "As the system"), ("light", "Light"), ("dark", "Dark"))
 POLICY_FILTER = "Policy files (*.toml)"
 
 
@@ -330,39 +329,14 @@ class MainWindow(QMainWindow):
     # menu and theme
 
     def _fill_menu(self) -> None:
-        menu = self.menu
-        menu.clear()
-        actions = self.actions_by_key
-        menu.addAction(actions["open"])
-        self._add_recent(menu.addMenu("Open recent"))
-        menu.addAction(actions["demo"])
-        menu.addAction(actions["reload"])
-        menu.addSeparator()
-        menu.addActions([actions["save"], actions["export"]])
-        menu.addSeparator()
-        menu.addActions([actions["undo"], actions["redo"], actions["find"]])
-        menu.addSeparator()
-        go = menu.addMenu("Go to")
-        go.addActions([actions[f"page.{row.key}"] for row in PAGES])
-        self._add_themes(menu.addMenu("Theme"))
-        menu.addSeparator()
-        menu.addAction(actions["quit"])
-
-    def _add_recent(self, menu: QMenu) -> None:
-        recent = [path for path in self.preferences.recent_workspaces if path != self.document.path]
-        menu.setEnabled(bool(recent))
-        for path in recent:
-            action = menu.addAction(str(path))
-            action.triggered.connect(lambda _=False, chosen=path: self.open_path(chosen))
-
-    def _add_themes(self, menu: QMenu) -> None:
-        group = QActionGroup(menu)
-        for choice, text in THEMES:
-            action = menu.addAction(text)
-            action.setCheckable(True)
-            action.setChecked(self.theme.choice == choice)
-            action.triggered.connect(partial(self._theme_chosen, choice))
-            group.addAction(action)
+        fill_menu(
+            self.menu,
+            self.actions_by_key,
+            recent=[path for path in self.preferences.recent_workspaces if path != self.document.path],
+            open_path=self.open_path,
+            theme=self.theme.choice,
+            choose_theme=self.choose_theme,
+        )
 
     def choose_theme(self, choice: ThemeChoice) -> None:
         """Put a theme on and remember it."""
@@ -370,9 +344,6 @@ class MainWindow(QMainWindow):
         if isinstance(app, QApplication):
             self.theme.apply(app, choice)
             self.preferences.theme = choice
-
-    def _theme_chosen(self, choice: ThemeChoice, _checked: bool = False) -> None:
-        self.choose_theme(choice)
 
     def switch_theme(self) -> None:
         """From light to dark and back."""

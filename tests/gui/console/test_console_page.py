@@ -339,7 +339,9 @@ async def test_question_says_that_the_policy_was_edited_under_it(demo: Opened, p
     await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_call_given_up_while_the_copy_is_made_does_not_reach_the_gate(page: ConsolePage) -> None:
+async def test_call_given_up_while_the_copy_is_made_does_not_reach_the_gate(demo: Opened, page: ConsolePage) -> None:
+    for number in range(3000):  # so that copying takes longer than a look at the strip
+        (demo.folder / "workspace" / "notes" / f"{number}.md").write_text("a note\n", encoding="utf-8")
     call(page, op="read", path="README.md")
     page.run()
     await until(lambda: page.outcome.strip.accessibleName() == "copying the workspace")
