@@ -6,7 +6,9 @@ import codecs
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from gatewright.cli.exit import UsageProblem
 
@@ -49,19 +51,21 @@ def decode(content: bytes, what: str) -> str:
         raise UsageProblem(f"{what} is not UTF-8 at byte {error.start}") from None
 
 
-def _write(stream: object, text: str) -> None:
-    encoding = getattr(stream, "encoding", None) or "utf-8"
+def _write(stream: TextIO, text: str) -> None:
+    encoding = stream.encoding or "utf-8"
     safe = text.encode(encoding, "backslashreplace").decode(encoding)
     try:
-        print(safe, file=stream, flush=True)  # type: ignore[call-overload]
+        print(safe, file=stream, flush=True)
     except BrokenPipeError:
         _silence(stream)
+    except OSError:
+        _silence(stream)
+        raise
 
 
-def _silence(stream: object) -> None:
-    """The reader has gone: the rest goes nowhere, and the exit code still says what the command found."""
-    nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - stays open until the exit
-    if stream is sys.stdout:
-        sys.stdout = nowhere
-    else:
-        sys.stderr = nowhere
+def _silence(stream: TextIO) -> None:
+    """What is left to write goes nowhere, at the exit too, so that the exit code says what the command found."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    with suppress(OSError):
+        os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
