@@ -1,4 +1,4 @@
-"""Time as a value that tests move. It does not know what is timed."""
+"""Time behind a Protocol, so that a caller may bring its own. It does not know what is timed."""
 
 from __future__ import annotations
 
@@ -29,27 +29,6 @@ class SystemClock:
     def wall_s(self) -> float:
         """Seconds since 1970-01-01 UTC."""
         return time.time()
-
-
-class ManualClock:
-    """A clock that stands still until ``advance``."""
-
-    def __init__(self, wall_s: float = 1_700_000_000.0) -> None:
-        self._monotonic_s = 0.0
-        self._wall_s = wall_s
-
-    def monotonic_s(self) -> float:
-        """Seconds advanced so far."""
-        return self._monotonic_s
-
-    def wall_s(self) -> float:
-        """The start plus the seconds advanced so far."""
-        return self._wall_s
-
-    def advance(self, seconds: float) -> None:
-        """Move both readings forward by ``seconds``."""
-        self._monotonic_s += seconds
-        self._wall_s += seconds
 
 
 def iso_utc(wall_s: float) -> str:

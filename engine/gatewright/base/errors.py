@@ -9,7 +9,6 @@
     +-- HumanMustDecide            an operator is needed
     |   +-- EditRefused            an edit does not fit the policy as it is now
     |   +-- NobodyAnswered         a question to an operator that nobody took up
-    |   +-- NotTrusted             a definition from outside the workspace was not trusted yet
     +-- AuthorMustFix              somebody's file or code is wrong
     |   +-- PolicyInvalid          a policy with errors (all of them in ``problems``)
     |   +-- WorkspaceError         a folder or file is missing, unreadable, not writable
@@ -64,10 +63,6 @@ class EditRefused(HumanMustDecide):
 
 class NobodyAnswered(HumanMustDecide):
     """A question to an operator that nobody took up; the call stays unanswered, which is no refusal."""
-
-
-class NotTrusted(HumanMustDecide):
-    """A definition that reaches outside the workspace and was not trusted yet."""
 
 
 class AuthorMustFix(GatewrightError):

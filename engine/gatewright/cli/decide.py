@@ -92,14 +92,19 @@ class _Approver:
         if self._approve is Approve.ALWAYS:
             return Approval(approved=True, who="command line")
         what = f"{request.tool} {request.operation}".strip()
-        print_error(f"{request.agent_id} asks for {what}: {'; '.join(request.reasons)}")
+        print_error(_plain(f"{request.agent_id} asks for {what}: {'; '.join(request.reasons)}"))
         print_error(str(request.arguments))
         if request.diff:
-            print_error(request.diff)
+            print_error(_plain(request.diff))
         answer = await asyncio.to_thread(_answer)
         if not answer:
             raise NobodyAnswered("the input ended before an answer came")
         return Approval(approved=answer.strip() in {"y", "yes"}, who="command line")
+
+
+def _plain(text: str) -> str:
+    """``text`` without anything that could move the cursor or hide what is asked."""
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
 
 
 def _answer() -> str:

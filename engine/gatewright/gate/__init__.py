@@ -8,11 +8,12 @@ from gatewright.gate.decision import Decision, RuleRef, StageTrace
 from gatewright.gate.gate import Gate
 from gatewright.gate.outcome import Outcome
 from gatewright.gate.selfcheck import Difference, SelfCheck, selfcheck
-from gatewright.gate.session import Phase, Session, Sessions
-from gatewright.gate.state import key_folder, state_folder
+from gatewright.gate.session import Phase, Session
+from gatewright.gate.state import STATE_FOLDER, key_folder, state_folder
 from gatewright.gate.view import AgentView
 
 __all__ = [
+    "STATE_FOLDER",
     "AgentView",
     "Approval",
     "ApprovalRequest",
@@ -31,7 +32,6 @@ __all__ = [
     "RuleRef",
     "SelfCheck",
     "Session",
-    "Sessions",
     "StageTrace",
     "Status",
     "key_folder",

@@ -9,6 +9,7 @@ A row's MAC covers the MAC before it and the canonical JSON of the row. Durable 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import os
@@ -105,6 +106,9 @@ class AuditLog:
             except (sqlite3.Error, OSError, ValueError) as error:
                 self._close()
                 raise AuditUnavailable(f"the audit log `{self.path}` cannot be written: {_words(error)}") from error
+            except BaseException:
+                self._close()  # an open transaction would keep every other writer out
+                raise
 
     def digest(self, value: object) -> str:
         """The keyed digest of a JSON value: equal arguments show as equal, and nobody without the key can guess them.
@@ -258,6 +262,8 @@ def _check_in_place(path: Path, known: tuple[int, int]) -> None:
 
 
 def _writable(path: Path, *, durable: bool) -> sqlite3.Connection:
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a symbolic link, which is not followed", str(path))
     if not path.exists():
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)

@@ -75,7 +75,7 @@ class CallRun:
     async def _answer(self, state: CallState, request: ApprovalRequest, approver: Approver) -> Approval | None:
         """The answer, None when nobody gave one; an approver that fails has not approved."""
         try:
-            return await approver(request)
+            answer = await approver(request)
         except NobodyAnswered:
             return None
         except Exception as error:  # noqa: BLE001 an approver is the host's code and may raise anything
@@ -83,6 +83,9 @@ class CallRun:
         except BaseException:
             self._try_commit(state, lambda _log: (record.entry(state, RowKind.TOOL_ABANDONED, {"code": "cancelled"}),))
             raise
+        if isinstance(answer, Approval):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return answer
+        return Approval(False, "the approver, with an answer that is none")
 
     async def _settled(self, passage: Passage, decision: Decision, opening: RowBuilder) -> Outcome:
         """Execute what is allowed; record and refuse the rest."""

@@ -5,6 +5,7 @@ A call that waits for an approval is decided again, all stages, on the policy as
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock
@@ -54,6 +55,7 @@ class Gate:
         approver: Approver | None = None,
         absent: Mapping[str, str] | None = None,
     ) -> None:
+        self._lock = threading.Lock()
         self._snapshot = Snapshot(policy, registry)
         self._audit = audit
         self._places = places
@@ -71,24 +73,25 @@ class Gate:
 
         ``places`` resolves the addresses of the new policy; without it the resolver stays.
         """
-        self._snapshot = self._snapshot.renewed(policy, changed)
-        self._places = places or self._places
+        with self._lock:
+            self._snapshot = self._snapshot.renewed(policy, changed)
+            self._places = places or self._places
+            self._views = {agent_id: held for agent_id, held in self._views.items() if agent_id in policy.agents}
 
     def snapshot(self) -> Snapshot:
         """Policy and tools as they are now; whoever holds it sees no mixture."""
         snapshot = self._snapshot
-        if not snapshot.is_current:
-            snapshot = self._snapshot = snapshot.renewed(snapshot.policy, None)
-        return snapshot
+        return snapshot if snapshot.is_current else self._recompiled()
 
     def view(self, agent_id: str) -> AgentView:
         """What the agent's model is shown now. Raises WorkspaceError for an agent that the policy does not have."""
         agent = self.snapshot().agent(agent_id)
         if agent is None:
             raise WorkspaceError(f"no agent `{agent_id}` in the policy")
-        held = self._views.get(agent_id)
+        views = self._views
+        held = views.get(agent_id)
         if held is None or held[0] is not agent:
-            held = self._views[agent_id] = (agent, AgentView(agent))
+            held = views[agent_id] = (agent, AgentView(agent))
         return held[1]
 
     def decide(
@@ -133,6 +136,13 @@ class Gate:
         """
         state = self._begin(agent_id, tool, arguments, session or Session(), context, new_id("call"))
         return await CallRun(self.passage, state, on_stage, approver or self._approver).run()
+
+    def _recompiled(self) -> Snapshot:
+        """The policy over the tools as they came to be; under the lock, so that a policy swapped meanwhile stays."""
+        with self._lock:
+            if not self._snapshot.is_current:
+                self._snapshot = self._snapshot.renewed(self._snapshot.policy, None)
+            return self._snapshot
 
     def _begin(
         self,

@@ -28,11 +28,6 @@ class Outcome:
     output_bytes: int = 0
     elapsed_ms: float = 0.0
 
-    @property
-    def was_executed(self) -> bool:
-        """Whether the tool ran, to whatever end."""
-        return self.status not in {Status.DENIED, Status.UNANSWERED}
-
     def to_json(self) -> dict[str, JsonValue]:
         """The decision's shape and status, output, truncated, output_hash, call, session."""
         return {

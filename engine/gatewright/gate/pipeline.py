@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -134,10 +135,12 @@ class Passage:
 
 
 def run_stage(stage: Stage, state: CallState) -> StageResult:
-    """What the stage says; whatever it raises is a denial."""
+    """What the stage says; whatever it raises is a denial, a panic of a compiled library (no Exception) too."""
     try:
         return stage.run(state)
-    except Exception as error:  # noqa: BLE001 the stage boundary
+    except (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+        raise
+    except BaseException as error:  # noqa: BLE001 the stage boundary
         return _broken(stage.name, state, error)
 
 
@@ -148,14 +151,14 @@ async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
         return _broken(stage.name, state, error)
 
 
-def _broken(name: str, state: CallState, error: Exception) -> StageResult:
+def _broken(name: str, state: CallState, error: BaseException) -> StageResult:
     _log.debug("stage %s raised", name, exc_info=error)
     reason = f"the stage {name} failed: {_words(error)}"
     finding = Finding(Verdict.DENY, "internal-error", reason, model=message.INTERNAL)
     return StageResult(state, (finding,))
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"[:200]
     except Exception:  # noqa: BLE001 somebody else's exception may not even print

@@ -38,7 +38,6 @@ ENFORCED = (
     RequiresConsent,
     StartConstraint,
 )
-_OPERATION = "operation:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +72,12 @@ class StartRule:
 def bound_rules(agent: Agent, own: Iterable[ToolRule], tool: str, major: int) -> tuple[BoundRule, ...]:
     """Every rule on the tool, most important first."""
     rules = [
-        BoundRule(rule, ("agents", agent.agent_id, "tool_rules", index), operations_of(rule))
+        BoundRule(rule, ("agents", agent.agent_id, "tool_rules", index), rule.operations)
         for index, rule in enumerate(agent.tool_rules)
         if names_tool(rule.tool_name, tool, major)
     ]
-    rules += [BoundRule(rule, None, operations_of(rule)) for rule in own if names_tool(rule.tool_name, tool, major)]
+    rules += [BoundRule(rule, None, rule.operations) for rule in own if names_tool(rule.tool_name, tool, major)]
     return tuple(sorted(rules, key=lambda bound: -bound.rule.priority))
-
-
-def operations_of(rule: ToolRule) -> frozenset[str] | None:
-    """The operations that the rule's conditions name, or None when it has none."""
-    named = [c.removeprefix(_OPERATION) for c in rule.conditions if c.startswith(_OPERATION)]
-    return frozenset(named) if named else None
 
 
 def unenforced(rules: Iterable[BoundRule]) -> BoundRule | None:
@@ -124,7 +117,7 @@ def ends_loop(rules: Iterable[BoundRule], operation: str) -> bool:
 def start_rules(agent: Agent) -> tuple[StartRule, ...]:
     """The agent's start constraints, most important first; one on every tool constrains nothing."""
     found = [
-        StartRule(BoundRule(rule, ("agents", agent.agent_id, "tool_rules", index), operations_of(rule)), name)
+        StartRule(BoundRule(rule, ("agents", agent.agent_id, "tool_rules", index), rule.operations), name)
         for index, rule in enumerate(agent.tool_rules)
         if isinstance(rule.rule_type, StartConstraint) and (name := split_name(rule.tool_name)[0]) != "*"
     ]

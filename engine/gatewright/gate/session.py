@@ -168,31 +168,3 @@ class Session:
 
 def _by_name(counts: Mapping[tuple[str, str], int]) -> dict[str, JsonValue]:
     return {f"{tool}.{operation}" if operation else tool: n for (tool, operation), n in sorted(counts.items()) if n}
-
-
-class Sessions:
-    """The open conversations of a process, by agent and session id; never shared between agents."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open: dict[tuple[str, str], Session] = {}
-
-    def open(self, agent_id: str, session_id: str | None = None) -> Session:
-        """The agent's conversation with that id, made when it is new; a fresh one without an id."""
-        session = Session(session_id)
-        with self._lock:
-            return self._open.setdefault((agent_id, session.session_id), session)
-
-    def get(self, agent_id: str, session_id: str) -> Session | None:
-        """The agent's conversation with that id, or None."""
-        return self._open.get((agent_id, session_id))
-
-    def close(self, agent_id: str, session_id: str) -> None:
-        """Forget a conversation."""
-        with self._lock:
-            self._open.pop((agent_id, session_id), None)
-
-    def of(self, agent_id: str) -> tuple[Session, ...]:
-        """The agent's open conversations, oldest first."""
-        with self._lock:
-            return tuple(session for (agent, _), session in self._open.items() if agent == agent_id)

@@ -7,9 +7,7 @@ end of the process and of the machine. All methods may be called from any thread
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
 import threading
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -61,15 +59,6 @@ class BlockStore:
         self._changing = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._read_only = False
-        self._temporary: Path | None = None
-
-    @classmethod
-    def temporary(cls, *, clock: Clock | None = None) -> BlockStore:
-        """A store in a folder of its own that ``close`` removes."""
-        folder = Path(tempfile.mkdtemp(prefix="gatewright-blocks-"))
-        store = cls(folder / "blocks.sqlite", clock=clock)
-        store._temporary = folder
-        return store
 
     def __enter__(self) -> BlockStore:
         return self
@@ -140,11 +129,9 @@ class BlockStore:
             return tuple(row[0] for row in connection.execute(query, (source_id,))) if connection else ()
 
     def close(self) -> None:
-        """Close the file; the store opens it again when it is used again, a temporary one is gone."""
+        """Close the file; the store opens it again when it is used again."""
         with self._lock:
             self._drop()
-            if self._temporary is not None:
-                shutil.rmtree(self._temporary, ignore_errors=True)
 
     @contextmanager
     def _using(self, *, write: bool) -> Generator[sqlite3.Connection | None]:
@@ -163,6 +150,8 @@ class BlockStore:
         if self._connection is not None and not (write and self._read_only):
             return self._connection
         self._drop()
+        if self._path.is_symlink():
+            raise WorkspaceError(f"the block store `{self._path}` is a symbolic link, which is not followed")
         if not write and not self._path.exists():
             return None
         if write:
@@ -192,6 +181,8 @@ class BlockStore:
             version = int(cursor.fetchone()[0])
         if version > _SCHEMA_VERSION:
             raise WorkspaceError(f"the block store `{self._path}` was written by a newer version of the program")
+        if connection.execute("SELECT 1 FROM sqlite_schema WHERE type NOT IN ('table', 'index')").fetchone():
+            raise WorkspaceError(f"the block store `{self._path}` holds views or triggers: it is none of ours")
         if read_only:
             return
         connection.execute("PRAGMA journal_mode = WAL").fetchone()

@@ -26,29 +26,30 @@ def add_agent(policy: Policy, agent_id: str, description: str = "") -> Edit:
 def duplicate_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
     """A copy of an agent under another id."""
     _check_new(policy, new_id)
-    copy = replace(_agent(policy, agent_id), agent_id=new_id)
+    copy = replace(agent_of(policy, agent_id), agent_id=new_id)
     return Edit(f"duplicate `{agent_id}` as `{new_id}`", (AgentChange(None, copy),))
 
 
 def rename_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
     """The same agent, where it stands, under another id."""
     _check_new(policy, new_id)
-    agent = _agent(policy, agent_id)
+    agent = agent_of(policy, agent_id)
     return Edit(f"rename `{agent_id}` to `{new_id}`", (AgentChange(agent, replace(agent, agent_id=new_id)),))
 
 
 def describe_agent(policy: Policy, agent_id: str, description: str) -> Edit:
     """Another description."""
-    agent = _agent(policy, agent_id)
+    agent = agent_of(policy, agent_id)
     return Edit(f"describe `{agent_id}`", (AgentChange(agent, replace(agent, description=description)),))
 
 
 def remove_agent(policy: Policy, agent_id: str) -> Edit:
     """Take the agent out of the policy."""
-    return Edit(f"remove agent `{agent_id}`", (AgentChange(_agent(policy, agent_id), None),))
+    return Edit(f"remove agent `{agent_id}`", (AgentChange(agent_of(policy, agent_id), None),))
 
 
-def _agent(policy: Policy, agent_id: str) -> Agent:
+def agent_of(policy: Policy, agent_id: str) -> Agent:
+    """The agent that an edit is about. Raises EditRefused when there is none of that id."""
     agent = policy.agents.get(agent_id)
     if agent is None:
         raise EditRefused(f"no agent `{agent_id}`")

@@ -105,9 +105,3 @@ class Policy:
     def with_agent(self, agent: Agent) -> Policy:
         """The policy with that agent put in, or replaced where it stands."""
         return replace(self, agents={**self.agents, agent.agent_id: agent})
-
-    def with_source(self, source: Source) -> Policy:
-        """The policy with that source replaced where it stands, or added last."""
-        if self.source(source.source_id) is None:
-            return replace(self, sources=(*self.sources, source))
-        return replace(self, sources=tuple(source if s.source_id == source.source_id else s for s in self.sources))

@@ -97,7 +97,7 @@ def _operation(
     others = [
         *_approvals(policy, agent, facts, op),
         *_sources(agent, facts, op, sources),
-        *_consents(agent, facts, rules),
+        *_consents(agent, facts, op, rules),
     ]
     reasons = sorted([*own, *others], key=lambda reason: reason.verdict is not Verdict.DENY)
     return OperationRight(op.name, not own, strictest(*(r.verdict for r in reasons)), op.tier, tuple(reasons))
@@ -147,9 +147,11 @@ def _sources(agent: Agent, facts: ToolFacts, op: OperationFacts, sources: tuple[
         yield Reason(Layer.SOURCE, Verdict.DENY, "no-level-permits", text, ("sources", sources[0].source_id))
 
 
-def _consents(agent: Agent, facts: ToolFacts, rules: tuple[tuple[int, ToolRule], ...]) -> Iterator[Reason]:
+def _consents(
+    agent: Agent, facts: ToolFacts, op: OperationFacts, rules: tuple[tuple[int, ToolRule], ...]
+) -> Iterator[Reason]:
     for index, rule in rules:
-        if isinstance(rule.rule_type, RequiresConsent):
+        if isinstance(rule.rule_type, RequiresConsent) and rule.binds(op.name):
             scope = f" (scope {rule.rule_type.scope})" if rule.rule_type.scope else ""
             text = f"`{facts.name}` requires consent{scope}"
             yield Reason(Layer.RULE, Verdict.ASK, "requires-consent", text, _rule_address(agent, index))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _CACHED_CHARS = 12_000_000
 _RECORD_CHARS = 100
+_GLOB_CHARS = 8
 _DOTTED = frozenset({"", ".", ".."})
 
 
@@ -80,6 +81,7 @@ class PermissionRules:
         patterns = [parse_git_pattern(rule.pattern) for rule in self.rules]
         self._as_file = _Table(patterns, folder=False)
         self._as_folder = _Table(patterns, folder=True)
+        self._base = _Folder(self._none, self._as_file.path_globs, self._as_folder.path_globs)
         self._folders: dict[str, _Folder] = {}
         self._kept_chars = 0
 
@@ -126,7 +128,7 @@ class PermissionRules:
         """The folder's record, made together with those of the folders above it."""
         if self._kept_chars > _CACHED_CHARS:
             self._folders, self._kept_chars = {}, 0
-        record = self._folders.setdefault("", self._record(self._none, ""))
+        record = self._folders.setdefault("", self._base)
         at = 0
         while path and at >= 0:
             head = path[: max(at - 1, 0)]
@@ -136,14 +138,10 @@ class PermissionRules:
             if known is None:
                 name = here.rpartition("/")[2]
                 index = self._as_folder.first(record.folder_globs, record.inherited, head, name, here)
-                known = self._folders.setdefault(here, self._record(index, here))
-                self._kept_chars += len(here) + _RECORD_CHARS
+                known = self._folders.setdefault(here, record.below(index, here + "/"))
+                self._kept_chars += len(here) + _RECORD_CHARS + _GLOB_CHARS * known.own_globs(record)
             record = known
         return record
-
-    def _record(self, inherited: int, folder: str) -> _Folder:
-        prefix = folder + "/" if folder else ""
-        return _Folder(inherited, self._as_file.globs_below(prefix), self._as_folder.globs_below(prefix))
 
 
 def _canonical(path: str) -> str | None:
@@ -181,6 +179,21 @@ class _Folder:
     inherited: int
     file_globs: tuple[_PathGlob, ...]
     folder_globs: tuple[_PathGlob, ...]
+
+    def below(self, inherited: int, prefix: str) -> _Folder:
+        """A folder in this one whose path and ``/`` is ``prefix``; what can match there can match here."""
+        return _Folder(inherited, _possible(self.file_globs, prefix), _possible(self.folder_globs, prefix))
+
+    def own_globs(self, above: _Folder) -> int:
+        """How many places its lists take that it does not share with the folder above."""
+        pairs = ((self.file_globs, above.file_globs), (self.folder_globs, above.folder_globs))
+        return sum(len(mine) for mine, theirs in pairs if mine is not theirs)
+
+
+def _possible(globs: tuple[_PathGlob, ...], prefix: str) -> tuple[_PathGlob, ...]:
+    """Those that can match something below ``prefix``; the same list when that is all of them."""
+    kept = tuple(g for g in globs if g.prefix.startswith(prefix) or prefix.startswith(g.prefix))
+    return globs if len(kept) == len(globs) else kept
 
 
 @dataclass(slots=True)
@@ -251,7 +264,7 @@ def _last_component(tokens: tuple[Token, ...]) -> Callable[[str], object | None]
 class _Table:
     """All patterns as they apply to files, or to folders."""
 
-    __slots__ = ("_any_name", "_name_globs", "_names", "_parents", "_path_globs", "_paths", "_suffixes", "_tails")
+    __slots__ = ("_any_name", "_name_globs", "_names", "_parents", "_paths", "_suffixes", "_tails", "path_globs")
 
     def __init__(self, patterns: list[GitPattern], *, folder: bool) -> None:
         forms = _Forms()
@@ -260,14 +273,10 @@ class _Table:
                 forms.add(index, pattern.basename, pattern.tokens)
         self._names, self._paths, self._parents = forms.names, forms.paths, forms.parents
         self._suffixes, self._tails = tuple(forms.suffixes), tuple(forms.suffixes.items())
-        self._path_globs = tuple(forms.path_globs)
+        self.path_globs = tuple(forms.path_globs)
         self._name_globs = tuple((index, matcher_of(tokens)) for index, tokens in forms.name_globs)
         shallow = [shallow_regex_of(tokens) or "" for _, tokens in forms.name_globs]
         self._any_name = re.compile("|".join(f"(?:{regex})" for regex in shallow), re.DOTALL).fullmatch
-
-    def globs_below(self, prefix: str) -> tuple[_PathGlob, ...]:
-        """The path globs that can match something right in the folder whose path and ``/`` is ``prefix``."""
-        return tuple(g for g in self._path_globs if g.prefix.startswith(prefix) or prefix.startswith(g.prefix))
 
     def first(self, globs: tuple[_PathGlob, ...], inherited: int, head: str, name: str, path: str) -> int:
         """The smallest index of ``inherited`` and of the patterns that match ``path`` (= ``head/name``) itself."""

@@ -23,7 +23,7 @@ class Permission(StrEnum):
 
 
 class Action(StrEnum):
-    """What an operation does to a file or block."""
+    """What an operation does to a file or block, the mildest first."""
 
     READ = "read"
     APPEND = "append"
@@ -31,7 +31,6 @@ class Action(StrEnum):
     DELETE = "delete"
 
 
-_ACTIONS = (Action.READ, Action.APPEND, Action.OVERWRITE, Action.DELETE)
 _ROWS = {
     Permission.NONE: (Verdict.DENY, Verdict.DENY, Verdict.DENY, Verdict.DENY),
     Permission.READ_ONLY: (Verdict.ALLOW, Verdict.DENY, Verdict.DENY, Verdict.DENY),
@@ -41,7 +40,7 @@ _ROWS = {
     Permission.READ_WRITE: (Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW, Verdict.ASK),
     Permission.ADMIN: (Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW),
 }
-_TABLE = {(level, action): row[at] for level, row in _ROWS.items() for at, action in enumerate(_ACTIONS)}
+_TABLE = {(level, action): row[at] for level, row in _ROWS.items() for at, action in enumerate(Action)}
 
 
 def verdict_for(level: Permission, action: Action) -> Verdict:

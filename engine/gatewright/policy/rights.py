@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
+from gatewright.policy.agentedit import agent_of
 from gatewright.policy.edit import AgentChange, Edit
 from gatewright.policy.effective import effective_rights
 from gatewright.policy.rule import ANY_TOOL, AllowedOperations, ToolRule
@@ -46,7 +47,7 @@ def tick_operations(
     policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str, operations: Iterable[str], *, on: bool
 ) -> Edit:
     """Turn operations of one tool on or off. Raises EditRefused when an author's rule stands in the way."""
-    agent = _agent(policy, agent_id)
+    agent = agent_of(policy, agent_id)
     right = effective_rights(policy, agent_id, catalog)[tool_name]
     chosen = frozenset(operations)
     ticked = frozenset(o.operation for o in right.operations if o.ticked)
@@ -58,7 +59,7 @@ def tick_operations(
 
 def tick_tool(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str, *, on: bool) -> Edit:
     """Turn a whole tool on (all its operations) or off."""
-    agent = _agent(policy, agent_id)
+    agent = agent_of(policy, agent_id)
     facts = effective_rights(policy, agent_id, catalog)[tool_name].facts
     wanted = frozenset(o.name for o in facts.operations) if on else frozenset[str]()
     label = f"{_tool_label(tool_name, on=on)} for `{agent_id}`"
@@ -69,7 +70,7 @@ def ask_first(
     policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str, operation: str, *, on: bool
 ) -> Edit:
     """Make a tool (``operation`` = ``""``) or one operation ask first, or stop asking, by an ``approvals`` key."""
-    agent = _agent(policy, agent_id)
+    agent = agent_of(policy, agent_id)
     facts = effective_rights(policy, agent_id, catalog)[tool_name].facts
     key = f"{tool_name}.{operation}" if operation else tool_name
     rest = {k: v for k, v in agent.approvals.items() if k != key}
@@ -83,7 +84,7 @@ def ask_first(
 
 def reset_tool(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str) -> Edit:
     """Remove the kept rule and the ``approvals`` keys of one tool, so that its own defaults hold again."""
-    agent = _agent(policy, agent_id)
+    agent = agent_of(policy, agent_id)
     facts = effective_rights(policy, agent_id, catalog)[tool_name].facts
     index = kept_rule(agent, facts)
     rules = tuple(rule for i, rule in enumerate(agent.tool_rules) if i != index)
@@ -149,13 +150,6 @@ def _asks_without(policy: Policy, approvals: dict[str, Verdict], facts: ToolFact
             if key in table:
                 return table[key] is Verdict.ASK
     return TIER_DEFAULTS[tier] is Verdict.ASK
-
-
-def _agent(policy: Policy, agent_id: str) -> Agent:
-    agent = policy.agents.get(agent_id)
-    if agent is None:
-        raise EditRefused(f"no agent `{agent_id}`")
-    return agent
 
 
 def _tool_label(tool_name: str, *, on: bool) -> str:

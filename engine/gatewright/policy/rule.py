@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PRIORITY = 5
 ANY_TOOL = "*"
+OPERATION_CONDITION = "operation:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +150,14 @@ class ToolRule:
     def kind(self) -> str:
         """The spelling of the kind in the policy file."""
         return type(self.rule_type).__name__
+
+    @property
+    def operations(self) -> frozenset[str] | None:
+        """The operations that the conditions name; None when they name none: then the rule is for all of them."""
+        prefix = OPERATION_CONDITION
+        named = frozenset(text.removeprefix(prefix) for text in self.conditions if text.startswith(prefix))
+        return named or None
+
+    def binds(self, operation: str) -> bool:
+        """Whether a call of that operation comes under the rule."""
+        return self.operations is None or operation in self.operations

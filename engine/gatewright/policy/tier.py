@@ -8,7 +8,7 @@ from gatewright.policy.verdict import Verdict
 
 
 class SafetyTier(StrEnum):
-    """How much an operation can do; spelt as in the policy file's ``approvals``."""
+    """How much an operation can do, the least first; spelt as in the policy file's ``approvals``."""
 
     READ_ONLY = "read_only"
     SIDE_EFFECTING = "side_effecting"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gatewright.policy.rule import ANY_TOOL, DEFAULT_PRIORITY, AllowedOperations, RuleKind, ToolRule
+from gatewright.policy.rule import (
+    ANY_TOOL,
+    DEFAULT_PRIORITY,
+    OPERATION_CONDITION,
+    AllowedOperations,
+    RuleKind,
+    ToolRule,
+)
 from gatewright.policy.toolname import split_name
 from gatewright.policyfile.report import shown
 from gatewright.policyfile.row import Raw, name_error
@@ -15,7 +22,6 @@ if TYPE_CHECKING:
     from gatewright.policyfile.row import Row
 
 RULE_KEYS = ("tool_name", "rule_type", "conditions", "priority", "id", "metadata")
-OPERATION_CONDITION = "operation:"
 
 
 def read_rules(rows: list[Row], names: Names, listed: tuple[str, ...] | None) -> tuple[ToolRule, ...]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gatewright.policyfile.place import Places
     from gatewright.policyfile.scan import RawPath
 
-MAX_NEAR_MISSES = 200
+MAX_COMPARISONS = 20_000
 MAX_WORD = 64
 MAX_SHOWN = 200
 
@@ -30,11 +30,11 @@ class _Finding:
 
 
 class Report:
-    """The findings so far; ``has_errors`` once there is one. Near misses are sought for some only: they cost time."""
+    """The findings so far; ``has_errors`` once there is one. Near misses are sought while they cost little time."""
 
     def __init__(self) -> None:
         self._findings: list[_Finding] = []
-        self._searches = 0
+        self._comparisons = 0
         self.has_errors = False
 
     def error(self, path: RawPath, code: str, message: str, *, near: str | None = None, at_value: bool = True) -> None:
@@ -48,10 +48,10 @@ class Report:
 
     def near(self, word: str, candidates: Iterable[str]) -> str | None:
         """The candidate that ``word`` was probably meant to be."""
-        if self._searches >= MAX_NEAR_MISSES or len(word) > MAX_WORD:
+        if self._comparisons >= MAX_COMPARISONS or len(word) > MAX_WORD:
             return None
-        self._searches += 1
-        options = sorted(candidates)
+        options = sorted(candidates)[: MAX_COMPARISONS - self._comparisons]
+        self._comparisons += len(options)
         same = {_folded(option): option for option in options}
         return same.get(_folded(word)) or near_miss(word, options)
 

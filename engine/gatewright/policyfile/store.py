@@ -82,13 +82,20 @@ def _read(path: Path) -> bytes:
             raise WorkspaceError(f"`{path}` is a folder, not a policy file")
         if not stat.S_ISREG(mode):
             raise WorkspaceError(f"`{path}` is no ordinary file")
-        with path.open("rb") as stream:
+        with open(path, "rb", opener=_without_waiting) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise WorkspaceError(f"`{path}` is no ordinary file")
             content = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise WorkspaceError(f"`{path}` cannot be read: {_reason(error)}") from None
     if len(content) > MAX_BYTES:
         raise WorkspaceError(f"`{path}` is larger than {MAX_BYTES // 1024 // 1024} MiB: it is no policy file")
     return content
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opening a pipe that took the file's name meanwhile must not wait for a writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _reason(error: OSError | ValueError) -> str:

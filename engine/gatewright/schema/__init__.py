@@ -6,7 +6,6 @@ It knows JSON values only: no tools, no policies, no files.
 from __future__ import annotations
 
 from gatewright.schema.check import ArgumentError, SchemaChecker, SchemaProblem, check_schema
-from gatewright.schema.difference import Change, schema_difference, text_difference
 from gatewright.schema.discover import discover_operations
 from gatewright.schema.filter import FilterLint, FilterResult, filter_operations, filter_with_lints
 from gatewright.schema.formats import FORMATS, Format, ProviderLint, ToolListing, format_named
@@ -19,7 +18,6 @@ from gatewright.schema.walk import Schema
 __all__ = [
     "FORMATS",
     "ArgumentError",
-    "Change",
     "Confidence",
     "FilterLint",
     "FilterResult",
@@ -38,7 +36,5 @@ __all__ = [
     "filter_with_lints",
     "format_named",
     "inline_references",
-    "schema_difference",
     "schema_of",
-    "text_difference",
 ]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
@@ -26,6 +26,7 @@ from gatewright.sources.filetext import decode_text, digest_of, encode_text, in_
 if TYPE_CHECKING:
     from collections.abc import Generator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.policy.document import Source
@@ -95,8 +96,10 @@ class FileSource:
         return self.source.source_id
 
     def with_rules(self, source: Source, rules: PermissionRules) -> FileSource:
-        """The same folder and blocks under other rules."""
-        return FileSource(source, Path(self.written_base), rules, self._blocks, self.protected)
+        """The same folder and blocks under other rules; the base stays the one that was looked at when it started."""
+        other = copy(self)
+        other.source, other.rules = source, rules
+        return other
 
     def absolute(self, relative: str) -> str:
         """The absolute path of a place."""

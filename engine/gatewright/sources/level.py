@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.target import LevelDecision
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import strictest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_ORDER = (Verdict.ALLOW, Verdict.ASK, Verdict.DENY)
 
 
 def strictest_level(decisions: Sequence[LevelDecision]) -> LevelDecision:
@@ -25,4 +23,5 @@ def strictest_level(decisions: Sequence[LevelDecision]) -> LevelDecision:
 
 
 def _at_least_as_strict(one: Permission, other: Permission) -> bool:
-    return one is other or all(_ORDER.index(verdict_for(one, a)) >= _ORDER.index(verdict_for(other, a)) for a in Action)
+    pairs = ((verdict_for(one, action), verdict_for(other, action)) for action in Action)
+    return all(strictest(mine, theirs) is mine for mine, theirs in pairs)

@@ -21,12 +21,6 @@ class ToolExecutionContext:
     granted: Action | None = None
     sources: SourcePort | None = None
 
-    def require_user(self) -> str:
-        """The user id, or a ToolFailure that says that the tool needs one."""
-        if not self.user_id:
-            raise ToolFailure("this tool works for a signed-in user, and this call carries none", code="no-user")
-        return self.user_id
-
     def require_sources(self) -> SourcePort:
         """The sources, or a ToolFailure when the workspace has none."""
         if self.sources is None:

@@ -37,12 +37,11 @@ class _Once:
 
 
 class ToolRegistry:
-    """Tools in the order of name and major. Callbacks run after the change, on the thread that made it."""
+    """Tools in the order of name and major; ``revision`` tells whoever holds what came of them that they changed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._snapshot = _Snapshot()
-        self._callbacks: tuple[Callable[[], None], ...] = ()
 
     def register(self, tool: Tool) -> Callable[[], None]:
         """Add ``tool``; the answer withdraws it again and may be called more than once.
@@ -57,7 +56,6 @@ class ToolRegistry:
             if key in self._snapshot.tools:
                 raise AlreadyRegistered(f"tool `{tool.name}` with major version {tool.major} is registered already")
             self._replace({**self._snapshot.tools, key: tool})
-        self._notify()
         return _Once(lambda: self._withdraw(key))
 
     def get(self, name: str, major: int | None = None) -> Tool | None:
@@ -81,29 +79,10 @@ class ToolRegistry:
         """A number that grows with every change."""
         return self._snapshot.revision
 
-    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` after every change, until the answer is called."""
-
-        def once() -> None:
-            callback()
-
-        with self._lock:
-            self._callbacks = (*self._callbacks, once)
-        return lambda: self._unsubscribe(once)
-
     def _withdraw(self, key: Key) -> None:
         with self._lock:
             self._replace({held: other for held, other in self._snapshot.tools.items() if held != key})
-        self._notify()
 
     def _replace(self, tools: dict[Key, Tool]) -> None:
         ordered = dict(sorted(tools.items()))
         self._snapshot = _Snapshot(self._snapshot.revision + 1, ordered)
-
-    def _unsubscribe(self, callback: Callable[[], None]) -> None:
-        with self._lock:
-            self._callbacks = tuple(held for held in self._callbacks if held is not callback)
-
-    def _notify(self) -> None:
-        for callback in self._callbacks:
-            callback()

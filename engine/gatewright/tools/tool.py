@@ -30,8 +30,7 @@ from gatewright.tools.shape import PLAIN, InputShape
 
 __all__ = ["ArgumentIssue", "OperationSpec", "Tool"]
 
-_TIERS = (SafetyTier.READ_ONLY, SafetyTier.SIDE_EFFECTING, SafetyTier.PRIVILEGED)
-_ACTIONS = (Action.READ, Action.APPEND, Action.OVERWRITE, Action.DELETE)
+_TIERS, _ACTIONS = tuple(SafetyTier), tuple(Action)
 
 
 class Tool:

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from gatewright.policy import rule as kinds
-from gatewright.policy.rule import ToolRule
+from gatewright.policy.rule import OPERATION_CONDITION, ToolRule
 from gatewright.policy.toolname import split_name
 
 HEADING = "## Tool Usage Rules"
 Shown = Mapping[str, frozenset[str]]
 """What the model sees: operations by tool name; ``{""}`` for a tool without operations."""
 
-_OPERATION_CONDITION = "operation:"
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -61,8 +60,8 @@ def rule_sentence(rule: ToolRule, shown: Shown, *, tool_name: str | None = None)
     """
     name = tool_name or split_name(rule.tool_name)[0]
     operations = shown.get(name, frozenset())
-    limited = [text.removeprefix(_OPERATION_CONDITION) for text in rule.conditions if _is_operation(text)]
-    visible = sorted(set(limited) & operations)
+    limited = rule.operations
+    visible = sorted((limited or frozenset()) & operations)
     if limited and not visible:
         return None
     sentence = _sentence(rule, name, operations, shown)
@@ -141,7 +140,7 @@ def _exclusive(kind: kinds.ExclusiveGroups, name: str, shown: Shown) -> str | No
 
 def _visible(names: Iterable[str], shown: Shown) -> list[str]:
     """``names`` (``tool`` or ``tool.operation``, majors left out) as far as the model sees them, each once."""
-    bare = [split_name(name)[0] for name in names if not _is_operation(name)]
+    bare = [split_name(name)[0] for name in names if not name.startswith(OPERATION_CONDITION)]
     return list(dict.fromkeys(name for name in bare if _is_visible(name, shown)))
 
 
@@ -150,10 +149,6 @@ def _is_visible(name: str, shown: Shown) -> bool:
         return True
     owners = [tool for tool in shown if name.startswith(f"{tool}.")]
     return bool(owners) and name[len(max(owners, key=len)) + 1 :] in shown[max(owners, key=len)]
-
-
-def _is_operation(condition: str) -> bool:
-    return condition.startswith(_OPERATION_CONDITION)
 
 
 def _calls(number: int) -> str:

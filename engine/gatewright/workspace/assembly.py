@@ -18,7 +18,7 @@ from gatewright.workspace.location import is_inside, policy_path_of, resolved
 from gatewright.workspace.trust import TrustRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from gatewright.base.clock import Clock
@@ -67,20 +67,28 @@ def known_tools() -> KnownTools:
     return KnownTools(facts)
 
 
-def load_valid(policy_path: Path) -> LoadedPolicy:
-    """The policy file, strictly. Raises WorkspaceError when it cannot be read, PolicyInvalid when it has errors."""
-    loaded = parse_policy(read_policy_text(policy_path), file=str(policy_path), known=known_tools())
+def load_valid(policy_path: Path, known: KnownTools | None = None) -> tuple[LoadedPolicy, Policy]:
+    """The policy file, strictly; ``known``: the tools that it may name (default: the built-in ones).
+
+    Raises WorkspaceError when it cannot be read, PolicyInvalid when it has errors.
+    """
+    loaded = parse_policy(read_policy_text(policy_path), file=str(policy_path), known=known or known_tools())
     if loaded.policy is None:
         raise PolicyInvalid(loaded.problems)
-    return loaded
+    return loaded, loaded.policy
 
 
 def base_problems(
-    policy: Policy, policy_path: Path, records: TrustRecords, places: Callable[[Address], Place | None], *, trust: bool
+    sources: Sequence[Source],
+    policy_path: Path,
+    records: TrustRecords,
+    places: Callable[[Address], Place | None],
+    *,
+    trust: bool,
 ) -> tuple[Problem, ...]:
     """Errors for source folders outside the workspace that were not trusted, warnings for those that are missing."""
     found: list[Problem] = []
-    for source in policy.sources:
+    for source in sources:
         address: Address = ("sources", source.source_id, "base_path")
         problem = _base_problem(source, policy_path, records, trust=trust)
         if problem:
@@ -91,15 +99,13 @@ def base_problems(
 
 def assemble(
     loaded: LoadedPolicy,
+    policy: Policy,
     policy_path: Path,
     folders: Folders,
     clock: Clock,
     places: Callable[[Address], Place | None],
 ) -> Parts:
     """Registry, sources and gate for a loaded policy; starts no process, connects nowhere, writes nothing."""
-    policy = loaded.policy
-    if policy is None:
-        raise PolicyInvalid(loaded.problems)
     registry = ToolRegistry()
     for tool in builtin_tools():
         registry.register(tool)

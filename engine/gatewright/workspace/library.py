@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright.base.errors import PolicyInvalid
-from gatewright.policyfile import parse_policy, patch_text, read_policy_text, render_policy, write_policy_text
-from gatewright.workspace.assembly import known_tools
+from gatewright.policyfile import patch_text, render_policy, write_policy_text
+from gatewright.workspace.assembly import load_valid
 
 if TYPE_CHECKING:
     from gatewright.policy.document import Policy
@@ -19,11 +18,7 @@ def load_policy(path: Path | str, *, known: KnownTools | None = None) -> Policy:
 
     Raises WorkspaceError when it cannot be read, PolicyInvalid with every problem at once.
     """
-    text = read_policy_text(Path(path))
-    loaded = parse_policy(text, file=str(path), known=known or known_tools())
-    if loaded.policy is None:
-        raise PolicyInvalid(loaded.problems)
-    return loaded.policy
+    return load_valid(Path(path), known)[1]
 
 
 def save_policy(policy: Policy, path: Path | str, *, known: KnownTools | None = None) -> None:
@@ -35,6 +30,5 @@ def save_policy(policy: Policy, path: Path | str, *, known: KnownTools | None = 
     if not target.exists():
         write_policy_text(target, render_policy(policy), expected=None)
         return
-    text = read_policy_text(target)
-    before = load_policy(target, known=known)
-    write_policy_text(target, patch_text(text, before, policy), expected=text)
+    loaded, before = load_valid(target, known)
+    write_policy_text(target, patch_text(loaded.text, before, policy), expected=loaded.text)

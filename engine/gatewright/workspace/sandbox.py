@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.gate import STATE_FOLDER
 
 if TYPE_CHECKING:
     from gatewright.workspace.workspace import Workspace
 
 MAX_COPY_BYTES = 256 * 1024 * 1024
 MAX_COPY_FILES = 50_000
-_STATE_FOLDER = ".gatewright"
+MAX_COPY_DEPTH = 128
 
 
 class CopyCancelled(WorkspaceError):
@@ -63,6 +64,7 @@ class Sandbox:
             self.folder.mkdir()
             _Copy(left_out, watch or CopyWatch()).bases(policy_path.parent, self.folder, bases)
             copy = self.folder / policy_path.name
+            copy.unlink(missing_ok=True)  # copied with a base, perhaps as a link to the real file
             copy.write_bytes(text.encode("utf-8"))
             self.workspace = open_copy(copy, self._holder / "state", self._holder / "keys")
         except OSError as error:
@@ -97,22 +99,24 @@ class _Copy:
         for base in bases:
             inside_another = any(base != other and base.is_relative_to(other) for other in bases)
             if base.is_dir() and not inside_another:
-                self._folder(base, target / base.relative_to(root))
+                self._folder(base, target / base.relative_to(root), MAX_COPY_DEPTH)
 
-    def _folder(self, origin: Path, target: Path) -> None:
+    def _folder(self, origin: Path, target: Path, depth: int) -> None:
+        if depth == 0:
+            raise WorkspaceError(f"folders are nested too deeply for a disposable copy (more than {MAX_COPY_DEPTH})")
         target.mkdir(parents=True, exist_ok=True)
         with os.scandir(origin) as entries:
             for entry in entries:
                 self._watch.stop_if_cancelled()
-                self._entry(entry, target / entry.name)
+                self._entry(entry, target / entry.name, depth)
 
-    def _entry(self, entry: os.DirEntry[str], goal: Path) -> None:
+    def _entry(self, entry: os.DirEntry[str], goal: Path, depth: int) -> None:
         if entry.is_symlink():
             if not goal.is_symlink():
                 goal.symlink_to(Path(entry.path).readlink())
         elif entry.is_dir(follow_symlinks=False):
-            if entry.name != _STATE_FOLDER and entry.path not in self._left_out:
-                self._folder(Path(entry.path), goal)
+            if entry.name != STATE_FOLDER and entry.path not in self._left_out:
+                self._folder(Path(entry.path), goal, depth - 1)
         elif entry.is_file(follow_symlinks=False):
             self._spend(entry.stat(follow_symlinks=False).st_size)
             shutil.copy2(entry.path, goal, follow_symlinks=False)

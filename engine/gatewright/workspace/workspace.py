@@ -12,22 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from gatewright.base.clock import SystemClock
-from gatewright.base.errors import EditRefused, NotSupported, PolicyInvalid, WeMustFix, WorkspaceError
+from gatewright.base.errors import EditRefused, PolicyInvalid, WorkspaceError
 from gatewright.gate import SelfCheck, selfcheck
 from gatewright.policy import edit as edits
 from gatewright.policy.effective import hidden_starts
 from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policyfile import (
-    overwrite_policy_text,
-    parse_policy,
-    patch_text,
-    read_policy_text,
-    write_policy_text,
-)
 from gatewright.schema.formats import FORMATS
 from gatewright.workspace import export as exporting
-from gatewright.workspace.assembly import Folders, Parts, assemble, base_problems, known_tools, load_valid
+from gatewright.workspace.assembly import Folders, Parts, assemble, base_problems, load_valid
 from gatewright.workspace.location import policy_path_of, resolved
+from gatewright.workspace.policytext import PolicyText
 from gatewright.workspace.sandbox import CopyWatch, Sandbox
 from gatewright.workspace.trust import TrustRecords
 
@@ -67,26 +61,13 @@ def format_names() -> tuple[str, ...]:
     return tuple(FORMATS)
 
 
-def _rebased(on_disk: str, policy: Policy, file: str) -> str | None:
-    """The text on disk edited to say ``policy``; None when it is not good enough to be edited."""
-    loaded = parse_policy(on_disk, file=file, known=known_tools())
-    if loaded.policy is None:
-        return None
-    try:
-        return patch_text(on_disk, loaded.policy, policy)
-    except (NotSupported, WeMustFix):
-        return None
-
-
 class Workspace:
     """Everything that the app and the commands do with one policy file. Open with ``Workspace.open``.
 
-    ``policy`` is as edited now, ``saved_text`` what the file holds, ``problems`` the warnings found when it was read;
-    ``revision`` grows with every edit.
+    ``policy`` is as edited now, ``problems`` the warnings found when it was read; ``revision`` grows with every edit.
     """
 
     policy: Policy
-    saved_text: str
     problems: tuple[Problem, ...]
     revision: int = 0
 
@@ -97,7 +78,7 @@ class Workspace:
         self._clock = clock
         self._lock = threading.Lock()
         self._records = TrustRecords(folders.keys)
-        self._parts = self._assembled(load_valid(policy_path), trust=trust)
+        self._parts = self._assembled(*load_valid(policy_path), trust=trust)
         self._adopt()
 
     @classmethod
@@ -141,7 +122,12 @@ class Workspace:
     @property
     def is_dirty(self) -> bool:
         """Whether the policy now differs from the one on disk."""
-        return self.policy != self._saved_policy
+        return self.policy != self._text.saved_policy
+
+    @property
+    def saved_text(self) -> str:
+        """What the file holds."""
+        return self._text.saved
 
     def check(self, edit: Edit) -> Policy:
         """The policy that the edit would make. Raises EditRefused; changes nothing."""
@@ -151,6 +137,7 @@ class Workspace:
                 for rule in change.after.permission_rules:
                     if message := check_pattern(rule.pattern):
                         raise EditRefused(message)
+        self._refuse_untrusted(after)
         self._refuse_hidden_start(after, edit)
         return after
 
@@ -158,8 +145,8 @@ class Workspace:
         """Make the edit the policy in force. Raises EditRefused, and then nothing has changed."""
         after = self.check(edit)
         changed = edits.change_set(edit)
-        before, self.policy = self.policy, after
-        self._follow_sources(before, after, changed)
+        self._follow_sources(self.policy, after, changed)
+        self.policy = after
         self.gate.reload(after, changed)
         self.revision += 1
         return changed
@@ -174,15 +161,15 @@ class Workspace:
 
     def text(self) -> str:
         """The TOML as it would be saved now; byte-identical to the file while nothing differs."""
-        return self._current()[0]
+        return self._current().text
 
     def place(self, address: Address) -> Place | None:
         """Where a part of the policy stands in ``text()``."""
-        return self._current()[1].places.place(address)
+        return self._current().places.place(address)
 
     def current_problems(self) -> tuple[Problem, ...]:
         """Every problem of the policy as it is now; reads ``text()`` anew, so not for the GUI thread."""
-        _, loaded = self._current()
+        loaded = self._current()
         return (*loaded.problems, *self._base_problems(loaded, trust=False))
 
     def save(self, *, overwrite: bool = False) -> None:
@@ -192,21 +179,12 @@ class Workspace:
         what the file says, in the text that is there now (its comments and order stay) as far as that text still
         loads, else in the text as it was here.
         """
-        if overwrite and self.changed_outside():
-            self._save_over()
-            return
-        text = self.text()
-        if text == self.saved_text and not self.is_dirty:
-            return
-        write_policy_text(self.policy_path, text, expected=self.saved_text)
-        self.saved_text, self._saved_policy = text, self.policy
+        policy, text = self._now()
+        text.save(policy, overwrite=overwrite)
 
     def changed_outside(self) -> bool:
         """Whether the file on disk is no longer what was read or saved here."""
-        try:
-            return read_policy_text(self.policy_path) != self.saved_text
-        except WorkspaceError:
-            return True
+        return self._text.changed_outside()
 
     def reload(self) -> tuple[Problem, ...]:
         """Read the file again, dropping unsaved edits; with errors the last good policy stays in force.
@@ -214,7 +192,7 @@ class Workspace:
         Returns the problems of what was read.
         """
         try:
-            parts = self._assembled(load_valid(self.policy_path), trust=False)
+            parts = self._assembled(*load_valid(self.policy_path), trust=False)
         except PolicyInvalid as error:
             return error.problems
         self._close_parts()
@@ -291,52 +269,34 @@ class Workspace:
         """Close what was opened; the object is of no use afterwards."""
         self._close_parts()
 
-    def _save_over(self) -> None:
-        policy, text = self.policy, self.text()
-        on_disk = self._text_on_disk()
-        if on_disk is not None:
-            text = _rebased(on_disk, policy, str(self.policy_path)) or text
-        overwrite_policy_text(self.policy_path, text, seen=on_disk)
-        loaded = parse_policy(text, file=str(self.policy_path), known=known_tools())
-        with self._lock:
-            self.saved_text, self._saved_policy = text, policy
-            self._text_now = (policy, text, loaded)
-
-    def _text_on_disk(self) -> str | None:
-        try:
-            return read_policy_text(self.policy_path)
-        except WorkspaceError:
-            return None
-
     def _open_copy(self, policy_path: Path, state: Path, keys: Path) -> Workspace:
         return Workspace.open(policy_path, state=state, keys=keys, clock=self._clock)
 
-    def _assembled(self, loaded: LoadedPolicy, *, trust: bool) -> Parts:
+    def _assembled(self, loaded: LoadedPolicy, policy: Policy, *, trust: bool) -> Parts:
         problems = self._base_problems(loaded, trust=trust)
         if any(problem.is_error for problem in problems):
             raise PolicyInvalid((*loaded.problems, *problems))
         self.problems = (*loaded.problems, *problems)
-        return assemble(loaded, self.policy_path, self._folders, self._clock, self.place)
+        return assemble(loaded, policy, self.policy_path, self._folders, self._clock, self.place)
 
     def _base_problems(self, loaded: LoadedPolicy, *, trust: bool) -> tuple[Problem, ...]:
         if loaded.policy is None:
             return ()
-        return base_problems(loaded.policy, self.policy_path, self._records, loaded.places.place, trust=trust)
+        return base_problems(loaded.policy.sources, self.policy_path, self._records, loaded.places.place, trust=trust)
 
     def _adopt(self) -> None:
-        self.policy = self._saved_policy = self._parts.policy
-        self.saved_text = self._parts.loaded.text
-        self._text_now: tuple[Policy, str, LoadedPolicy] = (self.policy, self.saved_text, self._parts.loaded)
-
-    def _current(self) -> tuple[str, LoadedPolicy]:
+        text = PolicyText(self.policy_path, self._parts.loaded, self._parts.policy)
         with self._lock:
-            policy = self.policy
-            held, text, loaded = self._text_now
-            if held is not policy:
-                text = patch_text(self.saved_text, self._saved_policy, policy)
-                loaded = parse_policy(text, file=str(self.policy_path), known=known_tools())
-                self._text_now = (policy, text, loaded)
-            return text, loaded
+            self.policy, self._text = self._parts.policy, text
+
+    def _now(self) -> tuple[Policy, PolicyText]:
+        """The policy as edited, and the text that its edits began with."""
+        with self._lock:
+            return self.policy, self._text
+
+    def _current(self) -> LoadedPolicy:
+        policy, text = self._now()
+        return text.of(policy)
 
     def _refuse_hidden_start(self, after: Policy, edit: Edit) -> None:
         for agent_id in edits.change_set(edit).agents & after.agents.keys():
@@ -346,6 +306,13 @@ class Workspace:
                 raise EditRefused(
                     f"`{agent_id}` must start with `{name}` by tool rule {index + 1}, so it cannot be hidden"
                 )
+
+    def _refuse_untrusted(self, after: Policy) -> None:
+        known = {(source.source_id, source.base_path) for source in self.policy.sources}
+        fresh = tuple(source for source in after.sources if (source.source_id, source.base_path) not in known)
+        found = base_problems(fresh, self.policy_path, self._records, self.place, trust=False)
+        if refused := next((problem for problem in found if problem.is_error), None):
+            raise EditRefused(refused.message)
 
     def _follow_sources(self, before: Policy, after: Policy, changed: ChangeSet) -> None:
         for source_id in changed.sources:

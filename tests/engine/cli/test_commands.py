@@ -212,6 +212,24 @@ def test_a_prompt_is_answered_refused_or_left_open(
     assert (demo / "workspace/drafts/outline.md").exists() == (status != 0)
 
 
+def test_what_is_to_be_approved_cannot_move_the_cursor(
+    tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "docs").mkdir()
+    source = '[[sources]]\nid = "d"\ntype = "file"\nbase_path = "docs"\ndefault_permission = "admin"\n'
+    agent = '[agents.a]\ntools = ["file"]\napprovals = { "file.create" = "ask" }\n'
+    (tmp_path / "policy.toml").write_text(f"gatewright = 1\n{agent}{source}", encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    content = "harmless\n\x1b[2J\u202eend\n"
+    arguments = json.dumps({"op": "create", "path": "a.md", "content": content})
+    ran = run("call", tmp_path, "--agent", "a", "--tool", "file", "--args", arguments, "--approve", "prompt")
+
+    assert ran.status == 4
+    assert "+\\u001b[2J\\u202eend" in ran.err
+    assert "\x1b" not in ran.err
+    assert "\u202e" not in ran.err
+
+
 def test_a_tool_that_fails_itself_exits_5(demo: Path, run: Runner) -> None:
     ran = run(
         "call", demo, "--agent", "archivist", "--tool", "file", "--args", '{"op": "read", "path": "notes/none.md"}'

@@ -252,3 +252,27 @@ def test_keys_lie_in_the_users_data_folder_unless_told_otherwise(
     monkeypatch.delenv("GATEWRIGHT_KEYS")
     assert key_folder().is_relative_to(user_home / ".local" / "share")
     assert key_folder(tmp_path) == tmp_path
+
+
+def test_row_that_cannot_be_written_leaves_the_log_open_to_others(tmp_path: Path) -> None:
+    log, other = log_of(tmp_path), log_of(tmp_path)
+    log.append([AuditEntry(RowKind.TOOL_INVOKED, "call-1")])
+    with pytest.raises(TypeError):
+        log.append([AuditEntry(RowKind.TOOL_INVOKED, "call-2", body={"n": object()})])  # pyright: ignore[reportArgumentType]
+    other.append([AuditEntry(RowKind.TOOL_INVOKED, "call-3")])
+
+    assert [row.call_id for row in other.rows()] == ["", "call-1", "call-3"]
+    log.close()
+    other.close()
+
+
+def test_log_that_is_a_link_to_another_file_is_not_written(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "foreign.sqlite")) as connection:
+        connection.execute("CREATE TABLE cookies (value TEXT)")
+    before = (tmp_path / "foreign.sqlite").read_bytes()
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state/audit.sqlite3").symlink_to(tmp_path / "foreign.sqlite")
+
+    with pytest.raises(AuditUnavailable, match="symbolic link"):
+        log_of(tmp_path).append([AuditEntry(RowKind.TOOL_INVOKED)])
+    assert (tmp_path / "foreign.sqlite").read_bytes() == before

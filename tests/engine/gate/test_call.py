@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from typing import Any
 
 import pytest
 
@@ -154,7 +155,6 @@ async def test_call_that_asks_without_an_approver_is_unanswered(world: World) ->
     outcome = await world.call("vault", {})
 
     assert (outcome.status, outcome.decision.verdict) == (Status.UNANSWERED, Verdict.ASK)
-    assert not outcome.was_executed
     assert outcome.output.startswith(PREFIX)
     assert world.row_kinds() == ["ToolInvoked", "PolicyDecision", "ToolDenied"]
 
@@ -328,3 +328,14 @@ async def test_binary_result_is_said_to_be_unsupported(make_world: MakeWorld) ->
 
     assert (outcome.status, outcome.code) == (Status.FAILED, "binary-result")
     assert "not supported" in outcome.output
+
+
+@pytest.mark.parametrize("answer", [None, True, "yes", Approval("yes")])  # pyright: ignore[reportArgumentType]
+async def test_anything_but_a_plain_yes_has_not_approved(world: World, answer: Any) -> None:
+    async def careless(request: ApprovalRequest) -> Approval:
+        return answer
+
+    outcome = await world.call("vault", {}, approver=careless)
+
+    assert (outcome.status, outcome.code) == (Status.DENIED, "approval-refused")
+    assert world.row_kinds()[-1] == "ToolDenied"

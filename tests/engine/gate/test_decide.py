@@ -231,3 +231,18 @@ def test_arguments_changed_by_the_caller_afterwards_do_not_matter(world: World) 
     given["by"] = 99
 
     assert decision.arguments["by"] == 1
+
+
+class Panic(BaseException):
+    """What compiled libraries raise besides every Exception."""
+
+
+def test_stage_that_panics_denies(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def panics(self: object, arguments: object) -> tuple[()]:
+        raise Panic("index out of bounds")
+
+    monkeypatch.setattr("gatewright.schema.check.SchemaChecker.errors", panics)
+    decision = world.decide("file", {"op": "read", "path": "note.md"})
+
+    assert (decision.verdict, decision.stage, decision.code) == (Verdict.DENY, "schema", "internal-error")
+    assert "index" not in str(decision.model_message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from gatewright.gate import Phase, Session, Sessions
+from gatewright.gate import Phase, Session
 from gatewright.gate.session import Breach, Limit, Reservation
 
 TWICE = (Limit("t", calls=2),)
@@ -71,14 +71,3 @@ def test_phase_follows_success_and_end() -> None:
     assert phases == [Phase.START, Phase.OPEN, Phase.ENDED]
     assert session.should_continue
     assert session.has_succeeded("t")
-
-
-def test_sessions_of_two_agents_are_two_even_with_one_id() -> None:
-    sessions = Sessions()
-    one, other = sessions.open("a", "s"), sessions.open("b", "s")
-
-    assert one is not other
-    assert sessions.open("a", "s") is one
-    assert sessions.of("a") == (one,)
-    sessions.close("a", "s")
-    assert sessions.get("a", "s") is None

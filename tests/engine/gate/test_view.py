@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Session, selfcheck
 from gatewright.gate.plan import OperationPlan, ToolPlan
-from gatewright.gate.snapshot import AgentSnapshot
-from gatewright.policy.document import Agent
+from gatewright.gate.snapshot import AgentSnapshot, Snapshot
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import ChangeSet
 from gatewright.policy.rule import RateLimit, ToolRule
 from gatewright.policy.verdict import Verdict
@@ -212,3 +213,42 @@ def test_rule_that_is_not_enforced_closes_the_tool_instead_of_leaving_it_open(wo
     assert (decision.stage, decision.code) == ("lookup", "not-supported")
     assert "echo" not in {row.name for row in world.gate.view("free").listings()}
     assert selfcheck(world.gate).differences == ()
+
+
+def test_policy_swapped_while_tools_change_stays_in_force(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late(GateTool):
+        """Comes while a policy is put in force."""
+
+        name = "late"
+
+    stricter = replace(world.gate.policy, agents={"other": Agent("other")})
+    inside, swapped = threading.Event(), threading.Event()
+    renewed = Snapshot.renewed
+
+    def slow(self: Snapshot, policy: Policy, changed: ChangeSet | None) -> Snapshot:
+        if threading.current_thread() is reader:
+            inside.set()
+            swapped.wait(0.2)  # as long as the swap may not come between, it cannot
+        return renewed(self, policy, changed)
+
+    def swap() -> None:
+        inside.wait()
+        world.gate.reload(stricter)
+        swapped.set()
+
+    monkeypatch.setattr(Snapshot, "renewed", slow)
+    world.registry.register(Late())
+    reader, writer = threading.Thread(target=world.gate.snapshot), threading.Thread(target=swap)
+    for thread in (writer, reader):
+        thread.start()
+    for thread in (writer, reader):
+        thread.join()
+
+    assert world.gate.snapshot().policy is stricter
+
+
+def test_view_of_an_agent_that_went_is_not_kept(world: World) -> None:
+    world.gate.view("archivist")
+    world.gate.reload(replace(world.gate.policy, agents={}))
+
+    assert world.gate._views == {}  # pyright: ignore[reportPrivateUsage]

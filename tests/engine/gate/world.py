@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gatewright.base.clock import ManualClock
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins import builtin_tools, file_tool
@@ -24,6 +23,7 @@ from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import operation, tool
 from gatewright.tools.registry import ToolRegistry
 from gatewright.tools.tool import Tool
+from tests.support.clock import ManualClock
 
 POLICY = """gatewright = 1
 
@@ -166,7 +166,7 @@ class World:
         self.registry = ToolRegistry()
         for one in (*builtin_tools(), echo, vault, fail, crash, self.counter, *tools):
             self.registry.register(one)
-        self.blocks = BlockStore.temporary(clock=self.clock)
+        self.blocks = BlockStore(folder / "state" / "blocks.sqlite", clock=self.clock)
         self.sources = SourceManager(
             lambda: self.registry.register(file_tool()), self.blocks, Protection([folder / "policy.toml"])
         )

@@ -121,3 +121,13 @@ def test_more_folders_than_are_remembered_are_answered() -> None:
     found = rules(("keep/*/deep/", Permission.NONE))
     wanted = [Permission.NONE] * 70_000
     assert found.levels(f"keep/{number}/deep/file" for number in range(70_000)) == wanted
+
+
+def test_folders_share_the_patterns_that_can_match_anywhere_so_that_memory_stays_small() -> None:
+    anywhere = [(f"**/x{number}/*.md", Permission.NONE) for number in range(300)]
+    found = rules(*anywhere, ("docs/y/*/z?", Permission.ADMIN))
+
+    assert [found.level(f"other/{number}/x7/a.md") for number in range(50)] == [Permission.NONE] * 50
+    assert found.level("docs/y/q/z1") is Permission.ADMIN
+    records = [record for path, record in found._folders.items() if path.startswith("other/")]  # pyright: ignore[reportPrivateUsage]
+    assert len({id(record.file_globs) for record in records}) == 1

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.base.clock import ManualClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.memory import BlockStore, StoredBlock
+from tests.support.clock import ManualClock
 
 
 def put(store: BlockStore, label: str, snapshot: bytes = b"s", source_id: str = "docs") -> None:
@@ -53,15 +53,6 @@ def test_asking_an_absent_store_makes_no_file(tmp_path: Path) -> None:
         assert store.labels() == ()
         assert not store.delete("x")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_temporary_store_is_real_and_gone_after_close() -> None:
-    store = BlockStore.temporary()
-    put(store, "x")
-    [path] = [Path(row[2]) for row in store._connection.execute("PRAGMA database_list")]  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess]
-    assert path.exists()
-    store.close()
-    assert not path.parent.exists()
 
 
 def test_a_damaged_file_is_told_with_its_path(tmp_path: Path) -> None:
@@ -125,6 +116,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from gatewright.memory import BlockStore
+from tests.support.clock import ManualClock
 store = BlockStore(Path(sys.argv[1]))
 number = 0
 while True:
@@ -163,3 +155,28 @@ def test_a_store_that_another_process_holds_is_refused_in_the_end(
     with second.exclusive():
         put(second, "file:1:a")
     assert first.get("file:1:a") is not None
+
+
+def test_a_link_to_a_strangers_database_is_not_opened(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.sqlite"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE cookies (value TEXT)")
+    connection.close()
+    before = foreign.read_bytes()
+    (tmp_path / "b.sqlite").symlink_to(foreign)
+    with BlockStore(tmp_path / "b.sqlite") as store:
+        with pytest.raises(WorkspaceError, match="symbolic link"):
+            store.get("x")
+        with pytest.raises(WorkspaceError, match="symbolic link"):
+            put(store, "x")
+    assert foreign.read_bytes() == before
+
+
+def test_a_store_that_came_with_views_is_refused_instead_of_run(tmp_path: Path) -> None:
+    path = tmp_path / "b.sqlite"
+    with sqlite3.connect(path) as connection:
+        endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT * FROM n"
+        connection.execute(f"CREATE VIEW block AS {endless}")
+    connection.close()
+    with BlockStore(path) as store, pytest.raises(WorkspaceError, match="none of ours"):
+        store.get("x")

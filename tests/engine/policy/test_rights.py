@@ -233,3 +233,16 @@ def test_any_run_of_ticks_does_what_it_says_and_undoes_exactly(
         assert apply(after, inverse(edit)) == policy
         assert edits.change_set(edit).agents == {"a"}
         policy = after
+
+
+def test_consent_for_one_operation_makes_no_other_one_ask() -> None:
+    rule = ToolRule("clock", RequiresConsent(), ("operation:set",))
+    clock = ToolFacts(
+        "clock",
+        1,
+        (OperationFacts("read", SafetyTier.READ_ONLY), OperationFacts("set", SafetyTier.READ_ONLY)),
+        SafetyTier.READ_ONLY,
+    )
+    right = effective_rights(policy_of(Agent("a", tool_rules=(rule,))), "a", (clock,))["clock"]
+
+    assert {row.operation: row.verdict for row in right.operations} == {"read": Verdict.ALLOW, "set": Verdict.ASK}

@@ -202,13 +202,18 @@ def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
     return replace(policy, agents={row.agent_id: row for row in rows})
 
 
+def _with_source(policy: Policy, source: Source) -> Policy:
+    rows = tuple(source if row.source_id == source.source_id else row for row in policy.sources)
+    return replace(policy, sources=rows)
+
+
 def _source_edit(draw: st.DrawFn, policy: Policy, what: str) -> Policy:
     source = draw(st.sampled_from(policy.sources))
     if what == "source":
-        return policy.with_source(draw(sources(source.source_id)))
+        return _with_source(policy, draw(sources(source.source_id)))
     if what == "move-rules":
         rules = tuple(draw(st.permutations(source.permission_rules)))
-        return policy.with_source(replace(source, permission_rules=rules))
+        return _with_source(policy, replace(source, permission_rules=rules))
     if what == "reorder-sources":
         return replace(policy, sources=tuple(draw(st.permutations(policy.sources))))
     agents = {

@@ -1,5 +1,7 @@
 """Each problem code with its exact place: what a strict load says about a faulty file, all at once."""
 
+import time
+
 import pytest
 
 from gatewright.base.problem import Place, Severity
@@ -239,3 +241,13 @@ def test_the_same_file_name_stands_in_every_place() -> None:
     loaded = parse_policy("x", file="team/p.toml", known=KNOWN)
 
     assert {problem.place.file for problem in loaded.problems if problem.place} == {"team/p.toml"}
+
+
+def test_near_misses_stay_cheap_among_very_many_names() -> None:
+    sources = "".join(f'[[sources]]\nid = "source number {n}"\ntype = "file"\nbase_path = "x"\n' for n in range(5_000))
+    wrong = ", ".join(f'"sauce numbers {n}"' for n in range(500))
+    began = time.process_time()
+    loaded = load(f"{HEAD}{sources}[agents.a]\nsources = [{wrong}]\n")
+
+    assert len([problem for problem in loaded.problems if problem.code == "unknown-source"]) == 500
+    assert time.process_time() - began < 10

@@ -97,3 +97,17 @@ def test_the_rules_are_found_where_the_contract_says() -> None:
     rules = PermissionRules([PermissionRule("*.md", Permission.APPEND)], Permission.NONE)
     assert rules.level("a/b.md") is Permission.APPEND
     assert rules.explain("a.txt").permission is Permission.NONE
+
+
+def test_another_rule_never_moves_the_base_to_where_a_link_leads_now(bench: Bench, tmp_path: Path) -> None:
+    outside, base = tmp_path / "outside", tmp_path / "base"
+    outside.mkdir()
+    base.rename(tmp_path / "moved")
+    base.symlink_to(outside)
+    bench.manager.update(source_of())
+
+    running = bench.manager.get("docs")
+    assert running is not None
+    assert running.base == str(base)
+    with pytest.raises(WorkspaceError, match="not a folder"):
+        bench.manager.overlay("docs").scan()

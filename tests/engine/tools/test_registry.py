@@ -66,21 +66,6 @@ def test_tools_are_in_the_order_of_name_and_major() -> None:
     assert [found.name for found in registry.tools()] == ["a", "a", "b"]
 
 
-def test_subscriber_is_told_of_every_change_and_sees_it() -> None:
-    registry = ToolRegistry()
-    seen: list[int] = []
-    stop = registry.subscribe(lambda: seen.append(len(registry.tools())))
-
-    withdraw = registry.register(made("a"))
-    with pytest.raises(AlreadyRegistered):
-        registry.register(made("a"))
-    withdraw()
-    stop()
-    registry.register(made("b"))
-
-    assert seen == [1, 0]
-
-
 def test_what_is_no_tool_is_refused() -> None:
     with pytest.raises(RegistrationError, match="`str` is no tool"):
         ToolRegistry().register(cast("Tool", "file"))

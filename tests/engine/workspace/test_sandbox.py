@@ -104,3 +104,28 @@ def test_the_copy_has_the_policy_as_edited_now(workspace: Workspace) -> None:
     assert "scribe" in sandbox.workspace.policy.agents
     assert "scribe" not in (workspace.folder / "policy.toml").read_text(encoding="utf-8")
     sandbox.close()
+
+
+def test_a_policy_that_is_a_link_is_copied_and_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    text = 'gatewright = 1\n\n[[sources]]\nid = "all"\ntype = "file"\nbase_path = "."\n'
+    (tmp_path / "real.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "ws/policy.toml").symlink_to(tmp_path / "real.toml")
+    workspace = Workspace.open(tmp_path / "ws", keys=tmp_path / "keys")
+    workspace.apply(add_agent(workspace.policy, "new"))
+    sandbox = workspace.sandbox()
+
+    assert "new" in sandbox.workspace.policy.agents
+    assert (tmp_path / "real.toml").read_text(encoding="utf-8") == text
+    sandbox.close()
+    workspace.close()
+
+
+def test_folders_without_end_are_refused_and_leave_nothing(workspace: Workspace) -> None:
+    deep = workspace.folder / "docs"
+    for _ in range(sandboxes.MAX_COPY_DEPTH + 1):
+        deep /= "d"
+    deep.mkdir(parents=True)
+    with pytest.raises(WorkspaceError, match="nested too deeply"):
+        workspace.sandbox()
+    assert left_in_temporary(workspace) == []

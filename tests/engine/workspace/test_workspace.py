@@ -11,6 +11,7 @@ from gatewright.base.errors import EditRefused, PolicyInvalid, WorkspaceError
 from gatewright.policy.agentedit import add_agent, describe_agent
 from gatewright.policy.edit import Edit, SourceChange, inverse
 from gatewright.policy.permission import Permission
+from gatewright.policyfile import write_policy_text
 from gatewright.workspace import Workspace, create_workspace
 from gatewright.workspace.library import load_policy
 
@@ -233,3 +234,39 @@ def test_the_text_of_every_state_is_what_would_be_read_again(folder: Path) -> No
         (folder.parent / "copy.toml").write_text(workspace.text(), encoding="utf-8")
         assert load_policy(folder.parent / "copy.toml") == workspace.policy
         assert workspace.current_problems() == ()
+
+
+def test_an_edit_cannot_lead_a_source_to_a_folder_outside_that_is_not_trusted(folder: Path) -> None:
+    workspace = opened(folder)
+    [docs] = workspace.policy.sources
+    edit = Edit("move", (SourceChange(docs, replace(docs, base_path=str(folder.parent))),))
+    with pytest.raises(EditRefused, match="not trusted"):
+        workspace.apply(edit)
+
+    assert workspace.policy.sources == (docs,)
+    running = workspace.sources.get("docs")
+    assert running is not None
+    assert running.base == str(folder / "docs")
+    workspace.close()
+
+
+def test_an_edit_made_while_the_file_is_written_is_not_taken_for_saved(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = opened(folder)
+    workspace.apply(add_agent(workspace.policy, "first"))
+
+    def write(path: Path, text: str, *, expected: str | None) -> None:
+        workspace.apply(add_agent(workspace.policy, "second"))
+        write_policy_text(path, text, expected=expected)
+
+    monkeypatch.setattr("gatewright.workspace.policytext.write_policy_text", write)
+    workspace.save()
+    monkeypatch.undo()
+
+    assert workspace.is_dirty
+    assert "[agents.first]" in on_disk(folder)
+    assert "[agents.second]" not in on_disk(folder)
+    workspace.save()
+    assert list(load_policy(folder / "policy.toml").agents) == ["archivist", "first", "second"]
+    workspace.close()

@@ -39,7 +39,7 @@ def _run(state: CallState) -> StageResult:
     if answer is None:
         return StageResult(state, asks, note="an earlier stage asks")
     who = answer.approval.who or "the operator"
-    if not answer.approval.approved:
+    if answer.approval.approved is not True:
         return denied(state, "approval-refused", f"{who} did not approve the call", message.REFUSED)
     if answer.digest != approval_digest(state):
         reason = f"what {who} approved is not what the call would do now"
