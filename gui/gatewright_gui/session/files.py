@@ -6,6 +6,7 @@ answer is the asker's to drop.
 
 import asyncio
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -238,3 +239,13 @@ def _canonical(path: str) -> str:
         elif part not in {"", "."}:
             parts.append(part)
     return "/".join(parts) or "."
+
+
+def pattern_of(path: str) -> str:
+    """The pattern that names this path from the base; for a folder, which ends with `/`, with all that is in it."""
+    return "/" + re.sub(r"([\\*?\[])", r"\\\1", path).replace(" ", "\\ ")
+
+
+def inside(path: str) -> str:
+    """A file's own path; for a folder, which ends with `/`, that of some new file in it."""
+    return path + "new" if path.endswith("/") else path

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
@@ -110,7 +110,7 @@ class MainWindow(QMainWindow):
         column.addLayout(middle, 1)
         column.addWidget(self.status)
         self.setCentralWidget(body)
-        self.resize(*DEFAULT_SIZE)
+        self.resize(QSize(*DEFAULT_SIZE).boundedTo(self.screen().availableSize()))
         if self.preferences.window_geometry:
             self.restoreGeometry(self.preferences.window_geometry)
 

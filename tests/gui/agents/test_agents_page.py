@@ -2,14 +2,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 
 from gatewright.policy.verdict import Verdict
+from gatewright_gui.models.advice import NO_SOURCE, NOTHING_AT_ALL
 from gatewright_gui.models.rowstate import RowState
 from gatewright_gui.models.tooltree import STATE, Column
+from gatewright_gui.pages.agents.tool_view import NARROWEST_NAME
 from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled, ticked, until
 
@@ -288,18 +291,89 @@ async def test_name_that_is_refused_is_said_in_the_field_and_stays_there(window:
     assert not window.message.isVisible()
 
 
-async def test_new_agent_is_told_what_to_do_next(window: MainWindow) -> None:
-    hint = window.findChild(QWidget, "agents.hint")
+def advice(window: MainWindow) -> str:
+    hint = window.findChild(ElidedLabel, "agents.hint")
     assert hint is not None
+    return hint.text
+
+
+def choose_source(window: MainWindow, text: str) -> None:
+    """Open the menu of sources and choose the entry that begins so."""
+    menu = agents_page(window).tools.sources.menu
+    menu.aboutToShow.emit()
+    next(action for action in menu.actions() if action.text().startswith(text)).trigger()
+
+
+async def test_new_agent_is_told_what_to_do_next(window: MainWindow) -> None:
     await choose(window, "operator")
-    assert not hint.isVisible()
+    assert advice(window) == ""
     agents_page(window).agents.add()
     await settled(window)
-    assert hint.isVisible()
+    assert advice(window) == NOTHING_AT_ALL
 
     click(window, "file", "read")
+    assert advice(window) == NO_SOURCE
+    choose_source(window, "archive")
 
-    assert not hint.isVisible()
+    assert advice(window) == ""
+    assert cell(window, "file", "read", Column.VERDICT).data() == "allow"
+
+
+async def test_advice_that_comes_and_goes_does_not_move_the_rows_under_the_mouse(window: MainWindow) -> None:
+    agents_page(window).agents.add()
+    await settled(window)
+    tools = agents_page(window).tools
+    before = (tools.view.mapTo(window, QPoint(0, 0)), tools.sources.button.pos())
+
+    click(window, "block", "info")
+    await settled(window)
+
+    assert advice(window) == ""
+    assert (tools.view.mapTo(window, QPoint(0, 0)), tools.sources.button.pos()) == before
+
+
+async def test_sources_of_an_agent_are_named_and_taken_away_and_undone(window: MainWindow) -> None:
+    await choose(window, "researcher")
+    button = agents_page(window).tools.sources.button
+    assert button.text().strip() == "archive"
+
+    choose_source(window, "archive")
+
+    assert button.text().strip() == "none"
+    assert cell(window, "file", "read", Column.VERDICT).data() == "off: source"
+    assert window.document.undo_stack.undoText() == "take archive from researcher"
+    window.undo()
+    assert button.text().strip() == "archive"
+    assert cell(window, "file", "read", Column.VERDICT).data() == "allow"
+
+
+async def test_click_on_a_box_makes_why_and_preview_speak_of_its_row(window: MainWindow) -> None:
+    await choose(window, "operator", "read")
+
+    click(window, "file", "delete")
+
+    assert agents_page(window).tools.view.current_row == ("file", "delete")
+    assert agents_page(window).tools.why.model.rowCount() > 0
+
+
+async def test_names_of_tools_stay_readable_in_a_narrow_window(window: MainWindow) -> None:
+    tools = agents_page(window).tools
+    for width in (1600, 1024):
+        window.resize(width, 640)
+        await until(lambda width=width: window.width() == max(width, window.minimumSizeHint().width()))
+        assert tools.view.columnWidth(Column.NAME) >= NARROWEST_NAME
+    tools.view.setColumnWidth(Column.LIMITS, 400)
+    assert tools.view.columnWidth(Column.NAME) >= NARROWEST_NAME
+
+
+async def test_tool_that_is_hidden_does_not_push_the_tree_aside(window: MainWindow) -> None:
+    window.resize(1024, 640)
+    await choose(window, "archivist")
+    before = agents_page(window).tools.width()
+
+    await choose(window, "newcomer")
+
+    assert agents_page(window).tools.width() == before
 
 
 async def test_long_description_is_shortened_and_whole_in_the_tooltip(window: MainWindow) -> None:

@@ -11,9 +11,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableView, QToolButton, QTreeView, QWidget
 
 from gatewright.policy.document import PermissionRule
+from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
 from gatewright_gui.models import foldertree, permissionrules
 from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.session.files import pattern_of
 from gatewright_gui.session.verbs import sources
 from tests.gui.files.support import SOURCE, Opened, opened, until
 
@@ -44,6 +46,12 @@ def row_of(page: FilesPage, pattern: str) -> int:
 def patterns(page: FilesPage) -> list[str]:
     model = page.rules.model
     return [str(model.index(row, permissionrules.PATTERN).data()) for row in range(model.rowCount() - 1)]
+
+
+def click_rule(page: FilesPage, row: int) -> None:
+    table = page.rules.table
+    at = table.visualRect(page.rules.model.index(row, permissionrules.PATTERN)).center()
+    QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
 
 
 def word(page: FilesPage, path: str) -> str:
@@ -200,7 +208,7 @@ async def test_keys_move_a_rule_and_the_choice_goes_with_it(page: FilesPage) -> 
 async def test_added_rule_begins_with_the_chosen_path_and_can_be_removed(page: FilesPage) -> None:
     before = patterns(page)
     page.folder.select("README.md")
-    page.rules.table.setCurrentIndex(page.rules.model.index(0, permissionrules.PATTERN))
+    click_rule(page, 0)
     page.rules.add_rule()
     assert page.rules.new.pattern.text() == "/README.md"
     QTest.keyClick(page.rules.new.pattern, Qt.Key.Key_Return)
@@ -208,6 +216,74 @@ async def test_added_rule_begins_with_the_chosen_path_and_can_be_removed(page: F
     page.rules.table.setCurrentIndex(page.rules.model.index(0, permissionrules.PATTERN))
     page.rules.remove_rule()
     assert patterns(page) == before
+
+
+async def test_rule_added_for_a_chosen_folder_stands_where_it_decides_and_no_higher(page: FilesPage) -> None:
+    before = patterns(page)
+    page.folder.select("code/")
+    page.rules.add_rule()
+    assert page.rules.new.pattern.text() == "/code/"
+    QTest.keyClick(page.rules.new.pattern, Qt.Key.Key_Return)
+    assert patterns(page) == [*before, "/code/"]
+
+    page.folder.select("notes/")
+    page.rules.add_rule()
+    QTest.keyClick(page.rules.new.pattern, Qt.Key.Key_Return)
+
+    assert patterns(page).index("/notes/") + 1 == patterns(page).index("notes/**")
+
+
+def give(page: FilesPage, path: str, level: Permission) -> None:
+    """Choose a level in the menu of a row of the folder."""
+    now = page.folder.given(path)
+    assert now is not None
+    menu = page.folder.make_menu(path, now)
+    next(action for action in menu.actions() if action.text().startswith(f"{level}\t")).trigger()
+
+
+async def test_level_given_in_the_folder_is_one_rule_and_touches_nothing_else(demo: Opened, page: FilesPage) -> None:
+    before = patterns(page)
+    others = {path: word(page, path) for path in ("drafts/", "notes/", "secrets/", "README.md", "station.log")}
+
+    give(page, "code/", Permission.APPEND)
+
+    assert patterns(page) == [*before, "/code/"]
+    assert word(page, "code/") == "append"
+    assert {path: word(page, path) for path in others} == others
+    give(page, "code/", Permission.READ_WRITE)
+    assert (patterns(page), word(page, "code/")) == ([*before, "/code/"], "read_write")
+    demo.document.undo()
+    demo.document.undo()
+    assert (patterns(page), word(page, "code/")) == (before, "read_only")
+
+
+async def test_level_given_to_a_folder_with_a_rule_of_its_own_changes_that_rule(page: FilesPage) -> None:
+    before = patterns(page)
+    await expand(page, "notes/")
+
+    give(page, "notes/", Permission.HUMAN)
+
+    assert patterns(page) == before
+    assert word(page, "notes/species.md") == "human"
+
+
+@pytest.mark.parametrize("path", ["odd [1]*.txt", "why?.md", "back\\slash", "#first", "!not", "end ", "日本/файл.md"])
+def test_pattern_of_a_path_with_signs_of_patterns_names_that_path_only(path: str) -> None:
+    rules = PermissionRules((PermissionRule(pattern_of(path), Permission.ADMIN),), Permission.NONE)
+    assert rules.level(path) is Permission.ADMIN
+    others = ("odd 1x.txt", "whyx.md", f"sub/{path}")
+    assert {rules.level(other) for other in others} == {Permission.NONE}
+
+
+async def test_numbers_of_many_rules_are_never_cut(demo: Opened, page: FilesPage) -> None:
+    narrow = page.rules.table.columnWidth(permissionrules.NUMBER)
+    for number in range(100):
+        assert sources.add_rule(demo.document, SOURCE, PermissionRule(f"n{number}", Permission.READ_ONLY))
+
+    room = page.rules.table.columnWidth(permissionrules.NUMBER)
+    assert room > narrow
+    index = page.rules.model.index(99, permissionrules.NUMBER)
+    assert page.rules.table.sizeHintForIndex(index).width() <= room
 
 
 async def test_written_rule_is_one_edit_and_escape_leaves_nothing(demo: Opened, page: FilesPage) -> None:

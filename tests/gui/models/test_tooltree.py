@@ -156,7 +156,7 @@ def names(rows: ToolFilterModel) -> dict[str, list[str]]:
     [
         ("on", {"notes": ["find", "write"]}),
         ("off", {"notes": ["burn"], "clock": [], "disk": ["peek"]}),
-        ("asks", {"notes": ["find", "write"]}),
+        ("asks", {"notes": ["write"]}),
         ("overruled", {"disk": ["peek"]}),
     ],
 )

@@ -5,16 +5,16 @@ from collections.abc import Callable
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
+from gatewright_gui.models.advice import advice_for
 from gatewright_gui.models.rowstate import Asking
 from gatewright_gui.models.toolfilter import ToolFilterModel
 from gatewright_gui.models.tooltree import ASKING, OPERATION, REASONS, TOOL, ToolTreeModel, Verbs
+from gatewright_gui.pages.agents.source_bar import SourceBar
 from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.pages.agents.why_pane import WhyPane
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look, tie_icon
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.quiet_field import QuietField
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.segmented import Segmented
@@ -33,8 +33,6 @@ CHIPS = (
     ("overruled", "Overruled", "Ticked here, turned off by another layer"),
 )
 
-NOTHING_TICKED = "Nothing is ticked yet. Tick what this agent may do."
-
 
 class ToolPane(QWidget):
     """Shows the agent of the selection and keeps the selection's tool."""
@@ -51,7 +49,7 @@ class ToolPane(QWidget):
         self.search = SearchField("Filter tools and operations")
         self.chips = Segmented("Show")
         self.counter = QLabel()
-        self.hint = QWidget()
+        self.sources = SourceBar()
         self.description = QuietField()
         self.title = QLabel()
         self._opened_before: set[str] = set()
@@ -84,7 +82,7 @@ class ToolPane(QWidget):
         column.setSpacing(0)
         column.addLayout(self._title_row())
         column.addLayout(self._filter_row())
-        column.addWidget(self._hint_row())
+        column.addWidget(self.sources)
         column.addWidget(split, 1)
 
     def _title_row(self) -> QHBoxLayout:
@@ -128,17 +126,6 @@ class ToolPane(QWidget):
         row.addWidget(self.chips)
         return row
 
-    def _hint_row(self) -> QWidget:
-        tokens = current_look().tokens
-        self.hint.setObjectName("agents.hint")
-        row = QHBoxLayout(self.hint)
-        row.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_1)
-        row.setSpacing(tokens.space_1)
-        row.addWidget(IconLabel("info", "accent", size=tokens.small_icon_size))
-        row.addWidget(ElidedLabel(NOTHING_TICKED), 1)
-        self.hint.hide()
-        return self.hint
-
     def _connect(self) -> None:
         document, selection = self._document, self._selection
         document.opened.connect(self._show_agent)
@@ -157,6 +144,8 @@ class ToolPane(QWidget):
         self.view.customContextMenuRequested.connect(self._open_menu)
         self.why.line_requested.connect(self._context.navigator.go_to_line)
         self.description.editingFinished.connect(self._describe)
+        self.sources.source_asked.connect(self._attach)
+        self.sources.every_asked.connect(self._attach_every)
 
     # what is shown
 
@@ -177,7 +166,8 @@ class ToolPane(QWidget):
             self.description.setToolTip(self.description.text() or "Say what this agent is for")
         on, every = self.model.counts
         self.counter.setText(f"{on:,} of {every:,} on" if agent else "")
-        self.hint.setVisible(agent is not None and not any(right.ticked_count for right in self.model.rights))
+        advice = advice_for(self._document.policy, agent, self.model.rights) if agent else None
+        self.sources.show_agent(self._document.policy, agent, advice)
         if first and self.model.rowCount():
             self._open_first()
         self._row_changed()
@@ -294,6 +284,12 @@ class ToolPane(QWidget):
         if agent_id and self.description.isModified():
             self.description.setModified(False)
             agent_verbs.describe_agent(self._document, agent_id, self.description.text().strip())
+
+    def _attach(self, source_id: str, on: bool) -> None:
+        agent_verbs.attach_source(self._document, self._selection.agent_id or "", source_id, on=on)
+
+    def _attach_every(self, on: bool) -> None:
+        agent_verbs.attach_every_source(self._document, self._selection.agent_id or "", on=on)
 
     def _open_menu(self, at: QPoint) -> None:
         menu = QMenu(self)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QWidget
 
 from gatewright_gui.models.toolfilter import ToolFilterModel
@@ -14,6 +14,7 @@ from gatewright_gui.session.verbs.rights import Target, Wish
 
 WISH_KEYS: dict[int, Wish] = {Qt.Key.Key_A.value: "allow", Qt.Key.Key_K.value: "ask", Qt.Key.Key_D.value: "deny"}
 WIDTHS = {Column.VERDICT: 102, Column.ASK: 36, Column.TIER: 92, Column.LIMITS: 140, Column.ORIGIN: 66}
+NARROWEST_NAME = 150
 
 
 class ToolView(TreeView):
@@ -51,10 +52,22 @@ class ToolView(TreeView):
         header.setStretchLastSection(False)
         header.setMinimumSectionSize(32)
         header.setSectionsMovable(False)
-        header.setSectionResizeMode(Column.NAME, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(Column.NAME, QHeaderView.ResizeMode.Fixed)
         for column, width in WIDTHS.items():
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             self.setColumnWidth(column, width)
+        header.sectionResized.connect(self._fit_name)
+
+    def _fit_name(self, changed: int = -1) -> None:
+        """The name takes what the others leave, and never less than a name needs: then the tree scrolls."""
+        if changed != Column.NAME:
+            room = self.viewport().width() - sum(self.columnWidth(column) for column in WIDTHS)
+            self.setColumnWidth(Column.NAME, max(NARROWEST_NAME, room))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Keep the name readable."""
+        super().resizeEvent(event)
+        self._fit_name()
 
     @property
     def current_row(self) -> tuple[str | None, str | None]:
@@ -117,6 +130,15 @@ class ToolView(TreeView):
             self.setExpanded(index, not self.isExpanded(index))
         else:
             super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """A click on a box chooses its row too, so that why and preview speak of it."""
+        at = event.position().toPoint()
+        index = self.indexAt(at)
+        if index.isValid() and hit_of(self.visualRect(index), Column(index.column()), at):
+            flag = QItemSelectionModel.SelectionFlag
+            self.selectionModel().setCurrentIndex(index, flag.ClearAndSelect | flag.Rows)
+        super().mousePressEvent(event)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Twice on a box is two ticks; twice on a name opens the tool."""

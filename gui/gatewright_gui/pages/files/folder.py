@@ -1,13 +1,21 @@
 """The right part of the Files page: the real folder as a coloured tree, or why it cannot be shown. It reads nothing."""
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, Signal
-from PySide6.QtWidgets import QHeaderView, QStackedWidget, QVBoxLayout, QWidget
+from collections.abc import Callable
+from functools import partial
 
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
+from PySide6.QtWidgets import QHeaderView, QMenu, QStackedWidget, QVBoxLayout, QWidget
+
+from gatewright.policy.permission import Permission
 from gatewright_gui.models import foldertree
 from gatewright_gui.models.foldertree import FolderTreeModel
+from gatewright_gui.models.level import LEVELS
 from gatewright_gui.pages.files.delegate import FolderDelegate
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, IconButton, ProgressStrip, SectionHeader, TreeView
+
+Given = Callable[[str], Permission | None]
+"""The level that a path has now; None where no rule can give it another."""
 
 
 class FolderPanel(QWidget):
@@ -17,9 +25,13 @@ class FolderPanel(QWidget):
     path_chosen = Signal(object)
     """Path from the base of the row that was chosen, a folder's ends with `/`: str."""
 
-    def __init__(self, model: FolderTreeModel, parent: QWidget | None = None) -> None:
+    level_asked = Signal(object, object)
+    """A path is to have a level of its own: str, Permission."""
+
+    def __init__(self, model: FolderTreeModel, given: Given, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._model = model
+        self.given = given
         self.tree = self._make_tree(model)
         self.strip = ProgressStrip()
         self.empty = EmptyState("folder-open", "The folder is empty", "Files that are put into it appear here")
@@ -85,6 +97,31 @@ class FolderPanel(QWidget):
         """The current row counts too: after a path was typed it is meant again."""
         self._chosen(index, index)
 
+    def _open_menu(self, at: QPoint) -> None:
+        under = self.tree.indexAt(at)
+        path = (under if under.isValid() else self.tree.currentIndex()).data(foldertree.RELATIVE)
+        now = self.given(str(path)) if path else None
+        if now is not None:
+            self.make_menu(str(path), now).popup(self.tree.viewport().mapToGlobal(at))
+
+    def make_menu(self, path: str, now: Permission) -> QMenu:
+        """The levels that a path can have."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(
+            ("Level of what is in " if path.endswith("/") else "Level of ") + path.replace("&", "&&")
+        ).setEnabled(False)
+        menu.addSeparator()
+        for level, look in LEVELS.items():
+            action = menu.addAction(f"{level}\t{look.explanation}")
+            action.setCheckable(True)
+            action.setChecked(level is now)
+            action.triggered.connect(partial(self._ask_level, path, level))
+        return menu
+
+    def _ask_level(self, path: str, level: Permission, _checked: bool = False) -> None:
+        self.level_asked.emit(path, level)
+
     def _make_tree(self, model: FolderTreeModel) -> TreeView:
         tree = TreeView("Folder with levels")
         tree.setObjectName("files.tree")
@@ -93,6 +130,8 @@ class FolderPanel(QWidget):
         model.recoloured.connect(tree.viewport().update)
         tree.selectionModel().currentChanged.connect(self._chosen)
         tree.clicked.connect(self._clicked)
+        tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        tree.customContextMenuRequested.connect(self._open_menu)
         header = tree.header()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(foldertree.NAME, QHeaderView.ResizeMode.Stretch)

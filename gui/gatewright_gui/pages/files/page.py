@@ -11,13 +11,15 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
 from gatewright.base.errors import GatewrightError
 from gatewright.policy.document import Source
 from gatewright.policy.edit import ChangeSet
+from gatewright.policy.permission import Permission
 from gatewright_gui.models.foldertree import FolderTreeModel
 from gatewright_gui.pages.files.decided import DecidedPanel
 from gatewright_gui.pages.files.folder import FolderPanel
 from gatewright_gui.pages.files.rules import RulesPanel
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.widget import EmptyState, Splitter
-from gatewright_gui.session.files import PathLevel, SourceFolder
+from gatewright_gui.session.files import PathLevel, SourceFolder, inside, pattern_of
+from gatewright_gui.session.verbs import sources
 
 _COUNT = "files.count"
 
@@ -36,7 +38,7 @@ class FilesPage(Page):
         self._path: str | None = None
         self.tree_model = FolderTreeModel(self._level, self)
         self.rules = RulesPanel(context.document)
-        self.folder = FolderPanel(self.tree_model)
+        self.folder = FolderPanel(self.tree_model, self._may_give)
         self.decided = DecidedPanel()
         self._lay_out()
         self._connect()
@@ -181,7 +183,20 @@ class FilesPage(Page):
         if self.decided.field.text():
             self.decided.field.clear()
         self._show_path(path)
-        self.rules.suggest("/" + path + "**" if path.endswith("/") else "/" + path)
+        at = self._level(inside(path)).index
+        self.rules.suggest(pattern_of(path), self.rules.model.default_row if at is None else at)
+
+    def _may_give(self, path: str) -> Permission | None:
+        """The level of a file, or of what is in a folder; None where no rule of this source can give it one."""
+        shown = self.tree_model.level_at(self.tree_model.index_of(path)) or self._level(path)
+        level = self._level(inside(path))
+        return None if shown.is_closed or level.is_closed or level.overlapped else level.permission
+
+    def _give(self, path: str, level: object) -> None:
+        source = self._folder.source(self._source_id)
+        if source is not None and isinstance(level, Permission):
+            at = self._level(inside(path)).index
+            sources.give_level(self._context.document, source.source_id, path, level, at)
 
     def _try(self, text: str) -> None:
         path = text or self.tree_model.path_at(self.folder.tree.currentIndex())
@@ -211,6 +226,7 @@ class FilesPage(Page):
         self.rules.count_cancelled.connect(self._cancel_count)
         self.folder.refresh_requested.connect(self._refresh)
         self.folder.path_chosen.connect(self._choose_path)
+        self.folder.level_asked.connect(self._give)
         self.decided.tried.connect(self._try)
         self.decided.field.results_requested.connect(self.folder.tree.setFocus)
         self.decided.field.leave_requested.connect(self.folder.tree.setFocus)

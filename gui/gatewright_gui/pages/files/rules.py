@@ -117,6 +117,7 @@ class RulesPanel(QWidget):
         self._verbs = _Verbs(document)
         self._refused: tuple[int, str] | None = None
         self._suggestion = ""
+        self._above: int | None = None
         self.model = PermissionRuleModel(self._verbs, self)
         self.picker = QComboBox()
         self.picker.setObjectName("files.source")
@@ -154,16 +155,20 @@ class RulesPanel(QWidget):
         """Another source."""
         self._verbs.source_id = source.source_id if source else ""
         self.new.hide()
+        self._above = None
         self.message.dismiss()
         self.model.start_over(source)
+        self._fit_numbers()
         self._update_buttons()
 
     def refresh(self, source: Source) -> None:
         """The same source, changed."""
         before = self.model.default_row
         self.model.set_source(source)
+        self._fit_numbers()
         if self.model.default_row != before:
             self.new.hide()  # the row that it names is another one now
+            self._above = None
         self._update_buttons()
         self._tell()
 
@@ -184,15 +189,20 @@ class RulesPanel(QWidget):
         if row is not None:
             self.table.scrollTo(self.model.index(row, permissionrules.PATTERN))
 
-    def suggest(self, pattern: str) -> None:
-        """The pattern that the next added rule begins with."""
-        self._suggestion = pattern
+    def suggest(self, pattern: str, above: int) -> None:
+        """The pattern that the next added rule begins with, and the row above which it decides, until one is chosen."""
+        self._suggestion, self._above = pattern, above
+
+    def _fit_numbers(self) -> None:
+        """Room for the last number: it is never cut."""
+        wide = self.table.fontMetrics().horizontalAdvance("0" * len(str(self.model.default_row)))
+        self.table.setColumnWidth(permissionrules.NUMBER, max(34, wide + 22))
 
     # acts
 
     def add_rule(self) -> None:
-        """Ask for a rule above the chosen one, or as the last; it is added once it is written."""
-        row = self.table.currentIndex().row()
+        """Ask for a rule above the chosen or the suggested one, or as the last; it is added once it is written."""
+        row = self.table.currentIndex().row() if self._above is None else self._above
         at = row if 0 <= row < self.model.default_row else self.model.default_row
         where = f"above rule {at + 1}" if at < self.model.default_row else "as the last rule"
         self.new.begin(at, where, self._suggestion or "new/**")
@@ -247,7 +257,13 @@ class RulesPanel(QWidget):
     def _editor_closed(self, _editor: QWidget, _hint: object) -> None:
         self._show_fault(None)
 
+    def _add_above_chosen(self) -> None:
+        """The key of the table speaks of the table's row."""
+        self._above = None
+        self.add_rule()
+
     def _row_chosen(self, _row: QModelIndex, _before: QModelIndex) -> None:
+        self._above = None
         self._update_buttons()
 
     def _activated(self, index: QModelIndex) -> None:
@@ -256,6 +272,7 @@ class RulesPanel(QWidget):
             edit_at_once(self.table, index)
 
     def _clicked(self, index: QModelIndex) -> None:
+        self._above = None
         if index.column() == permissionrules.LEVEL:
             edit_at_once(self.table, index)
 
@@ -307,7 +324,7 @@ class RulesPanel(QWidget):
             ("Alt+Up", lambda: self.move_rule(-1)),
             ("Alt+Down", lambda: self.move_rule(1)),
             ("Del", self.remove_rule),
-            ("Ins", self.add_rule),
+            ("Ins", self._add_above_chosen),
         ):
             shortcut = QShortcut(QKeySequence(keys), table, context=Qt.ShortcutContext.WidgetShortcut)
             shortcut.activated.connect(act)

@@ -3,14 +3,15 @@
 It does not know how to do it; its button only says that it was pressed.
 """
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QShowEvent
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
 
 _LINE_WIDTH = 360
+_NARROWEST = 180
 
 
 class EmptyState(QWidget):
@@ -78,10 +79,20 @@ class EmptyState(QWidget):
         super().showEvent(event)
         self._fit_advice()
 
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Narrower than its text: an empty place must not push its neighbours aside."""
+        return QSize(_NARROWEST, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Wrap the advice to the room there is."""
+        super().resizeEvent(event)
+        self._fit_advice()
+
     def _fit_advice(self) -> None:
         self._advice.setVisible(bool(self._advice.text()))
         if not self._advice.text():
             return
         self._advice.ensurePolished()
-        width = min(_LINE_WIDTH, self._advice.fontMetrics().horizontalAdvance(self._advice.text()) + 4)
+        whole = self._advice.fontMetrics().horizontalAdvance(self._advice.text()) + 4
+        width = min(_LINE_WIDTH, whole, max(_NARROWEST, self.width() - 2 * current_look().tokens.space_3))
         self._advice.setFixedSize(width, max(self._advice.heightForWidth(width), self._advice.fontMetrics().height()))

@@ -1,9 +1,13 @@
 """Verbs on the list of agents. They find free names; they do not know the list's widget."""
 
 from collections.abc import Container
+from dataclasses import replace
 from itertools import count
 
+from gatewright.base.errors import EditRefused
 from gatewright.policy import agentedit
+from gatewright.policy.document import Policy
+from gatewright.policy.edit import AgentChange, Edit
 from gatewright_gui.session.document import Document
 
 
@@ -43,6 +47,41 @@ def describe_agent(document: Document, agent_id: str, description: str) -> bool:
 def remove_agent(document: Document, agent_id: str) -> bool:
     """Take the agent out of the policy; undo brings it back."""
     return document.push(lambda policy, _tools: agentedit.remove_agent(policy, agent_id))
+
+
+def attach_source(document: Document, agent_id: str, source_id: str, *, on: bool) -> bool:
+    """Let the agent's tools work on a source, or no longer; its levels stay as they are."""
+    return document.push(lambda policy, _tools: _source_edit(policy, agent_id, source_id, on))
+
+
+def attach_every_source(document: Document, agent_id: str, *, on: bool) -> bool:
+    """Attach every source of the policy, those added later too; or fix the list to those of now."""
+    return document.push(lambda policy, _tools: _every_source_edit(policy, agent_id, on))
+
+
+def _source_edit(policy: Policy, agent_id: str, source_id: str, on: bool) -> Edit:
+    if policy.source(source_id) is None:
+        raise EditRefused(f"no source `{source_id}`")
+    every = tuple(source.source_id for source in policy.sources)
+    sources = agentedit.agent_of(policy, agent_id).sources
+    held = every if sources is None else sources
+    if (source_id in held) == on:
+        return Edit("", ())
+    after = (*held, source_id) if on else tuple(name for name in held if name != source_id)
+    name = f"attach `{source_id}` to `{agent_id}`" if on else f"take `{source_id}` from `{agent_id}`"
+    return _with_sources(policy, agent_id, name, after)
+
+
+def _every_source_edit(policy: Policy, agent_id: str, on: bool) -> Edit:
+    if on:
+        return _with_sources(policy, agent_id, f"attach every source to `{agent_id}`", None)
+    every = tuple(source.source_id for source in policy.sources)
+    return _with_sources(policy, agent_id, f"list the sources of `{agent_id}`", every)
+
+
+def _with_sources(policy: Policy, agent_id: str, name: str, sources: tuple[str, ...] | None) -> Edit:
+    before = agentedit.agent_of(policy, agent_id)
+    return Edit(name, (AgentChange(before, replace(before, sources=sources)),))
 
 
 def _free(wanted: str, taken: Container[str]) -> str:

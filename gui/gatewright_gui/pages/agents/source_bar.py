@@ -1,0 +1,92 @@
+"""The line over the tree: which sources the agent works on, and what it still lacks. It changes nothing itself."""
+
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
+
+from gatewright.policy.document import Agent, Policy
+from gatewright_gui.models.advice import Advice, sources_words
+from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.icon_label import IconLabel
+
+_WIDEST = 200
+"""Pixels for the words on the button."""
+
+
+class SourceBar(QWidget):
+    """Always there, so that the rows below never jump under the mouse."""
+
+    source_asked = Signal(object, bool)
+    """A source is to be attached, or to be taken away: str, on."""
+    every_asked = Signal(bool)
+    """Every source, those added later too; or only those that are there now."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        tokens = current_look().tokens
+        self._policy, self._agent = Policy(), Agent("")
+        self.menu = QMenu(self)
+        self.menu.aboutToShow.connect(self._fill)
+        self.button = QToolButton()
+        self.button.setObjectName("agents.sources")
+        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.button.setMenu(self.menu)
+        self._icon = IconLabel("info", "accent", size=tokens.small_icon_size)
+        self._words = ElidedLabel()
+        self._words.setObjectName("agents.hint")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_1)
+        row.setSpacing(tokens.space_1)
+        row.addWidget(_label("Sources"))
+        row.addWidget(self.button)
+        row.addSpacing(tokens.space_2)
+        row.addWidget(self._icon)
+        row.addWidget(self._words, 1)
+        self.show_agent(self._policy, None, None)
+
+    def show_agent(self, policy: Policy, agent: Agent | None, advice: Advice | None) -> None:
+        """Name the sources of an agent and give one piece of advice."""
+        self._policy, self._agent = policy, agent or Agent("")
+        words = sources_words(policy, self._agent) if agent else ""
+        cut = self.fontMetrics().elidedText(words, Qt.TextElideMode.ElideMiddle, _WIDEST)
+        self.button.setText(f"{cut} ")
+        self.button.setAccessibleName(f"Sources of the agent: {words}")
+        self.button.setToolTip("Which folders the agent's tools work on; their levels are on the Files page")
+        warns = advice is not None and advice.tone == "warning"
+        tie_icon(self.button, "folder-tree", "ask" if warns else "muted")
+        self._icon.set_icon("triangle-alert" if warns else "info", "ask" if warns else "accent")
+        self._icon.setVisible(advice is not None)
+        self._words.set_text(advice.text if advice else "")
+
+    def _fill(self) -> None:
+        self.menu.clear()
+        attached = {source.source_id for source in self._policy.sources_of(self._agent)}
+        for source in self._policy.sources:
+            self._add(source.source_id, source.base_path, on=source.source_id in attached)
+        if not self._policy.sources:
+            self.menu.addAction("The policy has no source: add a [[sources]] table to its file").setEnabled(False)
+            return
+        self.menu.addSeparator()
+        every = self.menu.addAction("Every source, later ones too")
+        every.setCheckable(True)
+        every.setChecked(self._agent.sources is None)
+        every.triggered.connect(self.every_asked)
+
+    def _add(self, source_id: str, path: str, *, on: bool) -> None:
+        action = self.menu.addAction(f"{source_id}\t{path}".replace("&", "&&"))
+        action.setCheckable(True)
+        action.setChecked(on)
+        action.triggered.connect(partial(self._ask, source_id, not on))
+
+    def _ask(self, source_id: str, on: bool, _checked: bool = False) -> None:
+        self.source_asked.emit(source_id, on)
+
+
+def _label(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setProperty("kind", "muted")
+    return label
