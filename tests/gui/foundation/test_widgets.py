@@ -340,8 +340,14 @@ def test_controls_keep_clear_of_each_other_in_a_header(qtbot: QtBot) -> None:
     header.resize(400, 40)
     places = [QRect(child.geometry()) for child in header.findChildren(IconButton)]
     assert not places[0].intersects(places[1])
-    assert [label.text() for label in header.findChildren(QLabel)] == ["Tools", "3 of 5 on"]
+    assert [label.text() for label in header.findChildren(QLabel)] == ["Tools"]
+    assert [label.shown_text for label in header.findChildren(ElidedLabel)] == ["3 of 5 on"]
     assert not header.findChildren(QLineEdit)
+
+
+def test_long_note_of_a_header_gives_way_instead_of_widening_the_window(qtbot: QtBot) -> None:
+    header = shown(qtbot, SectionHeader("Policy file", "/a/long/way" * 30, note_is_path=True))
+    assert header.minimumSizeHint().width() < 250
 
 
 def test_changed_letters_are_those_between_what_two_lines_share() -> None:

@@ -23,7 +23,7 @@ class TomlPage(Page):
         self._context = context
         self._text = FileText("", "")
         self._line: int | None = None
-        self.header = SectionHeader("Policy file")
+        self.header = SectionHeader("Policy file", note_is_path=True)
         self.part = Segmented("What to show")
         self.part.setObjectName("toml.part")
         self.part.add_segment("text", "File", tooltip="The file as it would be saved now")

@@ -6,18 +6,20 @@ It does not know the part below it.
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
 
 
 class SectionHeader(QWidget):
-    """Give it controls with `add_control`; they line up at the right."""
+    """Give it controls with `add_control`; they line up at the right. The note gives way when room is short."""
 
-    def __init__(self, title: str, note: str = "", parent: QWidget | None = None) -> None:
+    def __init__(
+        self, title: str, note: str = "", parent: QWidget | None = None, *, note_is_path: bool = False
+    ) -> None:
         super().__init__(parent)
         tokens = current_look().tokens
         self._title = QLabel()
         self._title.setProperty("kind", "heading")
-        self._note = QLabel()
-        self._note.setProperty("kind", "muted")
+        self._note = ElidedLabel(path=note_is_path, role="muted")
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, tokens.space_1)
         self._row.setSpacing(tokens.space_2)
@@ -40,7 +42,7 @@ class SectionHeader(QWidget):
 
     def set_note(self, note: str) -> None:
         """Say a count or a state, such as `41 of 57 on`."""
-        self._note.setText(note)
+        self._note.set_text(note)
         self._note.setVisible(bool(note))
 
     def add_control(self, control: QWidget) -> None:
