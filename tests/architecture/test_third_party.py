@@ -11,6 +11,7 @@ from tests.support.checkout import SOURCES, modules
 DOORS = {
     "PySide6": ("gatewright_gui",),
     "httpx": ("gatewright.adapters", "gatewright.builtins"),
+    "idna": ("gatewright.base",),
     "jsonschema": ("gatewright.schema",),
     "jsonschema_rs": ("gatewright.schema",),
     "loro": ("gatewright.blocks",),
@@ -19,6 +20,7 @@ DOORS = {
     "re2": ("gatewright.base",),
     "shiboken6": ("gatewright_gui",),
     "sqlite3": ("gatewright.memory", "gatewright.gate"),
+    "toktok": ("gatewright.schema",),
     "typer": ("gatewright.cli",),
     "wasmtime": ("gatewright.adapters",),
     "watchfiles": ("gatewright.sources", "gatewright.policyfile"),

@@ -1,97 +1,118 @@
 """The decision cases in ``cases``: a policy, a call, what the gate must say and what the log must hold.
 
-``line`` is the text of the policy line that the decision must point to; ``canonical`` the arguments that the tool gets;
-``status``, ``output`` and ``rows`` hold for the call as executed, the rest for ``decide``.
+In a case, ``before`` are calls that were made earlier (``answer``: what the operator said to them), ``approve`` is the
+operator's answer now, ``while_asked`` what happens while the operator thinks. In ``want``, ``line`` is the text of the
+policy line that the decision must point to, ``canonical`` the arguments that the tool gets; verdict, stage, code, rule,
+line, model, violation and canonical are what ``decide`` says, the rest is of the call as it was made. A row is a kind,
+or a table with the fields that it must have. ``shows`` says what
+the model of an agent is given, ``no_witness`` for what the self-check finds no call that passes.
+
+Beside what a case wants, nothing hidden from its agent may be named to the model, anywhere, and ``decide`` must say
+what ``call`` does.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gatewright.gate import Session, selfcheck
-from tests.engine.gate.world import Operator, World
+from gatewright.gate import Status, selfcheck
+from tests.golden.harness import KEYS, WANTED, Stage, documents, fits
+from tests.golden.hidden import hidden_from, shown_to
 
-CASES = Path(__file__).parent / "cases"
-KEYS = {"name", "agent", "tool", "arguments", "before", "after_s", "approve", "want"}
-WANTED = {"verdict", "stage", "code", "rule", "line", "model", "rows", "status", "output", "canonical"}
-
-
-def documents() -> list[tuple[str, dict[str, Any]]]:
-    return [(path.stem, tomllib.loads(path.read_text("utf-8"))) for path in sorted(CASES.glob("*.toml"))]
+ALL = documents()
+TOP = {"title", "policy", "no_witness", "files", "shows", "case"}
 
 
 def cases() -> list[Any]:
     return [
         pytest.param(document, case, id=f"{stem}: {case['name']}")
-        for stem, document in documents()
+        for stem, document in ALL
         for case in document["case"]
     ]
 
 
-def made(folder: Path, document: dict[str, Any]) -> World:
-    for name, text in document.get("files", {}).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-    return World(folder, document["policy"])
+def shows() -> list[Any]:
+    return [
+        pytest.param(document, shown, id=f"{stem}: {shown['agent']}")
+        for stem, document in ALL
+        for shown in document.get("shows", [])
+    ]
 
 
 @pytest.fixture
-def worlds() -> Iterator[list[World]]:
-    opened: list[World] = []
+def stages() -> Iterator[list[Stage]]:
+    opened: list[Stage] = []
     yield opened
-    for world in opened:
-        world.close()
+    for stage in opened:
+        stage.close()
 
 
 @pytest.mark.parametrize(("document", "case"), cases())
-async def test_case(document: dict[str, Any], case: dict[str, Any], tmp_path: Path, worlds: list[World]) -> None:
+async def test_case(document: dict[str, Any], case: dict[str, Any], tmp_path: Path, stages: list[Stage]) -> None:
+    want = dict(case["want"])
     assert case.keys() <= KEYS
-    assert case["want"].keys() <= WANTED
-    worlds.append(world := made(tmp_path, document))
-    session, want = Session(), case["want"]
-    for earlier in case.get("before", []):
-        await world.call(earlier["tool"], earlier["arguments"], agent=case["agent"], session=session)
-        world.clock.advance(earlier.get("after_s", 0))
-    world.clock.advance(case.get("after_s", 0))
+    assert want.keys() <= WANTED
+    stages.append(stage := Stage(tmp_path, document))
+    hidden = hidden_from(stage.world.gate, case["agent"]) if case["agent"] in stage.world.gate.policy.agents else None
+    played = await stage.play(case)
+    wanted_rows = want.pop("rows", None)
+    found = stage.found(played)
 
-    decision = world.decide(case["tool"], case["arguments"], agent=case["agent"], session=session)
-    rows_before = len(world.row_kinds())
-    approver = Operator(approves=case["approve"]) if "approve" in case else None
-    outcome = await world.call(case["tool"], case["arguments"], agent=case["agent"], session=session, approver=approver)
-
-    found: dict[str, Any] = {
-        "verdict": str(decision.verdict),
-        "stage": decision.stage,
-        "code": decision.code,
-        "rule": decision.rule.rule_id if decision.rule else None,
-        "line": line_of(document["policy"], decision.rule.line if decision.rule else None),
-        "model": decision.model_message,
-        "canonical": dict(decision.arguments),
-        "status": str(outcome.status),
-        "output": outcome.output,
-        "rows": world.row_kinds()[rows_before:],
-    }
     assert {key: found[key] for key in want} == want
-    assert world.audit is not None
-    assert world.audit.verify().is_sound
+    assert wanted_rows is None or fits(played.rows, wanted_rows), played.rows
+    assert [row[:3] for row in played.first_trace] == [row[:3] for row in played.decision.trace]
+    told = [played.decision.model_message or "", *played.reminders]
+    if played.outcome.status is not Status.ALLOWED:
+        told.append(played.outcome.output)
+    assert hidden is None or {text: hidden.named_in(text) for text in told if hidden.named_in(text)} == {}
+    assert stage.world.audit is not None
+    assert stage.world.audit.verify().is_sound
 
 
-def line_of(policy: str, number: int | None) -> str | None:
-    return None if number is None else policy.splitlines()[number - 1].strip()
-
-
-@pytest.mark.parametrize(("stem", "document"), documents())
-def test_self_check_of_every_golden_policy_finds_no_difference(
-    stem: str, document: dict[str, Any], tmp_path: Path, worlds: list[World]
+@pytest.mark.parametrize(("document", "shown"), shows())
+def test_model_is_given_what_the_policy_shows(
+    document: dict[str, Any], shown: dict[str, Any], tmp_path: Path, stages: list[Stage]
 ) -> None:
-    worlds.append(world := made(tmp_path, document))
-    result = selfcheck(world.gate)
+    stages.append(stage := Stage(tmp_path, document))
+    gate = stage.world.gate
+    agent = gate.snapshot().agent(shown["agent"])
+    assert agent is not None
+    listed: list[str] = []
+    for tool in gate.view(shown["agent"]).tools("mcp"):
+        plan = agent.plan(tool["name"])
+        operations = sorted(filter(None, plan.operations)) if plan else []
+        listed.append(f"{tool['name']}: {', '.join(operations)}" if operations else tool["name"])
+    usage = [line for line in gate.view(shown["agent"]).usage_rules.splitlines() if line.startswith("- ")]
 
+    assert sorted(listed) == sorted(shown["tools"])
+    assert usage == shown.get("usage", usage)
+
+
+@pytest.mark.parametrize(("stem", "document"), ALL, ids=[stem for stem, _ in ALL])
+def test_every_golden_policy_shows_nothing_hidden_and_agrees_with_itself(
+    stem: str, document: dict[str, Any], tmp_path: Path, stages: list[Stage]
+) -> None:
+    assert document.keys() <= TOP
+    stages.append(stage := Stage(tmp_path, document))
+    gate = stage.world.gate
+    result = selfcheck(gate)
+
+    assert gate.problems() == ()
     assert result.checked > 0
-    assert (result.differences, result.no_witness) == ((), ())
+    assert result.differences == ()
+    unproved = [f"{row.agent_id} {row.tool} {row.operation}".strip() for row in result.no_witness]
+    assert sorted(unproved) == sorted(document.get("no_witness", []))
+    for agent_id in gate.policy.agents:
+        hidden = hidden_from(gate, agent_id)
+        for place, text in shown_to(gate, agent_id).items():
+            assert (place, hidden.named_in(text)) == (place, set())
+
+
+def test_cases_have_names_of_their_own() -> None:
+    names = [(stem, case["name"]) for stem, document in ALL for case in document["case"]]
+
+    assert len(names) == len(set(names))

@@ -232,3 +232,51 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     assert [line for line in changed if line.startswith("-")] == ['-permission = "append"']
     assert '+permission = "read_only"' in changed
     assert any("AllowedOperations" in line and "delete" not in line for line in changed)
+
+
+async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
+    await hand.click_cell(*_agent(hand, "operator"))
+    await hand.click(hand.find("rail.console", QWidget))
+    await hand.click(hand.find("console.mode", Segmented).button("json"))
+    await _retype(hand, "console.tool", "file")
+    await hand.click(hand.find("console.json", QWidget))
+    await hand.key("ctrl+a")
+    await hand.type('{"op": "delete", "path": "drafts/report.md"}')
+    console, bar = _console(hand).console, _console(hand).outcome.approval
+
+    # asked, and allowed for five minutes
+    await hand.key("ctrl+shift+Return")
+    await until(lambda: bar.question is not None, "the question")
+    assert not bar.approve_button.hasFocus()
+    await hand.key("F6", "w")
+    await until(bar.menu.isVisible, "the list of times")
+    await hand.key("Down", "Return")
+    await until(lambda: len(console.records) == 1 and not console.is_busy, "the call")
+    assert console.records[0].status == "allowed"
+
+    # the second is not asked about
+    await hand.click(hand.find("console.below", Segmented).button("session"))
+    table = hand.find("console.sessionstate", QTableView)
+    await until(lambda: "file.delete in any session" in _whats(table) and not _waits(table), "the standing approval")
+    await hand.click(hand.find("console.run", QAbstractButton))
+    await until(lambda: len(console.records) == 2 and not console.is_busy, "the second call")
+    said = {row.name: row.reason for row in console.records[1].stages}
+    assert said["approval"].startswith("approved earlier by the operator in the console, until ")
+
+    # revoked, and asked again
+    await hand.click_cell(table, table.model().index(_whats(table).index("file.delete in any session"), 0))
+    await hand.click(hand.find("console.revoke", QAbstractButton))
+    await until(lambda: "file.delete in any session" not in _whats(table) and not _waits(table), "the approval to go")
+    await hand.click(hand.find("console.run", QAbstractButton))
+    await until(lambda: bar.question is not None, "the question again")
+    await hand.click(bar.refuse_button)
+    await until(lambda: len(console.records) == 3 and not console.is_busy, "the third call")
+    assert console.records[2].code == "approval-refused"
+
+
+def _whats(table: QTableView) -> list[str]:
+    return [str(table.model().index(row, 0).data()) for row in range(table.model().rowCount())]
+
+
+def _waits(table: QTableView) -> bool:
+    return any(" to wait" in str(table.model().index(row, 1).data()) for row in range(table.model().rowCount()))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action, Permission
-from gatewright.policy.target import Assessment, FileText, LevelDecision, Located, Refusal
+from gatewright.policy.target import Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
 
 
 @dataclass
@@ -46,6 +46,11 @@ class MemorySources:
             if source_id in allowed and self.label_of(at) == label:
                 return at
         return Refusal("unknown-label", f"no block `{label}`", "no such label")
+
+    def find_file(
+        self, path: str, *, folder: str | None, prefixes: Sequence[str] = (), parameter: str = "", writes: bool = False
+    ) -> FileTarget | Refusal:
+        return Refusal("no-disk", f"`{path}` is on no disk", "there is no disk")
 
     def label_of(self, at: Located) -> str:
         return f"file:{hashlib.sha256(at.absolute.encode()).hexdigest()[:8]}:{at.relative}"

@@ -1,5 +1,14 @@
-"""What texts from a model mean: so far paths. It knows no disk and no policy."""
+"""What texts from a model mean: paths, URLs, hosts. It resolves no name and knows no disk and no policy."""
 
 from gatewright.arguments.path import ModelPath, PathRefused, parse_model_path
+from gatewright.arguments.url import UrlRefused, UrlTarget, parse_host, parse_url
 
-__all__ = ["ModelPath", "PathRefused", "parse_model_path"]
+__all__ = [
+    "ModelPath",
+    "PathRefused",
+    "UrlRefused",
+    "UrlTarget",
+    "parse_host",
+    "parse_model_path",
+    "parse_url",
+]

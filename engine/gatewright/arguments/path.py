@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
+_SPECIAL = frozenset("\\~:")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _HIERARCHICAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/[/\\]?")
 _OPAQUE = re.compile(
@@ -48,8 +49,8 @@ def parse_model_path(text: str) -> ModelPath | PathRefused:
     if refused is not None:
         return refused
     components = text.split("/")
-    parts = tuple(part for part in components if part not in {"", "."})
-    if any(len(part.encode()) > MAX_NAME_BYTES for part in parts):
+    parts = tuple([part for part in components if part and part != "."])
+    if (len(text) > MAX_NAME_BYTES or not text.isascii()) and any(len(p.encode()) > MAX_NAME_BYTES for p in parts):
         return PathRefused(
             "path-too-long", f"a name in the path is longer than {MAX_NAME_BYTES} bytes", "use shorter names"
         )
@@ -57,8 +58,8 @@ def parse_model_path(text: str) -> ModelPath | PathRefused:
 
 
 def _refusal(text: str) -> PathRefused | None:
-    if not text:
-        return PathRefused("path-empty", "the path is empty", "give a path, `.` is the top folder")
+    if len(text) <= MAX_PATH_BYTES and text.isascii() and text.isprintable() and _SPECIAL.isdisjoint(text):
+        return None if text else PathRefused("path-empty", "the path is empty", "give a path, `.` is the top folder")
     if len(text) > MAX_PATH_BYTES or len(text.encode("utf-8", "replace")) > MAX_PATH_BYTES:
         return PathRefused("path-too-long", f"the path is longer than {MAX_PATH_BYTES} bytes", "use a shorter path")
     if any("\ud800" <= char <= "\udfff" for char in text):
@@ -77,6 +78,6 @@ def _refusal(text: str) -> PathRefused | None:
         )
     if text.startswith("~"):
         return PathRefused("path-home", "the path begins with `~`", "give a path relative to the top folder")
-    if _HIERARCHICAL.match(text) or _OPAQUE.match(text):
+    if ":" in text and (_HIERARCHICAL.match(text) or _OPAQUE.match(text)):
         return PathRefused("path-scheme", "the path begins with a URL scheme or a drive", "give a path, not an address")
     return None

@@ -8,14 +8,20 @@ import time
 _STEP_S = 0.001
 
 
-def lock(descriptor: int, patience_s: float) -> None:
-    """Hold the file alone until it is closed. Raises BlockingIOError when another holds it for too long."""
-    deadline = time.monotonic() + patience_s
+def lock(descriptor: int, patience_s: float, *, shared: bool = False) -> None:
+    """Hold the file alone (``shared``: with other readers) until it is closed or let go of.
+
+    Raises BlockingIOError when another holds it for too long.
+    """
+    how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
+    deadline = 0.0
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, how)
             return
         except BlockingIOError:
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            deadline = deadline or now + patience_s
+            if now >= deadline:
                 raise
             time.sleep(_STEP_S)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from gatewright.base.errors import JsonRefused
@@ -20,7 +20,25 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_VALUES = 20_000
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string, or the rest of the text where it does not end: a match from every quote, so that none is read twice."""
+_OBJECT: Any = dict
+_ARRAY: Any = list
+"""The methods of the types themselves, whatever a subclass makes of them."""
+_INT_DIGITS = len(str(-(2**63)))
+_PLAIN = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _compiled() -> Callable[[object, int], tuple[str, ...]] | None:
+    """The encoder that ``_PLAIN`` would build for every value anew, built once: half the time. Not in every Python."""
+    module: Any = json.encoder
+    make, quote = getattr(module, "c_make_encoder", None), getattr(module, "c_encode_basestring", None)
+    if make is None or quote is None:
+        return None
+    return make(None, _PLAIN.default, quote, None, ":", ",", True, False, False)
+
+
+_ENCODE = _compiled()
 _INT_LOW, _INT_HIGH = -(2**63), 2**63 - 1
 
 
@@ -35,15 +53,15 @@ def parse_object(text: str | bytes) -> dict[str, JsonValue]:
         return {}
     _refuse_swarm(source)
     try:
-        value = json.loads(source, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_float)
+        value = json.loads(
+            source, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_float, parse_int=_int
+        )
     except JsonRefused:
         raise
     except RecursionError:
         raise JsonRefused("too-deep", f"nesting is deeper than {MAX_DEPTH} levels") from None
     except json.JSONDecodeError as error:
         raise JsonRefused("not-json", f"{error.msg} at line {error.lineno} column {error.colno}") from None
-    except ValueError:
-        raise JsonRefused("integer-range", "an integer does not fit 64 bits") from None
     return checked_object(value)
 
 
@@ -57,8 +75,10 @@ def checked_object(value: object) -> dict[str, JsonValue]:
 
 def _decoded(text: str | bytes) -> str:
     if len(text) > MAX_BYTES:
-        raise JsonRefused("too-large", f"arguments are larger than {MAX_BYTES:,} bytes")
+        raise _too_large()
     if isinstance(text, str):
+        if not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+            raise _too_large()
         return text
     try:
         return text.decode("utf-8")
@@ -70,6 +90,10 @@ def _refuse_swarm(source: str) -> None:
     """Count the commas outside strings before anything is built, so that a swarm of tiny values costs nothing."""
     if source.count(",") > MAX_VALUES and _STRING.sub("", source).count(",") > MAX_VALUES:
         raise _too_many()
+
+
+def _too_large() -> JsonRefused:
+    return JsonRefused("too-large", f"arguments are larger than {MAX_BYTES:,} bytes")
 
 
 def _too_many() -> JsonRefused:
@@ -94,6 +118,12 @@ def _float(text: str) -> float:
     return number
 
 
+def _int(text: str) -> int:
+    if len(text) > _INT_DIGITS:
+        raise JsonRefused("integer-range", "an integer does not fit 64 bits")
+    return int(text)
+
+
 def _check(root: Mapping[str, object]) -> None:
     """Walk without recursion: depth, count, strings, numbers, types."""
     stack: list[tuple[object, int]] = [(root, 1)]
@@ -106,29 +136,47 @@ def _check(root: Mapping[str, object]) -> None:
         if depth > MAX_DEPTH:
             raise JsonRefused("too-deep", f"nesting is deeper than {MAX_DEPTH} levels")
         if isinstance(value, str):
-            size += len(value)
-            _check_text(value, size)
+            size = _sized(value, size)
         elif isinstance(value, dict):
-            for key, item in cast("dict[object, object]", value).items():
-                if not isinstance(key, str):
-                    raise JsonRefused("not-json", "an object key is not text")
-                size += len(key)
-                _check_text(key, size)
-                stack.append((item, depth + 1))
+            table = cast("dict[object, object]", value)
+            _refuse_more(seen + len(stack) + _OBJECT.__len__(table))
+            size = _sized_keys(table, size)
+            stack.extend((item, depth + 1) for item in _OBJECT.values(table))
         elif isinstance(value, list):
-            stack.extend((item, depth + 1) for item in cast("list[object]", value))
+            rows = cast("list[object]", value)
+            _refuse_more(seen + len(stack) + _ARRAY.__len__(rows))
+            stack.extend((item, depth + 1) for item in _ARRAY.__iter__(rows))
         else:
             _check_scalar(value)
 
 
-def _check_text(text: str, size: int) -> None:
+def _refuse_more(known: int) -> None:
+    """Before any of them is looked at."""
+    if known > MAX_VALUES:
+        raise _too_many()
+
+
+def _sized_keys(table: dict[object, object], size: int) -> int:
+    for key in _OBJECT.keys(table):
+        if not isinstance(key, str):
+            raise JsonRefused("not-json", "an object key is not text")
+        size = _sized(key, size)
+    return size
+
+
+def _sized(text: str, size: int) -> int:
+    """``size`` and the bytes of ``text``."""
+    if size + len(text) > MAX_BYTES:
+        raise _too_large()
+    if text.isascii():
+        return size + len(text)
+    try:
+        size += len(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise JsonRefused("lone-surrogate", "a text holds half of a surrogate pair") from None
     if size > MAX_BYTES:
-        raise JsonRefused("too-large", f"arguments are larger than {MAX_BYTES:,} bytes")
-    if not text.isascii():
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
-            raise JsonRefused("lone-surrogate", "a text holds half of a surrogate pair") from None
+        raise _too_large()
+    return size
 
 
 def _check_scalar(value: object) -> None:
@@ -144,10 +192,19 @@ def _check_scalar(value: object) -> None:
         raise JsonRefused("not-json", f"`{type(value).__name__}` is not a JSON type")
 
 
+def is_text(text: str) -> bool:
+    """Whether ``text`` is whole characters, so that it can be written down."""
+    try:
+        return text.isascii() or bool(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        return False
+
+
 def canonical_json(value: object) -> bytes:
     """UTF-8 JSON with sorted keys and no spaces, so that equal values give equal bytes."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8")
+    if _ENCODE is None:
+        return _PLAIN.encode(value).encode("utf-8")
+    return "".join(_ENCODE(value, 0)).encode("utf-8")
 
 
 def digest(value: object) -> str:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol, cast
 
 import re2  # pyright: ignore[reportMissingTypeStubs]
 
 _ENGINE: Any = cast("Any", re2)
+
+
+class LinearMatch(Protocol):
+    """One match."""
+
+    def group(self, group: int = 0) -> str:
+        """The text of a group."""
+        ...
+
+    def span(self, group: int = 0) -> tuple[int, int]:
+        """Where a group begins and ends, in characters; (-1, -1) when it took no part."""
+        ...
 
 
 class LinearPattern(Protocol):
@@ -18,6 +31,10 @@ class LinearPattern(Protocol):
 
     def fullmatch(self, text: str) -> object | None:
         """A match of the whole of ``text``, or None."""
+        ...
+
+    def finditer(self, text: str) -> Iterator[LinearMatch]:
+        """Every match, from left to right; they do not overlap."""
         ...
 
 

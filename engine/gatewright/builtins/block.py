@@ -28,6 +28,8 @@ class BlockTool(Tool):
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON
     tool_rules = (ToolRule("block", ContinueLoop()),)
+    needs_source = True  # the only blocks are those of files
+    required_capabilities = frozenset[str]()  # an attached source implies access by this tool
 
     @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
     async def info(

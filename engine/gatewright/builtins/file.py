@@ -23,7 +23,6 @@ from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import LabelParameter, PathParameter, SourceParameter
-from gatewright.tools.port import SourcePort
 from gatewright.tools.tool import Tool
 
 Path = Annotated[str, PathParameter(), Field(description="Path below the base of a source, `/` between the names.")]
@@ -50,6 +49,7 @@ class FileTool(Tool):
     usage_rule = "Paths are relative to the base of their source; nothing outside it can be reached."
     tool_rules = (ToolRule("file", ContinueLoop()),)
     needs_source = True
+    required_capabilities = frozenset[str]()  # an attached source implies access by this tool
 
     @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
     async def read(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
@@ -139,10 +139,10 @@ class FileTool(Tool):
                 return Assessment(known.action, change.ask, change.diff)
             case "append":
                 added = _text(arguments, "content") or ""
-                return Assessment(known.action, later=partial(_diff, sources, _of(arguments, context), "", added))
+                return Assessment(known.action, later=partial(_diff, arguments, context, "", added))
             case "replace":
                 old, new = _text(arguments, "old") or "", _text(arguments, "new") or ""
-                return Assessment(known.action, later=partial(_diff, sources, _of(arguments, context), old, new))
+                return Assessment(known.action, later=partial(_diff, arguments, context, old, new))
             case _:
                 return known
 
@@ -180,8 +180,13 @@ def _named(at: Located) -> dict[str, JsonValue]:
     return {"path": at.relative, "source": at.source_id}
 
 
-def _diff(sources: SourcePort, at: Located, old: str, new: str) -> str | None:
+def _diff(arguments: Mapping[str, JsonValue], context: ToolExecutionContext, old: str, new: str) -> str | None:
     """The change to the whole text, where it stands; of a text that cannot be had, the passage alone."""
+    sources = context.require_sources()
+    try:
+        at = _of(arguments, context)
+    except ToolFailure:  # refused since it was decided; the execution will say so
+        return _change(old, new)
     before = sources.text_of(at)
     after = None if before is None else with_change(before, old, new)
     return _change(old, new) if after is None else sources.assess_text(at, after).diff

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json as jsonlib
 import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +21,7 @@ from gatewright.cli.opening import (
     opened,
     require_agent,
 )
-from gatewright.cli.output import print_error, print_json, print_line, read_argument
+from gatewright.cli.output import plain, print_error, print_json, print_line, read_argument
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Approval, Status
 
@@ -92,19 +93,14 @@ class _Approver:
         if self._approve is Approve.ALWAYS:
             return Approval(approved=True, who="command line")
         what = f"{request.tool} {request.operation}".strip()
-        print_error(_plain(f"{request.agent_id} asks for {what}: {'; '.join(request.reasons)}"))
-        print_error(str(request.arguments))
+        print_error(plain(f"{request.agent_id} asks for {what}: {'; '.join(request.reasons)}"))
+        print_error(plain(jsonlib.dumps(dict(request.arguments), ensure_ascii=False)))
         if request.diff:
-            print_error(_plain(request.diff))
+            print_error(plain(request.diff, keep="\n\t"))
         answer = await asyncio.to_thread(_answer)
         if not answer:
             raise NobodyAnswered("the input ended before an answer came")
         return Approval(approved=answer.strip() in {"y", "yes"}, who="command line")
-
-
-def _plain(text: str) -> str:
-    """``text`` without anything that could move the cursor or hide what is asked."""
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
 
 
 def _answer() -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened, require_agent
-from gatewright.cli.output import print_json, print_line
+from gatewright.cli.output import print_error, print_json, print_line
+
+if TYPE_CHECKING:
+    from gatewright.workspace import Workspace
 
 
 class DialectName(StrEnum):
@@ -38,9 +41,19 @@ def export(
             else:
                 for path in files:
                     print_line(str(path))
+            _note_left_out(workspace, dialect, agent_id)
             return
         texts = workspace.export_texts(dialect, agent_id)
+        _note_left_out(workspace, dialect, agent_id)
     if json:
         print_json(texts)
     else:
         print_line("\n".join(text.rstrip("\n") for text in texts.values()))
+
+
+def _note_left_out(workspace: Workspace, dialect: str, agent_id: str | None) -> None:
+    """Say which agents have no file: in Pattern's shape an empty list of tools would mean all of them."""
+    left_out = () if agent_id else workspace.not_exported(dialect)
+    if left_out:
+        named = ", ".join(f"`{one}`" for one in left_out)
+        print_error(f"gatewright: without a tool, so without a file: {named} (an empty list means every tool there)")

@@ -14,7 +14,7 @@ import typer
 from typer.exceptions import TyperException
 
 from gatewright.base.errors import GatewrightError, PolicyInvalid
-from gatewright.cli import app, audit, check, decide, export, init, permission, preview, schema, selfcheck
+from gatewright.cli import app, approvals, audit, check, decide, export, init, permission, preview, schema, selfcheck
 from gatewright.cli.exit import Exit, exit_of
 from gatewright.cli.output import print_error, print_json, print_line
 
@@ -36,7 +36,7 @@ COMMANDS = {
     "export": export.export,
     "selfcheck": selfcheck.selfcheck,
 }
-PLANNED = frozenset({"catalog", "serve", "token", "approvals"})
+PLANNED = frozenset({"catalog", "serve", "token"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,7 +86,7 @@ def _with_command(words: list[str]) -> list[str]:
     """Without a command the app starts: ``gatewright`` and ``gatewright WORKSPACE`` mean ``gui``."""
     if not words:
         return ["gui"]
-    if words[0] in {*COMMANDS, *PLANNED, "audit"} or words[0].startswith("-"):
+    if words[0] in {*COMMANDS, *PLANNED, "approvals", "audit"} or words[0].startswith("-"):
         return words
     return ["gui", *words]
 
@@ -101,6 +101,7 @@ def _typer() -> typer.Typer:
     )
     for name, function in COMMANDS.items():
         table.command(name)(function)
+    table.add_typer(approvals.table(), name="approvals")
     table.add_typer(audit.table(), name="audit")
     for name in sorted(PLANNED):
         table.command(name, hidden=True, context_settings={"ignore_unknown_options": True})(_planned(name))

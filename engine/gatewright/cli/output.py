@@ -28,6 +28,11 @@ def print_error(text: str) -> None:
     _write(sys.stderr, text)
 
 
+def plain(text: str, *, keep: str = "\t") -> str:
+    """``text`` without anything that could move the cursor or hide what is asked; ``keep``: what may stay."""
+    return "".join(c if c.isprintable() or c in keep else f"\\u{ord(c):04x}" for c in text)
+
+
 def read_argument(value: str) -> str | bytes:
     """The value itself, or all of stdin for ``-``, as it is: whether it is good text is for the gate to say."""
     return sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8) if value == "-" else value

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,27 +17,48 @@ from gatewright.cli.opening import (
     opened,
     require_agent,
 )
-from gatewright.cli.output import print_json, print_line
+from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.schema.formats import format_named
+from gatewright.schema.tokens import count_tokens
 from gatewright.workspace import format_names
 
-PLANNED_FORMATS = ("gemini", "genai")
+if TYPE_CHECKING:
+    from gatewright.gate.view import AgentView
 
 
 def preview(
     policy: PolicyArgument,
     agent: AgentOption,
-    format: Annotated[str, typer.Option("--format", help="mcp, openai or anthropic")] = "mcp",  # noqa: A002
-    json: JsonOption = False,  # noqa: ARG001 - the list is JSON anyway
+    format: Annotated[  # noqa: A002
+        str, typer.Option("--format", help="mcp, openai, openai-responses, anthropic, gemini or genai")
+    ] = "mcp",
+    json: JsonOption = False,
     state: StateOption = None,
     trust: TrustOption = False,
 ) -> None:
-    """Print the list of tools that the model of one agent gets, as JSON."""
-    if format in PLANNED_FORMATS:
-        raise UsageProblem(f"format `{format}` is not supported yet")
+    """Print the list of tools that the model of one agent gets, as JSON; what it costs and lost on stderr."""
     if format not in format_names():
         raise UsageProblem(f"no format `{format}` (there are: {', '.join(format_names())})")
     with opened(policy, state=state, trust=trust) as workspace:
-        print_json(workspace.view(require_agent(workspace, agent)).tools(format))
+        view = workspace.view(require_agent(workspace, agent))
+        print_json(view.tools(format))
+        if not json:
+            for line in _notes(view, format):
+                print_error(line)
+
+
+def _notes(view: AgentView, form: str) -> Iterator[str]:
+    """The tokens of each tool and in all, and what the provider's spelling could not keep."""
+    listings = view.listings()
+    count = count_tokens(listings, form, view.unrestricted_listings())
+    about = "" if count.exact else "about "
+    for name, tokens in count.per_tool.items():
+        yield f"{name}: {about}{tokens:,} tokens"
+    yield f"{about}{count.total:,} tokens in all ({count.encoding}), {count.saving or 0:.0%} less than unrestricted"
+    for name, lints in format_named(form).lints_all(listings).items():
+        for lint in lints:
+            where = f" at {lint.pointer}" if lint.pointer else ""
+            yield f"{lint.level}: {name or 'all tools'}{where}: {lint.message}"
 
 
 def rules(

@@ -1,40 +1,86 @@
 """The gate: what is decided about a call, how it is carried out, what is recorded of it."""
 
+from gatewright.gate.alarm import Alarm
 from gatewright.gate.approval import Approval, ApprovalRequest, Approver
+from gatewright.gate.approvalstore import ApprovalStore
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowKind
+from gatewright.gate.broker import PermissionBroker
 from gatewright.gate.call import Status
 from gatewright.gate.chain import AuditReport, AuditRow
 from gatewright.gate.decision import Decision, RuleRef, StageTrace
 from gatewright.gate.gate import Gate
+from gatewright.gate.grant import Grant, Remember
 from gatewright.gate.outcome import Outcome
+from gatewright.gate.proof import DecisionProof, ProofInvalid, ProvenCall, Verification
+from gatewright.gate.rates import RateBook
 from gatewright.gate.selfcheck import Difference, SelfCheck, selfcheck
-from gatewright.gate.session import Phase, Session
-from gatewright.gate.state import STATE_FOLDER, key_folder, state_folder
+from gatewright.gate.session import Phase, Session, SessionFacts
+from gatewright.gate.sessionstore import SessionStore
+from gatewright.gate.state import STATE_FOLDER, is_durable, key_folder, state_folder
 from gatewright.gate.view import AgentView
+from gatewright.gate.violation import (
+    ConstraintViolation,
+    CooldownActive,
+    ExclusiveGroupViolation,
+    ExitRequirementsPending,
+    MaxCallsExceeded,
+    OperationNotAllowed,
+    OrderingViolation,
+    PrerequisitesNotMet,
+    RateLimited,
+    StartConstraintsNotMet,
+    Violation,
+    violation_of,
+)
 
 __all__ = [
     "STATE_FOLDER",
     "AgentView",
+    "Alarm",
     "Approval",
     "ApprovalRequest",
+    "ApprovalStore",
     "Approver",
     "AuditEntry",
     "AuditLog",
     "AuditReport",
     "AuditRow",
     "AuditUnavailable",
+    "ConstraintViolation",
+    "CooldownActive",
     "Decision",
+    "DecisionProof",
     "Difference",
+    "ExclusiveGroupViolation",
+    "ExitRequirementsPending",
     "Gate",
+    "Grant",
+    "MaxCallsExceeded",
+    "OperationNotAllowed",
+    "OrderingViolation",
     "Outcome",
+    "PermissionBroker",
     "Phase",
+    "PrerequisitesNotMet",
+    "ProofInvalid",
+    "ProvenCall",
+    "RateBook",
+    "RateLimited",
+    "Remember",
     "RowKind",
     "RuleRef",
     "SelfCheck",
     "Session",
+    "SessionFacts",
+    "SessionStore",
     "StageTrace",
+    "StartConstraintsNotMet",
     "Status",
+    "Verification",
+    "Violation",
+    "is_durable",
     "key_folder",
     "selfcheck",
     "state_folder",
+    "violation_of",
 ]

@@ -5,16 +5,26 @@ An answer holds for one digest: agent, user, session, tool, operation, canonical
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate.grant import Ask, Remember
+
+MOST_SECONDS = 366 * 86_400.0
+"""The longest time for which an answer may be remembered."""
+
+REFUSED_CODE = "approval-refused"
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """One question. ``reasons``: why it is asked, first the deciding one. ``diff``: the text change, if any."""
+    """One question. ``reasons``: why it is asked, first the deciding one. ``diff``: the text change, if any.
+
+    ``asks``: what an answer would answer, as grants know it. ``waiting``: how many identical calls wait for the answer.
+    """
 
     agent_id: str
     tool: str
@@ -26,22 +36,139 @@ class ApprovalRequest:
     digest: str
     call_id: str = ""
     session_id: str = ""
+    user_id: str | None = None
+    tool_digest: str = ""
+    request_id: str = ""
+    asked_wall_s: float = 0.0
+    expires_wall_s: float | None = None
+    safety_tier: str = ""
+    asks: tuple[Ask, ...] = ()
+    waiting: int = 1
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Every field; times in seconds since 1970."""
+        reasons: list[JsonValue] = [*self.reasons]
+        asks: list[JsonValue] = [ask.to_json() for ask in self.asks]
+        return {
+            "id": self.request_id,
+            "agent": self.agent_id,
+            "user": self.user_id,
+            "session": self.session_id,
+            "call": self.call_id,
+            "tool": self.tool,
+            "operation": self.operation,
+            "safety_tier": self.safety_tier,
+            "arguments": dict(self.arguments),
+            "diff": self.diff,
+            "reasons": reasons,
+            "scope": self.scope,
+            "asked": self.asked_wall_s,
+            "expires": self.expires_wall_s,
+            "waiting": self.waiting,
+            "digest": self.digest,
+            "tool_digest": self.tool_digest,
+            "asks": asks,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JsonValue]) -> ApprovalRequest:
+        """The reverse of ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
+        return cls(
+            agent_id=str(data["agent"]),
+            tool=str(data["tool"]),
+            operation=str(data["operation"]),
+            arguments=cast("dict[str, JsonValue]", data["arguments"]),
+            reasons=tuple(map(str, cast("list[JsonValue]", data["reasons"]))),
+            diff=cast("str | None", data["diff"]),
+            scope=cast("str | None", data["scope"]),
+            digest=str(data["digest"]),
+            call_id=str(data["call"]),
+            session_id=str(data["session"]),
+            user_id=cast("str | None", data["user"]),
+            tool_digest=str(data["tool_digest"]),
+            request_id=str(data["id"]),
+            asked_wall_s=float(cast("float", data["asked"])),
+            expires_wall_s=cast("float | None", data["expires"]),
+            safety_tier=str(data["safety_tier"]),
+            asks=tuple(
+                Ask.from_json(cast("dict[str, JsonValue]", ask)) for ask in cast("list[JsonValue]", data["asks"])
+            ),
+            waiting=int(cast("int", data["waiting"])),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The answer and whose it is."""
+    """The answer, whose it is, and how long it lasts. ``seconds`` counts for a duration only.
+
+    A refusal may be for a duration too: identical calls are refused so long. ``grant_id``: the standing approval that
+    the answer made, where it made one. ``code`` and ``reason``: of a refusal that nobody spoke (time, rate, no store).
+    """
 
     approved: bool
     who: str = ""
+    remember: Remember = Remember.ONCE
+    seconds: float | None = None
+    grant_id: str = ""
+    code: str = REFUSED_CODE
+    reason: str = ""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is to be remembered beyond this call, for a time or a scope that can be kept."""
+        if self.remember is Remember.DURATION:
+            seconds: object = self.seconds
+            return isinstance(seconds, int | float) and math.isfinite(seconds) and 0 < seconds <= MOST_SECONDS
+        return self.remember is Remember.SCOPE and self.approved is True
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Every field under its own name."""
+        return {
+            "approved": self.approved,
+            "who": self.who,
+            "remember": str(self.remember),
+            "seconds": self.seconds,
+            "grant": self.grant_id,
+            "code": self.code,
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JsonValue]) -> Approval:
+        """The reverse of ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
+        return cls(
+            data["approved"] is True,
+            str(data["who"]),
+            Remember(str(data["remember"])),
+            cast("float | None", data["seconds"]),
+            str(data["grant"]),
+            str(data["code"]),
+            str(data["reason"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An approval together with the digest that it was given for."""
+    """An approval together with what it was given for: the digest, and the keys of the asks that were shown.
+
+    ``asks`` None: nobody kept which they were.
+    """
 
     approval: Approval
     digest: str
+    asks: frozenset[str] | None = None
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: approval, digest, asks."""
+        asks: list[JsonValue] | None = None if self.asks is None else [*sorted(self.asks)]
+        return {"approval": self.approval.to_json(), "digest": self.digest, "asks": asks}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JsonValue]) -> Answer:
+        """The reverse of ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
+        approval = Approval.from_json(cast("dict[str, JsonValue]", data["approval"]))
+        asks = cast("list[JsonValue] | None", data["asks"])
+        return cls(approval, str(data["digest"]), None if asks is None else frozenset(map(str, asks)))
 
 
 class Approver(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
@@ -13,13 +13,19 @@ from gatewright.gate.decision import NO_FACTS, no_facts
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
+    from gatewright.arguments.url import UrlTarget
     from gatewright.base.clock import Clock
     from gatewright.gate.approval import Answer
     from gatewright.gate.audit import AuditEntry, AuditLog
+    from gatewright.gate.grant import Grant, GrantBook
     from gatewright.gate.plan import OperationPlan, ToolPlan
-    from gatewright.gate.session import Session
+    from gatewright.gate.rates import RateBook
+    from gatewright.gate.recorder import Recorder
+    from gatewright.gate.reuse import PureResults
+    from gatewright.gate.session import Session, SessionFacts
     from gatewright.gate.snapshot import AgentSnapshot
-    from gatewright.policy.target import Assessment, Located
+    from gatewright.gate.stages.execute import Execution
+    from gatewright.policy.target import Assessment, CapabilityCheck, FileTarget, Located, NameTarget
     from gatewright.tools.port import SourcePort
 
 RawArguments = str | bytes | Mapping[str, JsonValue]
@@ -58,15 +64,22 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CallPorts:
-    """What the stages reach outside themselves. ``commit`` writes audit rows, or raises AuditUnavailable.
+    """What the stages reach outside themselves. ``commit`` writes audit rows, or raises AuditUnavailable;
+    ``record`` does the same without stopping the event loop. ``results``: what pure tools gave.
 
-    ``absent``: tools that are known and not there now, and why.
+    ``absent``: tools that are known and not there now, and why. ``folder``: where relative paths of arguments and
+    prefixes of capabilities begin (the policy's folder); None: there is none, so no such path is accepted.
     """
 
     sources: SourcePort | None
     clock: Clock
     commit: Callable[[RowBuilder], None]
+    record: Recorder
     absent: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    rates: RateBook | None = None
+    grants: GrantBook | None = None
+    folder: str | None = None
+    results: PureResults | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +87,15 @@ class CallState:
     """A call between two stages; each stage fills in what it found.
 
     ``agent`` None: there is no such agent now. ``pending``: the audit rows to be written before execution.
-    Without slots, because copying a dictionary makes the next state in a tenth of the time (see ``having``).
+    ``facts``, ``now_s`` and ``wall_s`` are the session and the clocks as they were when the passage began: every stage
+    decides by them and by nothing newer. ``rates``: the level of every token bucket that was read, by its key.
+    ``arguments`` are what the tool is given, ``policy_arguments`` (from the arguments stage on) the same as conditions
+    and constraints see them: a path on disk relative to its root instead of absolute.
+    ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
+    are the bytes that stand for it. ``execution``: the call was recorded and began. ``reused``: an earlier result
+    stands for it. ``detail``: what went wrong in the execution, for the operator.
+    Without slots, because copying a dictionary makes the next state in a tenth of the time (see ``having``), and what
+    no stage has filled in yet need not be in it.
     """
 
     call_id: str
@@ -86,25 +107,68 @@ class CallState:
     ports: CallPorts
     user_id: str | None = None
     answer: Answer | None = None
+    facts: SessionFacts | None = None
+    now_s: float = 0.0
+    wall_s: float = 0.0
+    rates: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
+    grant: Grant | None = None
     arguments: dict[str, JsonValue] = field(default_factory=dict, hash=False)
+    policy_arguments: dict[str, JsonValue] = field(default_factory=dict, hash=False)
     tool: ToolPlan | None = None
     operation: OperationPlan | None = None
     places: tuple[Located, ...] = ()
+    urls: tuple[UrlTarget, ...] = ()
+    files: tuple[FileTarget, ...] = ()
+    names: tuple[NameTarget, ...] = ()
+    checks: tuple[CapabilityCheck, ...] = ()
     assessment: Assessment | None = None
     asks: tuple[Finding, ...] = ()
     pending: RowBuilder | None = None
     status: Status = Status.ALLOWED
     code: str = ""
+    result: JsonValue | bytes = None
+    has_result: bool = False
+    normal: bytes = b""
     output: str | None = None
     output_hash: str = ""
     output_bytes: int = 0
     truncated: bool = False
+    secrets: int = 0
+    execution: Execution | None = None
+    reused: bool = False
+    detail: str = ""
 
     def having(self, **changes: object) -> CallState:
         """The state with some fields changed."""
-        new = object.__new__(CallState)
-        new.__dict__.update(self.__dict__, **changes)
-        return new
+        return _state_of({**self.__dict__, **changes})
+
+    @staticmethod
+    def begun(
+        call_id: str,
+        agent_id: str,
+        tool_name: str,
+        raw: RawArguments,
+        agent: AgentSnapshot | None,
+        session: Session,
+        ports: CallPorts,
+        user_id: str | None,
+    ) -> CallState:
+        """The state before the first stage; like the constructor, without writing every default down."""
+        return _state_of(
+            {
+                "call_id": call_id,
+                "agent_id": agent_id,
+                "tool_name": tool_name,
+                "raw": raw,
+                "agent": agent,
+                "session": session,
+                "ports": ports,
+                "user_id": user_id,
+                "rates": {},
+                "arguments": {},
+                "policy_arguments": {},
+            }
+        )
 
     @property
     def plan(self) -> ToolPlan:
@@ -121,11 +185,17 @@ class CallState:
         return self.operation
 
 
-@dataclass(frozen=True, slots=True)
-class StageResult:
+def _state_of(fields: dict[str, object]) -> CallState:
+    """A state with these fields; the others are the class's defaults."""
+    new = object.__new__(CallState)
+    object.__setattr__(new, "__dict__", fields)
+    return new
+
+
+class StageResult(NamedTuple):
     """The state for the next stage and the objections, most important first; none means that the call passes.
 
-    ``note`` is what the trace says of a call that passed.
+    ``note`` is what the trace says of a call that passed. A tuple, because every stage of every call makes one.
     """
 
     state: CallState

@@ -5,21 +5,25 @@ It does not know policies or tools; the stages do. What cannot be recorded is no
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gatewright.base.errors import NobodyAnswered
+from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.gate import message, record
 from gatewright.gate.approval import Answer, Approval, ApprovalRequest
 from gatewright.gate.audit import AuditUnavailable, RowKind
+from gatewright.gate.broker import PermissionBroker
 from gatewright.gate.call import CallState, RowBuilder, Status
 from gatewright.gate.decision import NO_FACTS, Decision
+from gatewright.gate.grant import Remember
 from gatewright.gate.outcome import Outcome
-from gatewright.gate.stages.approval import approval_digest
-from gatewright.gate.stages.execute import EXECUTE
+from gatewright.gate.recorder import unbroken
+from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest
+from gatewright.gate.stages.execute import EXECUTE, finished, given_up
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -53,21 +57,31 @@ class CallRun:
 
     async def _asked(self, state: CallState, decision: Decision) -> Outcome:
         def opening(log: AuditLog) -> tuple[AuditEntry, ...]:
-            return record.invoked(state, log), record.decided(state, decision)
+            return record.invoked(state, log), *record.judged(state, decision)
 
-        if self._approver is None:
-            self._try_commit(state, _then(opening, record.refused(state, "unanswered")))
+        if self._approver is None or not await _is_attended(self._approver):
+            await self._try_record(state, _then(opening, record.refused(state, "unanswered")))
             return self._outcome(state, decision, Status.UNANSWERED, message.to_model(message.UNANSWERED))
         request = request_of(state)
         try:
-            state.ports.commit(_then(opening, record.requested(state, request)))
+            await state.ports.record(_then(opening, record.requested(state, request)))
         except AuditUnavailable as error:
             return self._outcome(state, _unrecordable(decision, error), Status.DENIED)
+        except asyncio.CancelledError as error:
+            if error.__cause__ is None:  # the rows are in the log, and want an end
+                await self._given_up(state)
+            raise
         approval = await self._answer(state, request, self._approver)
         if approval is None:
-            self._try_commit(state, lambda _log: (record.refused(state, "unanswered"),))
+            await self._try_record(state, lambda _log: (record.refused(state, "unanswered"),))
             return self._outcome(state, decision, Status.UNANSWERED, message.to_model(message.UNANSWERED))
-        answered = self._first.having(answer=Answer(approval, request.digest))
+        try:
+            approval = await _kept(state, request, approval, self._approver)
+        except asyncio.CancelledError:
+            await self._given_up(state)
+            raise
+        asks = frozenset(ask.key for ask in request.asks)
+        answered = self._first.having(answer=Answer(approval, request.digest, asks))
         passage = self._passage(answered, self._on_stage)
         again = passage.decide()
         return await self._settled(passage, again, lambda _log: (record.resolved(state, approval, request),))
@@ -81,32 +95,51 @@ class CallRun:
         except Exception as error:  # noqa: BLE001 an approver is the host's code and may raise anything
             return Approval(False, f"the approver ({type(error).__name__})")
         except BaseException:
-            self._try_commit(state, lambda _log: (record.entry(state, RowKind.TOOL_ABANDONED, {"code": "cancelled"}),))
+            await self._given_up(state)
             raise
         if isinstance(answer, Approval):  # pyright: ignore[reportUnnecessaryIsInstance]
             return answer
         return Approval(False, "the approver, with an answer that is none")
 
+    async def _given_up(self, state: CallState) -> None:
+        """The end of a call that was recorded and whose caller does not wait for an answer any more."""
+        end = record.entry(state, RowKind.TOOL_ABANDONED, {"code": "cancelled"})
+        await self._try_record(state, lambda _log: (end,))
+
     async def _settled(self, passage: Passage, decision: Decision, opening: RowBuilder) -> Outcome:
         """Execute what is allowed; record and refuse the rest."""
         if decision.verdict is Verdict.ALLOW:
-            passage.state = passage.state.having(pending=_then(opening, record.decided(passage.state, decision)))
-            decision = await passage.act()
-            if passage.state.output is not None:
-                return self._executed(passage.state, decision)
+            passage.state = passage.state.having(pending=_allowed(passage.state, decision, opening))
+            decision = await self._acted(passage)
+            if passage.state.execution is not None:
+                return await self._executed(passage.state, decision)
         state = passage.state
-        self._try_commit(state, _then(opening, record.decided(state, decision), record.refused(state, decision.code)))
+        await self._try_record(
+            state, _then(opening, *record.judged(state, decision), record.refused(state, decision.code))
+        )
         return self._outcome(state, decision, Status.DENIED)
 
-    def _executed(self, state: CallState, decision: Decision) -> Outcome:
-        if decision.verdict is Verdict.ALLOW:
-            return self._outcome(state, decision, state.status, state.output or "")
-        return self._outcome(state, decision, Status.FAILED)
+    async def _acted(self, passage: Passage) -> Decision:
+        """Execute; a call that was executed and is cancelled on its way through the later stages gets its end too."""
+        try:
+            return await passage.act()
+        except asyncio.CancelledError:
+            if passage.state.execution is not None:
+                await given_up(passage.state)
+            raise
 
-    def _try_commit(self, state: CallState, build: RowBuilder) -> None:
+    async def _executed(self, state: CallState, decision: Decision) -> Outcome:
+        """Record the end. A stage after execution that refuses (it raised) makes the call one that failed."""
+        if decision.verdict is not Verdict.ALLOW:
+            text = decision.model_message or message.to_model(message.EMPTY)
+            state = state.having(status=Status.FAILED, code=decision.code, output=text, detail=decision.reason)
+        state = await finished(state)
+        return self._outcome(state, decision, state.status, state.output or "")
+
+    async def _try_record(self, state: CallState, build: RowBuilder) -> None:
         """Record a call that is not made in any case."""
         try:
-            state.ports.commit(build)
+            await state.ports.record(build)
         except AuditUnavailable:
             return
 
@@ -123,6 +156,11 @@ class CallRun:
             state.output_hash or None,
             state.output_bytes,
             (time.monotonic() - self._began) * 1000,
+            state.normal if state.status is Status.ALLOWED and state.execution is not None else None,
+            state.detail,
+            state.reused,
+            state.session.should_continue,
+            state.secrets,
         )
 
 
@@ -133,6 +171,11 @@ def _then(opening: RowBuilder, *rest: AuditEntry) -> RowBuilder:
         return (*opening(log), *rest)
 
     return build
+
+
+def _allowed(state: CallState, decision: Decision, opening: RowBuilder) -> RowBuilder:
+    """The rows of a call that is about to be executed, made when they are written."""
+    return lambda log: (*opening(log), *record.judged(state, decision))
 
 
 def request_of(state: CallState) -> ApprovalRequest:
@@ -148,7 +191,35 @@ def request_of(state: CallState) -> ApprovalRequest:
         digest=approval_digest(state),
         call_id=state.call_id,
         session_id=state.session.session_id,
+        user_id=state.user_id,
+        tool_digest=tool_digest(state),
+        asked_wall_s=state.wall_s,
+        safety_tier=str(state.chosen.right.tier),
+        asks=asks_of(state),
     )
+
+
+async def _is_attended(approver: Approver) -> bool:
+    """Whether somebody is there to be asked; only a broker can tell before it asks."""
+    return not isinstance(approver, PermissionBroker) or await approver.is_attended()
+
+
+async def _kept(state: CallState, request: ApprovalRequest, approval: Approval, approver: Approver) -> Approval:
+    """The answer, kept as a grant if it is to last; a broker has done so already. What cannot be kept is for once.
+
+    A gate without a book of grants cannot spend the broker's, so that one is spent here. Writing is done in a thread,
+    since it may have to wait for other processes.
+    """
+    grants = state.ports.grants
+    if grants is None and approval.grant_id and isinstance(approver, PermissionBroker):
+        return await unbroken(asyncio.ensure_future(asyncio.to_thread(approver.used, approval)))
+    if grants is None or approval.grant_id or not approval.lasts:
+        return approval
+    try:
+        grant = await unbroken(asyncio.ensure_future(asyncio.to_thread(grants.remember, request, approval)))
+    except WorkspaceError:
+        return replace(approval, remember=Remember.ONCE, seconds=None)
+    return replace(approval, grant_id=grant.grant_id)
 
 
 def _unrecordable(decision: Decision, error: AuditUnavailable) -> Decision:

@@ -5,7 +5,6 @@ A row's MAC is HMAC-SHA-256 (RFC 2104, FIPS 180-4) over the MAC before it and th
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 from collections.abc import Iterator
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from gatewright.gate.keys import Anchor
 
 START_MAC = "0" * 64
+OPENED = "LogOpened"
+_MOST_PROBLEMS = 50
 Unsealed = tuple[int, str, str, str, str, str, str, str, str]
 """A row without its MAC: seq, time, kind, call_id, agent, session, tool, operation, body."""
 
@@ -37,6 +38,12 @@ class AuditRow:
     body: str
     mac: str
 
+    def to_json(self) -> dict[str, JsonValue]:
+        """Every column by its name, ``body`` as the object that it holds; what somebody spoiled is told as text."""
+        fields = {name: _told(getattr(self, name)) for name in self.__slots__}
+        body = _object(self)
+        return fields if body is None else {**fields, "body": cast("JsonValue", body)}
+
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
@@ -55,40 +62,124 @@ class AuditReport:
         return {"rows": self.rows, "sound": self.is_sound, "problems": list(self.problems)}
 
 
-def seal(key: bytes, previous: str, row: Unsealed) -> str:
-    """The MAC of a row that follows the one with the MAC ``previous``."""
-    return hmac.new(key, previous.encode() + canonical_json(list(row)), hashlib.sha256).hexdigest()
+class Seal:
+    """Seals rows with one key; the key is taken in once."""
+
+    def __init__(self, key: bytes) -> None:
+        self._keyed = hmac.new(key, digestmod="sha256")
+
+    def __call__(self, previous: str, row: Unsealed) -> str:
+        """The MAC of a row that follows the one with the MAC ``previous``."""
+        mac = self._keyed.copy()
+        mac.update(previous.encode() + canonical_json(row))
+        return mac.hexdigest()
 
 
-def verified(
-    first: AuditRow, rest: Iterator[AuditRow], key: bytes, anchor: Anchor | None, problems: list[str]
-) -> AuditReport:
-    """Go through the rows and compare the end with the anchor; ``problems`` are those known before."""
-    mac, count, anchored = START_MAC, 0, False
-    for row in _chained(first, rest):
-        problem = _row_problem(row, count + 1, key, mac)
-        if problem:
-            return AuditReport(count, (*problems, problem))
-        count, mac = row.seq, row.mac
-        anchored = anchored or (anchor is not None and anchor.seq == row.seq and anchor.mac == mac)
+def verified(rows: Iterator[AuditRow], key: bytes, anchor: Anchor | None, problems: list[str]) -> AuditReport:
+    """Go through the rows and compare the end with the anchor; ``problems`` are those known before.
+
+    It goes on after a problem, so that one lost row does not leave all later ones unproved.
+    """
+    walk = _Walk(Seal(key), problems)
+    anchored = anchor is not None and anchor.seq == 0
+    for row in rows:
+        walk.step(row)
+        anchored = anchored or (anchor is not None and anchor.seq == row.seq and anchor.mac == row.mac)
     if anchor is None:
-        problems.append("the anchor of the log is missing")
+        walk.object("the anchor of the log is missing")
     elif not anchored:
-        problems.append(f"the log ends after row {count}, but its anchor stands at row {anchor.seq}")
-    return AuditReport(count, tuple(problems))
+        walk.object(f"the log ends after row {walk.last}, but its anchor stands at row {anchor.seq}")
+    return walk.report()
 
 
-def _chained(first: AuditRow, rest: Iterator[AuditRow]) -> Iterator[AuditRow]:
-    yield first
-    yield from rest
+class _Walk:
+    """One way through a chain: what was proved, what the next row must follow (None: nobody knows), what is wrong."""
+
+    def __init__(self, seal: Seal, problems: list[str]) -> None:
+        self.last = 0
+        self._seal = seal
+        self._previous: str | None = START_MAC
+        self._proved = 0
+        self._problems = problems
+        self._more = 0
+
+    def step(self, row: AuditRow) -> None:
+        if type(row.seq) is not int:  # the table itself was changed
+            self.object("a row has no number")
+            return
+        resumed = resumption_of(row)
+        if resumed is not None:
+            self.object(f"row {row.seq} goes on from an anchor at row {resumed.seq} that the log did not reach")
+            self._previous = resumed.mac
+        elif row.seq != self.last + 1:
+            self.object(f"{_span(self.last + 1, row.seq - 1)} missing, so row {row.seq} is not proved")
+            self._previous = None
+        problem = _row_problem(row, self._seal, self._previous) if self._previous is not None else ""
+        if problem:
+            self.object(problem)
+        self._proved += problem is None
+        self.last, self._previous = row.seq, row.mac if isinstance(row.mac, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+
+    def object(self, problem: str) -> None:
+        if len(self._problems) < _MOST_PROBLEMS:
+            self._problems.append(problem)
+        else:
+            self._more += 1
+
+    def report(self) -> AuditReport:
+        more = (f"and {self._more:,} more problems",) if self._more else ()
+        return AuditReport(self._proved, (*self._problems, *more))
 
 
-def _row_problem(row: AuditRow, expected: int, key: bytes, previous: str) -> str | None:
-    if row.seq != expected:
-        return f"row {expected} is missing"
-    fields = (row.seq, row.time, row.kind, row.call_id, row.agent, row.session, row.tool, row.operation, row.body)
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """Where a log goes on that did not reach its anchor: the anchor's row and MAC."""
+
+    seq: int
+    mac: str
+
+
+def resumption_of(row: AuditRow) -> Resumption | None:
+    """What a row says that goes on from an anchor that the log did not reach; None for every other row."""
+    if row.kind != OPENED or row.seq == 1:
+        return None
+    body = _body(row)
+    seq, mac = body.get("anchor"), body.get("previous")
+    return Resumption(seq, mac) if isinstance(seq, int) and isinstance(mac, str) else None
+
+
+def fields_of(row: AuditRow) -> Unsealed:
+    """The row as it is sealed."""
+    return (row.seq, row.time, row.kind, row.call_id, row.agent, row.session, row.tool, row.operation, row.body)
+
+
+def follows(row: AuditRow, seal: Seal, previous: str) -> bool:
+    """Whether the row is one of ours that comes after the one with the MAC ``previous``."""
+    return _row_problem(row, seal, previous) is None
+
+
+def end_of(rows: Iterator[AuditRow], anchor: Anchor, seal: Seal) -> tuple[int, str] | None:
+    """The last row, when the log reaches its anchor and goes on from it as we write it; None otherwise."""
+    end: tuple[int, str] = (0, START_MAC)
+    if anchor.seq > 0:
+        at_anchor = next(rows, None)
+        if at_anchor is None or (at_anchor.seq, at_anchor.mac) != (anchor.seq, anchor.mac):
+            return None
+        end = (anchor.seq, anchor.mac)
+    for row in rows:
+        if row.seq != end[0] + 1 or not follows(row, seal, end[1]):
+            return None
+        end = (row.seq, row.mac)
+    return end
+
+
+def _span(first: int, last: int) -> str:
+    return f"row {first} is" if first >= last else f"rows {first} to {last} are"
+
+
+def _row_problem(row: AuditRow, seal: Seal, previous: str) -> str | None:
     try:
-        mac = seal(key, previous, fields)
+        mac = seal(previous, fields_of(row))
     except (TypeError, ValueError):
         return f"row {row.seq} is not readable"
     if not isinstance(row.mac, str) or not hmac.compare_digest(mac.encode(), row.mac.encode("utf-8", "replace")):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -98,8 +189,20 @@ def _row_problem(row: AuditRow, expected: int, key: bytes, previous: str) -> str
 
 def log_id_of(first: AuditRow) -> str:
     """The id of the log that begins with that row; empty when it names none."""
+    return str(_body(first).get("log", ""))
+
+
+def _told(value: object) -> JsonValue:
+    return value if value is None or isinstance(value, int | str) else repr(value)
+
+
+def _body(row: AuditRow) -> dict[str, object]:
+    return _object(row) or {}
+
+
+def _object(row: AuditRow) -> dict[str, object] | None:
     try:
-        body = cast("object", json.loads(first.body))
-    except (ValueError, TypeError):
-        return ""
-    return str(cast("dict[str, object]", body).get("log", "")) if isinstance(body, dict) else ""
+        body = cast("object", json.loads(row.body))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return cast("dict[str, object]", body) if isinstance(body, dict) else None

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gatewright.tools.context import ToolExecutionContext
+from gatewright.gate.scope import bounds_of
+from gatewright.tools.context import StopSignal, ToolExecutionContext
 
 if TYPE_CHECKING:
     from gatewright.gate.call import CallState
+    from gatewright.tools.declaration import ResourceBounds
 
 
 def context_of(state: CallState) -> ToolExecutionContext:
@@ -20,4 +25,36 @@ def context_of(state: CallState) -> ToolExecutionContext:
         source_ids=state.agent.source_ids if state.agent else (),
         granted=state.assessment.action if state.assessment else None,
         sources=state.ports.sources,
+    )
+
+
+def _bounds(state: CallState) -> ResourceBounds:
+    """The smaller of what the tool declares and what the agent is granted, with the time that the policy gives."""
+    own, timeout_s = state.plan.tool.resource_bounds, state.plan.timeout_s
+    if own.timeout_s != timeout_s:
+        own = _within(own, timeout_s)
+    needs = state.chosen.capabilities
+    return own if state.agent is None or not needs else bounds_of(own, needs, state.agent.agent)
+
+
+@lru_cache(maxsize=256)
+def _within(bounds: ResourceBounds, timeout_s: float) -> ResourceBounds:
+    return replace(bounds, timeout_s=timeout_s)
+
+
+def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
+    """The snapshot for a tool that begins now: with its bounds, its deadline and the signal to stop."""
+    plan = state.plan
+    return ToolExecutionContext(
+        agent_id=state.agent_id,
+        session_id=state.session.session_id,
+        call_id=state.call_id,
+        user_id=state.user_id,
+        source_ids=state.agent.source_ids if state.agent else (),
+        granted=state.assessment.action if state.assessment else None,
+        sources=state.ports.sources,
+        bounds=_bounds(state),
+        capabilities=state.agent.agent.capabilities if state.agent else (),
+        deadline_s=time.monotonic() + plan.timeout_s,
+        stop=stop,
     )

@@ -6,32 +6,52 @@ A call that waits for an approval is decided again, all stages, on the policy as
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
+from gatewright.gate.alarm import Alarm, AlarmBell
 from gatewright.gate.audit import AuditUnavailable
+from gatewright.gate.batch import MOST_AT_ONCE, Turn, call_many
+from gatewright.gate.breach import pending
 from gatewright.gate.call import CallPorts, CallState
 from gatewright.gate.callrun import CallRun
 from gatewright.gate.decision import nowhere
-from gatewright.gate.pipeline import Passage
+from gatewright.gate.pipeline import InForce, Passage
+from gatewright.gate.policychange import PolicyHistory
+from gatewright.gate.proof import ProofKeys
+from gatewright.gate.rates import RateBook
+from gatewright.gate.recorder import Recorder
+from gatewright.gate.reminder import reminders
+from gatewright.gate.reuse import PureResults
 from gatewright.gate.session import Session
 from gatewright.gate.snapshot import AgentSnapshot, Snapshot
+from gatewright.gate.verify import verified
 from gatewright.gate.view import AgentView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from gatewright.base.clock import Clock
+    from gatewright.base.problem import Problem
+    from gatewright.gate.accumulator import ToolCall
+    from gatewright.gate.alarm import OnAlarm
     from gatewright.gate.approval import Approver
     from gatewright.gate.audit import AuditLog
+    from gatewright.gate.batch import OnCallStage
+    from gatewright.gate.broker import PermissionBroker
     from gatewright.gate.call import RawArguments, RowBuilder
     from gatewright.gate.decision import Decision, Places
+    from gatewright.gate.grant import GrantBook
+    from gatewright.gate.operationproof import OperationProof
     from gatewright.gate.outcome import Outcome
     from gatewright.gate.pipeline import OnStage
+    from gatewright.gate.proof import DecisionProof, ProvenCall, Verification
     from gatewright.policy.document import Policy
     from gatewright.policy.edit import ChangeSet
+    from gatewright.policy.right import Reason
     from gatewright.tools.context import ToolExecutionContext
     from gatewright.tools.port import SourcePort
     from gatewright.tools.registry import ToolRegistry
@@ -40,7 +60,9 @@ if TYPE_CHECKING:
 class Gate:
     """One policy enforced over one registry. ``audit`` None: nothing is recorded (a disposable copy, a test).
 
-    ``absent`` says why a known tool is not there, for the operator who asks about a call of it.
+    ``absent`` says why a known tool is not there, for the operator who asks about a call of it. ``file``: the policy's,
+    for the log and the alarm; ``folder``: where relative paths of arguments begin, None where there is none.
+    ``broker``: the approver of calls that bring none, and, without ``grants``, the standing approvals.
     """
 
     def __init__(
@@ -54,34 +76,83 @@ class Gate:
         places: Places = nowhere,
         approver: Approver | None = None,
         absent: Mapping[str, str] | None = None,
+        rates: RateBook | None = None,
+        grants: GrantBook | None = None,
+        broker: PermissionBroker | None = None,
+        folder: str | None = None,
+        file: str | None = None,
     ) -> None:
         self._lock = threading.Lock()
-        self._snapshot = Snapshot(policy, registry)
         self._audit = audit
-        self._places = places
-        self._approver = approver
-        self._ports = CallPorts(sources, clock or SystemClock(), self._commit, absent or {})
+        self._approver = approver or broker
+        if grants is None and broker is not None:
+            grants = broker.grants
+        ports = CallPorts(
+            sources,
+            clock or SystemClock(),
+            self._commit,
+            Recorder(self._write),
+            absent or {},
+            rates or RateBook(),
+            grants,
+            folder,
+            PureResults(),
+        )
+        self._force = InForce(Snapshot(policy, registry), places, ports, ProofKeys(audit))
+        self._history = PolicyHistory(self._force.snapshot, file)
+        self._bell = AlarmBell()
         self._views: dict[str, tuple[AgentSnapshot, AgentView]] = {}
 
     @property
     def policy(self) -> Policy:
         """The policy in force."""
-        return self._snapshot.policy
+        return self._force.snapshot.policy
 
-    def reload(self, policy: Policy, changed: ChangeSet | None = None, *, places: Places | None = None) -> None:
-        """Put another policy in force, at once and whole; running calls finish on the old one.
+    @property
+    def alarm(self) -> Alarm | None:
+        """The alarm that lasts since a policy could not be taken over; None while all is well."""
+        return self._bell.alarm
 
-        ``places`` resolves the addresses of the new policy; without it the resolver stays.
+    def on_alarm(self, listener: OnAlarm) -> Callable[[], None]:
+        """Tell ``listener`` of alarms, and of their end, from now on; the answer ends it."""
+        return self._bell.subscribe(listener)
+
+    def reload(
+        self,
+        policy: Policy,
+        changed: ChangeSet | None = None,
+        *,
+        places: Places | None = None,
+        sources: SourcePort | None = None,
+    ) -> None:
+        """Put another policy in force, at once and whole: running calls finish, waiting ones decide again.
+
+        ``places`` resolves the addresses of the new policy, ``sources`` has its levels; without them the old ones stay.
+        A good policy ends an alarm.
         """
         with self._lock:
-            self._snapshot = self._snapshot.renewed(policy, changed)
-            self._places = places or self._places
+            old = self._force
+            ports = old.ports if sources is None else replace(old.ports, sources=sources)
+            snapshot = old.snapshot.renewed(policy, changed)
+            self._force = InForce(snapshot, places or old.places, ports, old.keys)
             self._views = {agent_id: held for agent_id, held in self._views.items() if agent_id in policy.agents}
+        self._bell.clear()
+
+    def refuse(self, problems: Iterable[Problem]) -> Alarm:
+        """Raise the alarm: a policy with these problems was not put in force. The log says so with its next row."""
+        alarm = Alarm(self._force.ports.clock.wall_s(), tuple(problems), self._history.file)
+        self._history.refuse(alarm.problems)
+        self._bell.ring(alarm)
+        return alarm
 
     def snapshot(self) -> Snapshot:
         """Policy and tools as they are now; whoever holds it sees no mixture."""
-        snapshot = self._snapshot
-        return snapshot if snapshot.is_current else self._recompiled()
+        return self.in_force().snapshot
+
+    def in_force(self) -> InForce:
+        """Everything that a call is decided by, as one."""
+        force = self._force
+        return force if force.snapshot.is_current else self._recompiled()
 
     def view(self, agent_id: str) -> AgentView:
         """What the agent's model is shown now. Raises WorkspaceError for an agent that the policy does not have."""
@@ -91,8 +162,19 @@ class Gate:
         views = self._views
         held = views.get(agent_id)
         if held is None or held[0] is not agent:
-            held = views[agent_id] = (agent, AgentView(agent))
+            held = views[agent_id] = (agent, AgentView(agent, held[1] if held is not None else None))
         return held[1]
+
+    def check(self, agent_id: str, tool: str, operation: str = "") -> OperationProof:
+        """Whether an operation is open to the agent at all, whatever the arguments: a few look-ups, no stage."""
+        snapshot = self._force.snapshot
+        if snapshot.revision != snapshot.registry.revision:
+            snapshot = self.snapshot()
+        return snapshot.operation(agent_id, tool, operation)
+
+    def problems(self) -> tuple[Reason, ...]:
+        """What of the policy does not fit the tools that are registered now; each closes the tools that it names."""
+        return self.snapshot().problems
 
     def decide(
         self,
@@ -104,8 +186,9 @@ class Gate:
         context: ToolExecutionContext | None = None,
     ) -> Decision:
         """What the gate says to the call, without any effect. Without a session, as the first call of a new one."""
-        state = self.state(agent_id, tool, arguments, session=session, context=context)
-        return Passage(state, self._places).decide()
+        force = self.in_force()
+        state = _state(force, agent_id, tool, arguments, session or Session("none"), context, "")
+        return Passage(state, force).decide()
 
     def state(
         self,
@@ -117,7 +200,7 @@ class Gate:
         context: ToolExecutionContext | None = None,
     ) -> CallState:
         """The call before its first stage, for whoever runs stages by themselves."""
-        return self._begin(agent_id, tool, arguments, session or Session("none"), context, "")
+        return _state(self.in_force(), agent_id, tool, arguments, session or Session("none"), context, "")
 
     async def call(
         self,
@@ -134,39 +217,102 @@ class Gate:
 
         ``on_stage`` is told each stage as it passes, those of the second round after an approval too.
         """
-        state = self._begin(agent_id, tool, arguments, session or Session(), context, new_id("call"))
+        state = _state(self.in_force(), agent_id, tool, arguments, session or Session(), context, new_id("call"))
         return await CallRun(self.passage, state, on_stage, approver or self._approver).run()
 
-    def _recompiled(self) -> Snapshot:
-        """The policy over the tools as they came to be; under the lock, so that a policy swapped meanwhile stays."""
-        with self._lock:
-            if not self._snapshot.is_current:
-                self._snapshot = self._snapshot.renewed(self._snapshot.policy, None)
-            return self._snapshot
-
-    def _begin(
+    async def call_many(
         self,
         agent_id: str,
-        tool: str,
-        arguments: RawArguments,
-        session: Session,
-        context: ToolExecutionContext | None,
-        call_id: str,
-    ) -> CallState:
+        calls: Iterable[ToolCall],
+        *,
+        session: Session | None = None,
+        context: ToolExecutionContext | None = None,
+        on_stage: OnCallStage | None = None,
+        approver: Approver | None = None,
+        most: int = MOST_AT_ONCE,
+    ) -> tuple[Outcome, ...]:
+        """The calls of one turn: neighbouring read-only ones together, everything else alone and in order.
+
+        Outcomes are in the order of ``calls``. Without a session all are made in one new one.
+        """
+        turn = Turn(agent_id, session or Session(), context, on_stage, approver)
+        return await call_many(self, turn, calls, most=most)
+
+    def pending_exit(self, agent_id: str, session: Session) -> tuple[str, ...]:
+        """What must still succeed before the agent's loop may end, as the operator names it. Raises WorkspaceError."""
+        agent = self._agent(agent_id)
+        left = pending(agent.rules.requirements, session.facts())
+        return tuple(dict.fromkeys(str(test.required) for test in left))
+
+    def reminders(self, agent_id: str, session: Session) -> tuple[str, ...]:
+        """A sentence for the model for each shown tool that is due. Raises WorkspaceError for an unknown agent."""
+        agent, now_s = self._agent(agent_id), self.in_force().ports.clock.monotonic_s()
+        session.begin(now_s)
+        return reminders(agent, session.facts(), now_s)
+
+    def _agent(self, agent_id: str) -> AgentSnapshot:
         agent = self.snapshot().agent(agent_id)
-        user = context.user_id if context is not None and context.user_id else agent.agent.user_id if agent else None
-        return CallState(call_id, agent_id, tool, arguments, agent, session, self._ports, user)
+        if agent is None:
+            raise WorkspaceError(f"no agent `{agent_id}` in the policy")
+        return agent
+
+    def verify(self, proof: DecisionProof, call: ProvenCall) -> Verification:
+        """Whether the proof is ours, unchanged, for this call, and what the gate says now with the facts of then.
+
+        It has no effect, and looks at no session, clock, rate or standing approval of now.
+        """
+        return verified(proof, call, self.in_force())
 
     def passage(self, state: CallState, on_stage: OnStage | None) -> Passage:
         """The way of a call through the stages under the policy as it is now."""
-        fresh = state.having(agent=self.snapshot().agent(state.agent_id))
-        return Passage(fresh, self._places, on_stage)
+        force = self.in_force()
+        fresh = state.having(agent=force.snapshot.agent(state.agent_id), ports=force.ports)
+        return Passage(fresh, force, on_stage)
+
+    def _recompiled(self) -> InForce:
+        """The policy over the tools as they came to be; under the lock, so that a policy swapped meanwhile stays."""
+        with self._lock:
+            force = self._force
+            if not force.snapshot.is_current:
+                renewed = force.snapshot.renewed(force.snapshot.policy, None)
+                self._force = force = replace(force, snapshot=renewed)
+            return force
 
     def _commit(self, build: RowBuilder) -> None:
-        """Write rows; rows that cannot even be made are as bad as a log that cannot be written."""
+        self._write(build, True)
+
+    def _write(self, build: RowBuilder, wait: bool) -> bool:
+        """Write rows; rows that cannot even be made are as bad as a log that cannot be written.
+
+        False: nothing was written, because others write, or the digest of a new policy takes a moment, and ``wait``
+        says not to wait for it.
+        """
         if self._audit is None:
-            return
+            return True
+        if not wait and not self._force.snapshot.is_digested:
+            return False
+        first = self._history.claim(lambda: self._force.snapshot)
+        written = False
         try:
-            self._audit.append(build(self._audit))
+            rows = build(self._audit)
+            written = self._audit.append((*first.rows, *rows) if first.rows else rows, wait=wait)
         except (ValueError, TypeError, RecursionError) as error:
             raise AuditUnavailable(f"a row for the audit log cannot be made: {error}") from error
+        finally:
+            if not written:
+                self._history.give_back(first)
+        return written
+
+
+def _state(
+    force: InForce,
+    agent_id: str,
+    tool: str,
+    arguments: RawArguments,
+    session: Session,
+    context: ToolExecutionContext | None,
+    call_id: str,
+) -> CallState:
+    agent = force.snapshot.agent(agent_id)
+    user = context.user_id if context is not None and context.user_id else agent.agent.user_id if agent else None
+    return CallState.begun(call_id, agent_id, tool, arguments, agent, session, force.ports, user)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import Status
@@ -11,10 +11,13 @@ from gatewright.gate.decision import Decision
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``output`` is the text for the model, a failure's included. ``output_hash``: SHA-256 of the text before cutting.
+    """``output`` is the text for the model, a failure's included. ``data``: the whole result, normalised, for the host.
 
-    ``code`` is the decision's, or the failure's when the call was executed and failed. ``elapsed_ms`` holds everything,
-    waiting for an approval too.
+    ``output_hash``: SHA-256 of ``data``, of a failure's text otherwise; ``output_bytes``: how large the text was before
+    cutting, for a binary result the data. ``code`` is the decision's, or the failure's when the call was executed and
+    failed; ``detail`` is what went wrong then, for the operator. ``elapsed_ms`` holds everything, waiting for an
+    approval too. ``reused``: a pure tool was not run again. ``should_continue``: whether the agent's loop goes on.
+    ``secrets``: how many were taken out of the result.
     """
 
     decision: Decision
@@ -27,16 +30,26 @@ class Outcome:
     output_hash: str | None = None
     output_bytes: int = 0
     elapsed_ms: float = 0.0
+    data: bytes | None = field(default=None, repr=False)
+    detail: str = ""
+    reused: bool = False
+    should_continue: bool = True
+    secrets: int = 0
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The decision's shape and status, output, truncated, output_hash, call, session."""
+        """The decision's shape and status, output, detail, truncated, reused, output_hash, bytes, call and so on."""
         return {
             **self.decision.to_json(),
             "status": str(self.status),
             "code": self.code,
             "output": self.output,
+            "detail": self.detail,
             "truncated": self.truncated,
+            "reused": self.reused,
             "output_hash": self.output_hash,
+            "output_bytes": self.output_bytes,
             "call": self.call_id,
             "session": self.session_id,
+            "should_continue": self.should_continue,
+            "elapsed_ms": round(self.elapsed_ms, 3),
         }

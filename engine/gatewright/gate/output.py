@@ -1,32 +1,33 @@
-"""A tool's result as the text that a model gets. It cuts nothing."""
+"""A normalised result as the text that a model gets. It cuts nothing and takes nothing out."""
 
 from __future__ import annotations
 
-import json
+import re
 
-from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate import message
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 
 
-def output_text(result: JsonValue | bytes) -> str:
-    """Text as it stands, JSON compact with sorted keys, bytes when they are UTF-8. Raises ToolFailure, ValueError."""
-    if isinstance(result, str):
-        text = result
-    elif isinstance(result, bytes):
-        return _decoded(result)
-    else:
-        text = json.dumps(result, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return valid(text)
+def shown_text(value: JsonValue | bytes, normal: bytes) -> str:
+    """A text as it stands, anything else as the canonical JSON in ``normal``."""
+    return value if isinstance(value, str) else normal.decode()
+
+
+def plain_text(data: bytes) -> str | None:
+    """The bytes as the UTF-8 text that they are; None for binary data: no UTF-8, or with control characters."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return text if _CONTROLS.search(text) is None else None
+
+
+def binary_text(data: bytes, digest: str) -> str:
+    """What a model is told of a result that it cannot read."""
+    return f"[binary result of {len(data):,} bytes, SHA-256 {digest}; its content is not shown]"
 
 
 def valid(text: str) -> str:
     """``text`` as valid UTF-8 can hold it: halves of surrogate pairs become question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _decoded(data: bytes) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise ToolFailure(message.BINARY, code="binary-result") from None

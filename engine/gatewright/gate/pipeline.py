@@ -8,22 +8,34 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, Finding, Stage, StageResult
 from gatewright.gate.decision import Decision, Places, RuleRef, StageTrace, dotted
+from gatewright.gate.proof import Prover
 from gatewright.gate.stages.approval import APPROVAL
 from gatewright.gate.stages.arguments import ARGUMENTS
+from gatewright.gate.stages.capability import CAPABILITY
 from gatewright.gate.stages.execute import EXECUTE
 from gatewright.gate.stages.lookup import LOOKUP
+from gatewright.gate.stages.normalise import NORMALISE
 from gatewright.gate.stages.operation import OPERATION
+from gatewright.gate.stages.output import OUTPUT
 from gatewright.gate.stages.parse import PARSE
 from gatewright.gate.stages.permission import PERMISSION
+from gatewright.gate.stages.policy import POLICY
 from gatewright.gate.stages.rules import RULES
 from gatewright.gate.stages.schema import SCHEMA
 from gatewright.gate.stages.truncate import TRUNCATE
 from gatewright.policy.verdict import Verdict, strictest
+
+if TYPE_CHECKING:
+    from gatewright.gate.call import CallPorts
+    from gatewright.gate.proof import ProofKeys
+    from gatewright.gate.snapshot import Snapshot
 
 STAGES: tuple[Stage | EffectStage, ...] = (
     PARSE,
@@ -32,46 +44,82 @@ STAGES: tuple[Stage | EffectStage, ...] = (
     SCHEMA,
     ARGUMENTS,
     RULES,
+    CAPABILITY,
+    POLICY,
     PERMISSION,
     APPROVAL,
     EXECUTE,
+    OUTPUT,
+    NORMALISE,
     TRUNCATE,
 )
 DECIDING = tuple(stage for stage in STAGES[: STAGES.index(APPROVAL) + 1] if isinstance(stage, Stage))
 ACTING = STAGES[len(DECIDING) :]
+_LAST = APPROVAL.name
+_ALLOW = Verdict.ALLOW
 
 OnStage = Callable[[StageTrace], None]
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What is in force at one moment, swapped as one: the compiled policy, where its parts stand, what it reaches."""
+
+    snapshot: Snapshot
+    places: Places
+    ports: CallPorts
+    keys: ProofKeys
+
+
 class Passage:
     """One call's way through the stages: the state as it stands, the trace, and the objection that decides."""
 
-    def __init__(self, state: CallState, places: Places, on_stage: OnStage | None = None) -> None:
+    def __init__(self, state: CallState, force: InForce, on_stage: OnStage | None = None) -> None:
+        if state.facts is None:  # else somebody decides again by what was known then
+            clock = state.ports.clock
+            state = state.having(facts=state.session.facts(), now_s=clock.monotonic_s(), wall_s=clock.wall_s())
         self.state = state
-        self._places = places
+        self._force = force
         self._on_stage = on_stage
+        self._clock_ns = time.perf_counter_ns()
         self._trace: list[StageTrace] = []
         self._deny: tuple[str, Finding] | None = None
         self._ask: tuple[str, Finding] | None = None
+        self._prover: Prover | None = None
 
     def decide(self) -> Decision:
         """Run the deciding stages until one denies."""
-        for stage in DECIDING:
-            began = time.perf_counter_ns()
-            if not self._passed(stage.name, run_stage(stage, self.state), began):
-                break
+        self._run(DECIDING)
         return self.decision()
+
+    def _run(self, stages: Iterable[Stage]) -> None:
+        """Run stages until one denies; one that finds nothing to object to, unwatched, is only noted."""
+        state, then, note = self.state, self._clock_ns, self._trace.append
+        watched, now = self._on_stage is not None, time.perf_counter_ns
+        for stage in stages:
+            result = run_stage(stage, state)
+            state, findings, reason = result
+            if findings or watched or (state.asks and stage.name == _LAST):
+                self._clock_ns = then
+                if not self._passed(stage.name, result):
+                    return
+                state, then = self.state, self._clock_ns
+                continue
+            ended = now()
+            note(StageTrace(stage.name, _ALLOW, reason, (ended - then) / 1000))
+            then = ended
+        self.state, self._clock_ns = state, then
 
     async def act(self) -> Decision:
         """Run the acting stages of a call that is allowed."""
+        self._clock_ns = time.perf_counter_ns()
         for stage in ACTING:
-            began = time.perf_counter_ns()
             if isinstance(stage, Stage):
                 result = run_stage(stage, self.state)
             else:
                 result = await _run_effect(stage, self.state)
-            if not self._passed(stage.name, result, began):
+            if not self._passed(stage.name, result):
                 break
         return self.decision()
 
@@ -79,10 +127,22 @@ class Passage:
         """What the stages so far amount to."""
         ask = self._ask if self.state.asks else None
         decided = self._deny or ask
+        if decided is None and self._prover is not None:
+            prover = self._prover  # what was allowed and is carried out is one decision, and has one id
+        else:
+            prover = self._prover = Prover(self.state, self._force.snapshot, self._force.keys)
         trace = tuple(self._trace)
         if decided is None:
             return Decision(
-                Verdict.ALLOW, APPROVAL.name, "allowed", _allowed(self.state), None, None, trace, self.state.arguments
+                _ALLOW,
+                APPROVAL.name,
+                "allowed",
+                _allowed(self.state),
+                None,
+                None,
+                trace,
+                self.state.arguments,
+                prover=prover,
             )
         stage, finding = decided
         return Decision(
@@ -95,29 +155,32 @@ class Passage:
             trace,
             self.state.arguments,
             finding.facts,
+            prover,
         )
 
-    def _passed(self, name: str, result: StageResult, began: int) -> bool:
+    def _passed(self, name: str, result: StageResult) -> bool:
         """Take a stage's result in; whether the call goes on."""
-        self.state, findings = result.state, result.findings
-        verdict, reason = Verdict.ALLOW, result.note
+        self.state, findings, reason = result
+        verdict, address = Verdict.ALLOW, None
         if findings:
             verdict = strictest(*(finding.verdict for finding in findings))
             deciding = next(finding for finding in findings if finding.verdict is verdict)
-            reason = deciding.reason
+            reason, address = deciding.reason, deciding.address
             self._object(name, verdict, deciding, findings)
-        waits = name == APPROVAL.name and bool(self.state.asks) and verdict is Verdict.ALLOW
-        row = StageTrace(name, Verdict.ASK if waits else verdict, reason, (time.perf_counter_ns() - began) / 1000)
+        elif name == _LAST and self.state.asks:
+            verdict = Verdict.ASK
+        ended_ns = time.perf_counter_ns()
+        row = StageTrace(name, verdict, reason, (ended_ns - self._clock_ns) / 1000, address)
+        self._clock_ns = ended_ns
         self._trace.append(row)
-        self._tell(row)
+        if self._on_stage is not None:
+            self._tell(self._on_stage, row)
         return verdict is not Verdict.DENY
 
-    def _tell(self, row: StageTrace) -> None:
+    def _tell(self, on_stage: OnStage, row: StageTrace) -> None:
         """Show a stage to whoever watches; a watcher that fails stops no call."""
-        if self._on_stage is None:
-            return
         try:
-            self._on_stage(row)
+            on_stage(row)
         except Exception:  # noqa: BLE001 the watcher is the host's code
             _log.exception("a watcher of stages failed")
 
@@ -131,7 +194,7 @@ class Passage:
     def _rule(self, finding: Finding) -> RuleRef | None:
         if finding.address is None:
             return None
-        return RuleRef(finding.rule_id or dotted(finding.address), finding.address, self._places)
+        return RuleRef(finding.rule_id or dotted(finding.address), finding.address, self._force.places)
 
 
 def run_stage(stage: Stage, state: CallState) -> StageResult:
@@ -147,7 +210,9 @@ def run_stage(stage: Stage, state: CallState) -> StageResult:
 async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
     try:
         return await stage.run(state)
-    except Exception as error:  # noqa: BLE001 the stage boundary
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError):
+        raise
+    except BaseException as error:  # noqa: BLE001 the stage boundary
         return _broken(stage.name, state, error)
 
 

@@ -1,91 +1,67 @@
 """One tool of one agent, compiled: what a call looks up instead of reading the policy. It knows no call.
 
-Shapes (the schema for a set of shown operations and its compiled checker) are shared by all agents that see the same.
+What many agents have in common is shared: shapes (see ``shape``) and compiled conditions (see ``condition``).
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError
-from gatewright.gate import ruleset
 from gatewright.gate.call import Finding
+from gatewright.gate.condition import CompiledPolicyRule, Constraint, compiled_rules, constraints_of
 from gatewright.gate.message import Redactor
+from gatewright.gate.ruleset import BoundRule
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
+from gatewright.policy.reach import source_rules
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolRight
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent
+from gatewright.policy.rulematch import address_of, rules_for_operation
+from gatewright.policy.setting import settings_of
+from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import Verdict
-from gatewright.schema.check import SchemaChecker
-from gatewright.schema.formats import ToolListing
 from gatewright.tools.parameter import Parameter, Role
 
 if TYPE_CHECKING:
-    from gatewright.policy.document import Agent, Policy
+    from collections.abc import Iterator
+
+    from gatewright.gate.shape import ShapeCache, ToolShape
+    from gatewright.policy.document import Agent, Policy, Source
+    from gatewright.policy.layer import Layers
+    from gatewright.policy.right import ToolFacts
     from gatewright.tools.tool import Tool
-
-_MAX_SHAPES = 4096
-
-
-class ToolShape:
-    """What the model sees of a tool when ``shown`` are its operations; the checker is compiled at the first call."""
-
-    def __init__(self, tool: Tool, shown: frozenset[str], schema: dict[str, object]) -> None:
-        self.tool = tool
-        self.shown = shown
-        self.listing = ToolListing(tool.name, tool.description_for(shown), schema)
-
-    @cached_property
-    def checker(self) -> SchemaChecker:
-        """The compiled schema. Raises SchemaError."""
-        return SchemaChecker(self.listing.schema)
-
-
-class ShapeCache:
-    """Shapes by tool, major version and shown operations; safe to use from any thread."""
-
-    def __init__(self) -> None:
-        self._shapes: dict[tuple[str, int, frozenset[str]], ToolShape] = {}
-        self._lock = threading.Lock()
-
-    def shape(self, tool: Tool, shown: frozenset[str]) -> ToolShape | None:
-        """The shape, or None when nothing is shown. Raises GatewrightError when the tool has no usable schema."""
-        key = (tool.name, tool.major, shown)
-        found = self._shapes.get(key)
-        if found is not None and found.tool is tool:
-            return found
-        schema = tool.schema_for(shown)
-        if schema is None:
-            return None
-        shape = ToolShape(tool, shown, schema)
-        with self._lock:
-            if len(self._shapes) >= _MAX_SHAPES:
-                self._shapes.clear()
-            self._shapes[key] = shape
-        return shape
 
 
 @dataclass(frozen=True, slots=True)
 class OperationPlan:
     """One shown operation. ``roles``: its parameters that are paths, labels, sources. ``asks``: why it asks anyhow.
 
-    ``actions``: what it may do to a place, the mildest first.
+    ``actions``: what it may do to a place, the mildest first. ``capabilities``: the kinds that it needs.
+    ``policy_rules``: those that may match, deny before ask before allow, then file order. ``constraints``: the agent's,
+    the tool's own, and those of its sources. ``source_denials``: by source, why a call that goes there is denied.
     """
 
     name: str
     actions: tuple[Action, ...]
     right: OperationRight
-    limits: tuple[ruleset.LimitRule, ...]
     asks: tuple[Finding, ...]
-    ends_loop: bool
     roles: tuple[Parameter, ...]
+    capabilities: frozenset[CapabilityKind] = frozenset()
+    policy_rules: tuple[CompiledPolicyRule, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    source_denials: Mapping[str, Finding] = field(default_factory=dict[str, Finding], hash=False)
 
 
 @dataclass(frozen=True)
 class ToolPlan:
-    """One tool. ``operations``: those shown; ``hidden``: why each other one is denied; ``closed``: why all of it is."""
+    """One tool. ``operations``: those shown; ``hidden``: why each other one is denied; ``closed``: why all of it is.
+
+    ``scrub``: whether secrets are taken out of its results.
+    """
 
     tool: Tool
     right: ToolRight
@@ -96,11 +72,17 @@ class ToolPlan:
     timeout_s: float
     max_output_bytes: int
     hidden_tools: frozenset[str] = field(default=frozenset())
+    scrub: bool = True
 
     @property
     def has_operations(self) -> bool:
         """Whether a field of the arguments selects the operation."""
         return self.right.facts.has_operations
+
+    @property
+    def tool_digest(self) -> str:
+        """The digest of the tool as it is registered."""
+        return self.tool.digest
 
     @cached_property
     def unknown_operation(self) -> str:
@@ -115,81 +97,160 @@ class ToolPlan:
 
 
 def compile_tool(
-    policy: Policy, agent: Agent, tool: Tool, right: ToolRight, shapes: ShapeCache, hidden_tools: frozenset[str]
+    layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache, hidden_tools: frozenset[str]
 ) -> ToolPlan:
     """The plan of one tool; one that cannot be enforced as written is closed, and says why."""
-    rules = ruleset.bound_rules(agent, tool.tool_rules, tool.name, tool.major)
-    closed, shape = _closed(right, ruleset.unenforced(rules)), None
-    if closed is None:
+    policy, facts = layers.policy, right.facts
+    closed, shape = None, None
+    operations: dict[str, OperationPlan] = {}
+    if right.is_hidden:
+        closed = _denial(right.reasons or tuple(r for row in right.operations for r in row.reasons[:1]))
+    else:
         try:
-            shape = shapes.shape(tool, right.shown)
+            shape = shapes.shape(tool, right.shown, described(policy, tool))
+            parts = _Parts(layers, tool, facts, shapes)
+            operations = {row.operation: parts.operation(row) for row in right.operations if not row.is_hidden}
         except GatewrightError as error:
-            closed = Finding(Verdict.DENY, "schema-unusable", f"`{tool.name}` has no usable schema: {error}")
-    if shape is None and closed is None:
-        closed = Finding(Verdict.DENY, "nothing-shown", f"`{tool.name}` has nothing to show")
-    shown = [row for row in right.operations if closed is None and not row.is_hidden]
+            closed, shape = (
+                Finding(Verdict.DENY, "schema-unusable", f"`{tool.name}` has no usable schema: {error}"),
+                None,
+            )
+        if shape is None and closed is None:
+            closed = Finding(Verdict.DENY, "nothing-shown", f"`{tool.name}` has nothing to show")
+    settings = settings_of(policy, tool.name, tool.major)
     return ToolPlan(
         tool,
         right,
         shape,
         closed,
-        {row.operation: _operation(tool, right, row, rules) for row in shown},
+        operations if closed is None else {},
         {row.operation: _denial(row.reasons) for row in right.operations if row.is_hidden},
         _timeout(policy, tool),
         policy.defaults.max_output_bytes,
         hidden_tools,
+        settings.scrub if settings is not None else True,
     )
 
 
-def _closed(right: ToolRight, unenforced: ruleset.BoundRule | None) -> Finding | None:
-    if right.is_hidden:
-        return _denial(right.reasons or tuple(r for row in right.operations for r in row.reasons[:1]))
-    if unenforced is None:
-        return None
-    rule = unenforced.rule
-    text = f"a {rule.kind} rule on `{right.facts.name}` is not supported yet, so the tool is closed"
-    return Finding(Verdict.DENY, "not-supported", text, unenforced.address, rule.rule_id)
+def _bound_rules(layers: Layers, facts: ToolFacts) -> list[BoundRule]:
+    """The constraints and consents that the agent and the tool itself put on calls, most important first."""
+    found = [
+        BoundRule(rule, ("agents", layers.agent.agent_id, "tool_rules", index), rule.operations)
+        for index, rule in layers.rules(facts)
+        if isinstance(rule.rule_type, (ArgumentConstraints, RequiresConsent))
+    ]
+    own = [
+        BoundRule(rule, None, rule.operations, owner=facts.name)
+        for rule in facts.tool_rules
+        if isinstance(rule.rule_type, (ArgumentConstraints, RequiresConsent))
+        and names_tool(rule.tool_name, facts.name, facts.major)
+    ]
+    return sorted([*found, *own], key=lambda bound: -bound.rule.priority) if own else found
+
+
+def unusable(layers: Layers, facts: ToolFacts, shapes: ShapeCache) -> Reason | None:
+    """Why a condition on the tool's arguments cannot be checked, so that the tool has to be closed."""
+    for index, rule in layers.policy_rules(facts):
+        try:
+            compiled_rules([(rule, address_of(index))], shapes.conditions)
+        except GatewrightError as error:
+            text = f"the condition of policy rule `{rule.name}` cannot be checked, so `{facts.name}` is closed: {error}"
+            return Reason(Layer.POLICY, Verdict.DENY, "condition-unusable", text, address_of(index), rule.name)
+    for bound in (*_bound_rules(layers, facts), *(one for _, one in _source_bound(layers, facts))):
+        try:
+            tuple(constraints_of([bound], None, shapes.conditions))
+        except GatewrightError as error:
+            text = f"a constraint on `{facts.name}` cannot be checked, so the tool is closed: {error}"
+            return Reason(Layer.RULE, Verdict.DENY, "constraint-unusable", text, bound.address, bound.rule.rule_id)
+    return None
+
+
+def has_conditions(agent: Agent, sources: tuple[Source, ...], policy: Policy) -> bool:
+    """Whether anything but a tool's own rules puts conditions on arguments."""
+    written = [*agent.tool_rules, *(rule for source in sources for rule in source.required_tools)]
+    return any(isinstance(rule.rule_type, ArgumentConstraints) for rule in written) or any(
+        not rule.is_unconditional for rule in policy.rules
+    )
+
+
+class _Parts:
+    """What the plans of one tool's operations are made of."""
+
+    def __init__(self, layers: Layers, tool: Tool, facts: ToolFacts, shapes: ShapeCache) -> None:
+        self._tool = tool
+        self._facts = {row.name: row for row in facts.operations}
+        self._rules = _bound_rules(layers, facts)
+        self._conditions = shapes.conditions
+        self._policy_rules = layers.policy_rules(facts)
+        self._sources = tuple(_source_bound(layers, facts))
+
+    def operation(self, row: OperationRight) -> OperationPlan:
+        """The plan of one operation. Raises SchemaError for a condition that cannot be compiled."""
+        name, declared = row.operation, self._facts[row.operation]
+        matching = rules_for_operation(self._policy_rules, name)
+        return OperationPlan(
+            name,
+            tuple(action for action in Action if action in declared.actions) if declared.actions else (),
+            row,
+            tuple(self._asks(row)),
+            tuple(p for p in self._tool.parameters(name) if p.role is not Role.PLAIN),
+            declared.capabilities,
+            compiled_rules(((rule, address_of(index)) for index, rule in matching), self._conditions),
+            tuple(self._constraints(name)),
+            dict(self._denials(name)),
+        )
+
+    def _constraints(self, operation: str) -> Iterator[Constraint]:
+        yield from constraints_of(self._rules, operation, self._conditions)
+        for source_id, bound in self._sources:
+            yield from constraints_of([bound], operation, self._conditions, source_id)
+
+    def _denials(self, operation: str) -> Iterator[tuple[str, Finding]]:
+        for source_id, bound in reversed(self._sources):
+            kind = bound.rule.rule_type
+            if isinstance(kind, AllowedOperations) and operation not in kind.operations:
+                text = f"source `{source_id}` does not open `{operation}` of `{self._tool.name}`"
+                finding = Finding(Verdict.DENY, "source-operation-not-allowed", text, bound.address, bound.rule.rule_id)
+                yield source_id, finding
+
+    def _asks(self, row: OperationRight) -> Iterator[Finding]:
+        """The asks that hold whatever the arguments: consents by priority, then the approvals key or tier."""
+        for bound in self._rules:
+            kind = bound.rule.rule_type
+            if isinstance(kind, RequiresConsent) and bound.binds(row.operation):
+                scope = f" (scope {kind.scope})" if kind.scope else ""
+                text = f"`{self._tool.name}` requires consent{scope}"
+                yield Finding(
+                    Verdict.ASK, "requires-consent", text, bound.address, bound.rule.rule_id, scope=kind.scope
+                )
+        for reason in row.reasons:
+            if reason.layer is Layer.APPROVALS and reason.verdict is Verdict.ASK:
+                yield Finding(reason.verdict, reason.code, reason.text, reason.address)
+
+
+def _source_bound(layers: Layers, facts: ToolFacts) -> Iterator[tuple[str, BoundRule]]:
+    for source in layers.sources:
+        if source.required_tools:
+            for index, rule in source_rules(source, facts):
+                address = ("sources", source.source_id, "required_tools", index)
+                yield source.source_id, BoundRule(rule, address, rule.operations, source_id=source.source_id)
 
 
 def _denial(reasons: tuple[Reason, ...]) -> Finding:
     reason = next((reason for reason in reasons if reason.verdict is Verdict.DENY), None)
     if reason is None:
         return Finding(Verdict.DENY, "hidden", "nothing allows it")
-    return Finding(Verdict.DENY, reason.code, reason.text, reason.address)
+    return Finding(Verdict.DENY, reason.code, reason.text, reason.address, reason.rule_id)
 
 
-def _operation(
-    tool: Tool, right: ToolRight, row: OperationRight, rules: tuple[ruleset.BoundRule, ...]
-) -> OperationPlan:
-    declared = next((spec.actions for spec in right.facts.operations if spec.name == row.operation), ())
-    return OperationPlan(
-        row.operation,
-        tuple(action for action in Action if action in declared),
-        row,
-        tuple(ruleset.limits_of(rules, tool.name, row.operation)),
-        tuple(_asks(tool, row, rules)),
-        ruleset.ends_loop(rules, row.operation),
-        tuple(p for p in tool.parameters(row.operation) if p.role is not Role.PLAIN),
-    )
-
-
-def _asks(tool: Tool, row: OperationRight, rules: tuple[ruleset.BoundRule, ...]) -> list[Finding]:
-    """The asks that hold whatever the arguments: consents by priority, then the approvals key or tier."""
-    asks: list[Finding] = []
-    for bound, kind in ruleset.consents_of(rules, row.operation):
-        scope = f" (scope {kind.scope})" if kind.scope else ""
-        text = f"`{tool.name}` requires consent{scope}"
-        asks.append(Finding(Verdict.ASK, "requires-consent", text, bound.address, bound.rule.rule_id, scope=kind.scope))
-    asks += [
-        Finding(reason.verdict, reason.code, reason.text, reason.address)
-        for reason in row.reasons
-        if reason.layer is Layer.APPROVALS and reason.verdict is Verdict.ASK
-    ]
-    return asks
+def described(policy: Policy, tool: Tool) -> str | None:
+    """The description that the policy gives the tool in place of its own; None when it gives none."""
+    settings = settings_of(policy, tool.name, tool.major)
+    return settings.description or None if settings is not None else None
 
 
 def _timeout(policy: Policy, tool: Tool) -> float:
-    settings = policy.tools.get(tool.name) or policy.tools.get(f"{tool.name}@{tool.major}")
+    settings = settings_of(policy, tool.name, tool.major)
     if settings is not None and settings.timeout_s is not None:
         return settings.timeout_s
     if policy.defaults.timeout_s is not None:

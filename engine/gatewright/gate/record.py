@@ -1,27 +1,46 @@
-"""What the audit log says of one call. No argument value gets there: only keys, kinds, lengths, and a keyed digest.
+"""What the audit log says of one call: rows, bounded, with no secret that scrubbing knows. It writes nothing.
 
-Finding and scrubbing secrets inside kept values comes with the normalise stage; until then no value is kept at all.
+Argument values are kept, scrubbed and cut to size, with a note of what was left out; a keyed digest of the whole stands
+beside them, so that equal calls show as equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.audit import AuditEntry, AuditLog, RowKind
+from gatewright.gate.excerpt import bounded
+from gatewright.gate.grant import Remember
+from gatewright.gate.scrub import scrub_text, scrub_value
+from gatewright.gate.stages.capability import CAPABILITY
+from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.gate.approval import Approval, ApprovalRequest
     from gatewright.gate.call import CallState
     from gatewright.gate.decision import Decision
 
-_NAME, _REASON, _KEYS = 100, 500, 64
+_NAME, _REASON, _TARGETS = 100, 500, 16
 
 
 def clean(text: str, limit: int = _NAME) -> str:
     """``text`` as the log takes it: valid UTF-8, no control characters, at most ``limit`` characters."""
-    kept = text[:limit].encode("utf-8", "replace").decode()
+    return _clean_name(text) if len(text) <= _NAME <= limit else _cleaned(text, limit)
+
+
+@lru_cache(maxsize=1024)
+def _clean_name(text: str) -> str:
+    return _cleaned(text, _NAME)
+
+
+def _cleaned(text: str, limit: int) -> str:
+    kept = text[:limit]
+    if kept.isascii() and kept.isprintable():
+        return kept
+    kept = kept.encode("utf-8", "replace").decode()
     return kept if kept.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in kept)
 
 
@@ -33,21 +52,63 @@ def entry(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> Aud
 
 
 def invoked(state: CallState, log: AuditLog) -> AuditEntry:
-    """ToolInvoked: the shape of the arguments and their keyed digest; neither when they could not be read."""
-    shape: dict[str, JsonValue] = {clean(key): _kind(v) for key, v in list(state.arguments.items())[:_KEYS]}
-    body: dict[str, JsonValue] = {"arguments": shape, "digest": log.digest(state.arguments)}
+    """ToolInvoked: the arguments as the log keeps them and the keyed digest of all of them.
+
+    ``scrubbed``: how many secrets were taken out; ``cut``: what was left out for size. Both only when there were any.
+    """
+    small, cut = bounded(state.arguments)
+    kept, secrets = scrub_value(small)
+    body: dict[str, JsonValue] = {"arguments": kept, "digest": log.digest(state.arguments)}
+    if secrets:
+        body["scrubbed"] = secrets
+    if cut:
+        body["cut"] = cut
     return entry(state, RowKind.TOOL_INVOKED, body)
 
 
+def judged(state: CallState, decision: Decision) -> tuple[AuditEntry, ...]:
+    """CapabilityCheck, where the call came that far and needs any, and PolicyDecision."""
+    checked = capability_checked(state, decision)
+    return (decided(state, decision),) if checked is None else (checked, decided(state, decision))
+
+
+def capability_checked(state: CallState, decision: Decision) -> AuditEntry | None:
+    """CapabilityCheck: the kinds needed, and of each kind and each thing judged whether it is granted; None: not asked.
+
+    What is not granted comes first; of many only some are told, and how many more there were.
+    """
+    needed = state.operation.capabilities if state.operation is not None else ()
+    stage = next((row for row in decision.trace if row.stage == CAPABILITY.name), None)
+    if stage is None or not (needed or state.checks):
+        return None
+    found = sorted(state.checks, key=lambda check: check.allowed)
+    checks: list[JsonValue] = [
+        {"kind": str(check.kind), "target": _reason(check.target), "allowed": check.allowed}
+        for check in found[:_TARGETS]
+    ]
+    body: dict[str, JsonValue] = {
+        "kinds": [*sorted(map(str, {*needed, *(check.kind for check in found)}))],
+        "checks": checks,
+        "allowed": stage.verdict is not Verdict.DENY,
+    }
+    if len(found) > _TARGETS:
+        body["more"] = len(found) - _TARGETS
+    return entry(state, RowKind.CAPABILITY_CHECK, body)
+
+
 def decided(state: CallState, decision: Decision) -> AuditEntry:
-    """PolicyDecision: verdict, stage, code, reason, rule."""
+    """PolicyDecision: verdict, stage, code, reason, rule, the ids of decision and policy."""
     body: dict[str, JsonValue] = {
         "verdict": str(decision.verdict),
         "stage": decision.stage,
         "code": clean(decision.code),
-        "reason": clean(decision.reason, _REASON),
+        "reason": clean(decision.reason, _REASON) if decision.verdict is Verdict.ALLOW else _reason(decision.reason),
         "rule": decision.rule.rule_id if decision.rule else None,
+        "decision": decision.decision_id,
+        "policy": decision.policy_digest,
     }
+    if state.grant is not None:
+        body["grant"] = state.grant.grant_id
     return entry(state, RowKind.POLICY_DECISION, body)
 
 
@@ -59,8 +120,15 @@ def requested(state: CallState, request: ApprovalRequest) -> AuditEntry:
 
 
 def resolved(state: CallState, approval: Approval, request: ApprovalRequest) -> AuditEntry:
-    """ApprovalResolved: the answer, whose, for which scope."""
-    body: dict[str, JsonValue] = {"approved": approval.approved, "who": clean(approval.who), "scope": request.scope}
+    """ApprovalResolved: the answer, whose, for which scope, how long it is remembered, and as which grant."""
+    body: dict[str, JsonValue] = {
+        "approved": approval.approved is True,
+        "who": clean(approval.who),
+        "scope": request.scope,
+        "remember": str(approval.remember if approval.lasts else Remember.ONCE),
+        "seconds": approval.seconds if approval.lasts else None,
+        "grant": approval.grant_id or None,
+    }
     return entry(state, RowKind.APPROVAL_RESOLVED, body)
 
 
@@ -69,13 +137,6 @@ def refused(state: CallState, code: str) -> AuditEntry:
     return entry(state, RowKind.TOOL_DENIED, {"code": clean(code)})
 
 
-def _kind(value: JsonValue) -> JsonValue:
-    if isinstance(value, str):
-        return f"text of {len(value):,} characters"
-    if isinstance(value, list):
-        return f"list of {len(value):,}"
-    if isinstance(value, dict):
-        return f"object of {len(value):,}"
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else "true or false"
-    return "number"
+def _reason(text: str) -> str:
+    """A text that may quote what was sent."""
+    return clean(scrub_text(text[: 4 * _REASON])[0], _REASON)

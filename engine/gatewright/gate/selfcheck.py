@@ -19,12 +19,15 @@ from gatewright.gate.stages.lookup import LOOKUP
 from gatewright.gate.stages.operation import OPERATION
 from gatewright.gate.stages.schema import SCHEMA
 from gatewright.gate.witness import witness
+from gatewright.policy.rule import ArgumentConstraints
+from gatewright.policy.verdict import Verdict
 from gatewright.schema import discover_operations
 from gatewright.schema.check import SchemaChecker
 
 if TYPE_CHECKING:
+    from gatewright.gate.condition import Constraint
     from gatewright.gate.gate import Gate
-    from gatewright.gate.plan import ToolPlan
+    from gatewright.gate.plan import OperationPlan, ToolPlan
     from gatewright.schema.formats import ToolListing
 
 Schema = dict[str, Any]
@@ -124,6 +127,8 @@ class _Run:
             self.no_witness.append(Difference(agent_id, plan.tool.name, operation, "no call could be made"))
         elif not self._passes(agent_id, plan.tool.name, arguments, through_schema=True):
             yield "a call that fits the shown schema is denied"
+        elif barred := _barred(plan.operations.get(operation), arguments):
+            self.no_witness.append(Difference(agent_id, plan.tool.name, operation, barred))
 
     def _passes(
         self, agent_id: str, tool: str, arguments: dict[str, JsonValue], *, through_schema: bool = False
@@ -141,7 +146,10 @@ class _Run:
 
     def _witness(self, plan: ToolPlan, listing: ToolListing, operation: str) -> dict[str, JsonValue] | None:
         made = _once(self._witnesses, (id(listing), operation), listing, lambda: _made(plan, listing, operation))
-        return cast("dict[str, JsonValue]", made) if isinstance(made, dict) else None
+        if not isinstance(made, dict):
+            return None
+        shown = plan.operations.get(operation)
+        return _within(cast("dict[str, JsonValue]", made), shown.constraints if shown is not None else ())
 
 
 def _once(held: dict[Any, Any], key: object, owner: object, make: Callable[[], Any]) -> Any:
@@ -180,6 +188,33 @@ def _made(plan: ToolPlan, listing: ToolListing, operation: str) -> JsonValue:
         return witness(_fixed(listing.schema, plan.tool.operation_field, operation), needed)
     except (LookupError, TypeError, GatewrightError):
         return None
+
+
+def _within(arguments: dict[str, JsonValue], constraints: tuple[Constraint, ...]) -> dict[str, JsonValue]:
+    """The arguments with values that the constraints ask for, where those say plainly which."""
+    for constraint in constraints:
+        fields = constraint.bound.rule.rule_type
+        for name, checker in constraint.fields:
+            schema = fields.fields.get(name) if isinstance(fields, ArgumentConstraints) else None
+            if name in arguments and not checker.is_valid(arguments[name]) and isinstance(schema, dict):
+                try:
+                    arguments = {**arguments, name: witness(cast("Schema", schema))}
+                except (LookupError, TypeError, GatewrightError):
+                    continue
+    return arguments
+
+
+def _barred(plan: OperationPlan | None, arguments: dict[str, JsonValue]) -> str:
+    """Why the generated call says nothing: a condition on arguments denies it; empty when none does."""
+    if plan is None:
+        return ""
+    for constraint in plan.constraints:
+        if any(name in arguments and not checker.is_valid(arguments[name]) for name, checker in constraint.fields):
+            return "no call could be made that satisfies the constraints"
+    for rule in plan.policy_rules:
+        if rule.rule.effect is Verdict.DENY and rule.matches(arguments):
+            return f"policy rule `{rule.rule.name}` denies the call that was made"
+    return ""
 
 
 def _fixed(schema: Schema, field: str, operation: str) -> Schema:

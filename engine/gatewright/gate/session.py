@@ -1,18 +1,26 @@
-"""What happened so far in one conversation: counts, last starts, successes, whether the loop goes on.
+"""What happened so far in one conversation: executions, starts, successes, whether the loop goes on.
 
-It does not know the policy: limits are given to it. Every method may be called from any thread.
+It does not know the policy: whoever takes a slot brings the test. Every method may be called from any thread. What
+happened is one immutable value, replaced at each change, so that looking at it costs nothing and never waits.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
 
+from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate.sessiondata import FORMAT, SessionRow, read_facts, read_saved
+
+T = TypeVar("T")
+_LONGEST_ID = 1_000
 
 
 class Phase(StrEnum):
@@ -23,148 +31,281 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A cap on the calls, or a gap in seconds between the starts, of one tool.
+class Use(NamedTuple):
+    """The calls of one operation. ``calls``: begun, or about to be; ``flying``: those of them that have not ended.
 
-    ``operations`` None: every call of the tool counts; else only those of these operations.
+    Times are seconds of the monotonic clock; ``succeeded_s`` is when the last successful call started.
     """
 
-    tool: str
-    operations: frozenset[str] | None = None
-    calls: int | None = None
-    gap_s: float | None = None
+    calls: int = 0
+    flying: int = 0
+    successes: int = 0
+    started_s: float | None = None
+    succeeded_s: float | None = None
+
+
+NO_USE = Use()
+Uses = Mapping[str, Mapping[tuple[str, str], Use]]
+"""By tool, then by operation (``""`` without one) and source (``""``: all calls, wherever they went)."""
+
+
+_NOTHING: Mapping[tuple[str, str], Use] = MappingProxyType({})
+
+
+def _none() -> Uses:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
-    """The limit that a call would break. ``calls``: executed so far. ``wait_s``: how long until it may start."""
+class SessionFacts:
+    """A session as it was at one moment: what the stages decide by and what a proof carries.
 
-    limit: Limit
-    calls: int = 0
-    wait_s: float = 0.0
+    ``began_s``: when it was first told the time, by the monotonic clock; reminders count from there. ``uses`` is never
+    changed once it is here.
+    """
+
+    session_id: str
+    uses: Uses = field(default_factory=_none, hash=False)
+    ended: bool = False
+    began_s: float | None = None
+
+    def calls(self, tool: str, operations: frozenset[str] | None = None, source: str = "") -> int:
+        """How many executions began or hold a slot: of these operations, routed to that source."""
+        return sum(use.calls for use in self._matching(tool, operations, source))
+
+    def is_flying(self, tool: str, operations: frozenset[str] | None = None) -> bool:
+        """Whether a call is being executed."""
+        return any(use.flying for use in self._matching(tool, operations, ""))
+
+    def has_succeeded(self, tool: str, operations: frozenset[str] | None = None) -> bool:
+        """Whether a call succeeded in this conversation."""
+        return any(use.successes for use in self._matching(tool, operations, ""))
+
+    def last_start_s(self, tool: str, operations: frozenset[str] | None = None, source: str = "") -> float | None:
+        """When the latest execution started."""
+        starts = [use.started_s for use in self._matching(tool, operations, source) if use.started_s is not None]
+        return max(starts, default=None)
+
+    def last_success_s(self, tool: str, operations: frozenset[str] | None = None) -> float | None:
+        """When the latest call that succeeded started."""
+        times = [use.succeeded_s for use in self._matching(tool, operations, "") if use.succeeded_s is not None]
+        return max(times, default=None)
+
+    def called(self, tool: str) -> Iterator[str]:
+        """The operations of the tool that have succeeded, or are being executed and may yet."""
+        uses = self.uses.get(tool, {}).items()
+        return (operation for (operation, source), use in uses if not source and (use.successes or use.flying))
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Every fact, times as they are; `from_json` takes it back."""
+        rows: list[JsonValue] = [row.to_json() for row in self.rows()]
+        return {"session": self.session_id, "ended": self.ended, "began_s": self.began_s, "uses": rows}
+
+    @classmethod
+    def from_json(cls, data: object) -> SessionFacts:
+        """The facts that `to_json` gave. Raises WorkspaceError for anything else."""
+        return _facts(*read_facts(data))
+
+    def rows(self) -> list[SessionRow]:
+        """Every use by itself, sorted."""
+        return [
+            SessionRow(tool, operation, source, use.calls, use.flying, use.successes, use.started_s, use.succeeded_s)
+            for tool, inner in sorted(self.uses.items())
+            for (operation, source), use in sorted(inner.items())
+        ]
+
+    def having(self, tool: str, changed: Mapping[tuple[str, str], Use]) -> SessionFacts:
+        """The facts with other uses of one tool."""
+        uses = {**self.uses, tool: {**self.uses.get(tool, {}), **changed}}
+        return SessionFacts(self.session_id, uses, self.ended, self.began_s)
+
+    def use(self, tool: str, key: tuple[str, str]) -> Use:
+        """The use of one operation, routed to one source."""
+        return self.uses.get(tool, {}).get(key, NO_USE)
+
+    def _matching(self, tool: str, operations: frozenset[str] | None, source: str) -> list[Use]:
+        return [
+            use
+            for (operation, routed), use in self.uses.get(tool, _NOTHING).items()
+            if routed == source and (operations is None or operation in operations)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A slot taken for one execution; ``previous_start_s`` is what releasing it restores."""
+    """A slot taken for one execution. ``before``: the starts that releasing it restores."""
 
+    serial: int
     tool: str
     operation: str
+    sources: tuple[str, ...]
     start_s: float
-    previous_start_s: float | None
+    before: Mapping[tuple[str, str], float | None] = field(hash=False)
 
 
 class Session:
     """One conversation of one agent. A slot is taken before execution and given back only if execution never began."""
 
     def __init__(self, session_id: str | None = None) -> None:
-        self.session_id = session_id or new_id("session")
+        self.session_id = _writable(session_id or new_id("session"))
         self._lock = threading.Lock()
-        self._counts: Counter[tuple[str, str]] = Counter()
-        self._starts: dict[tuple[str, str], float] = {}
-        self._successes: Counter[tuple[str, str]] = Counter()
-        self._ended = False
+        self._facts = SessionFacts(self.session_id)
+        self._serial = 0
+        self._open: set[int] = set()
+        self._starters: dict[tuple[str, str, str], int] = {}
+
+    @classmethod
+    def resumed(cls, data: object, clock: Clock | None = None) -> Session:
+        """The session that `saved` gave: it keeps counting, and gaps go on by the wall clock.
+
+        Calls that were being executed count as made and as ended. A wall clock that went back makes gaps longer, never
+        shorter. Raises WorkspaceError for data that is no saved session.
+        """
+        clock = clock or SystemClock()
+        session_id, ended, began_s, rows = read_saved(data, clock.wall_s() - clock.monotonic_s(), clock.monotonic_s())
+        session = cls(session_id)
+        session._facts = _facts(session.session_id, ended, began_s, rows)
+        return session
 
     @property
     def should_continue(self) -> bool:
         """Whether the agent's loop goes on; False once an exit tool succeeded, until ``begin_turn``."""
-        return not self._ended
+        return not self._facts.ended
 
     @property
     def phase(self) -> Phase:
         """Where the conversation stands."""
-        if self._ended:
+        facts = self._facts
+        if facts.ended:
             return Phase.ENDED
-        return Phase.OPEN if self._successes else Phase.START
+        succeeded = any(use.successes for inner in facts.uses.values() for use in inner.values())
+        return Phase.OPEN if succeeded else Phase.START
+
+    def facts(self) -> SessionFacts:
+        """The session as it is now."""
+        return self._facts
+
+    def begin(self, now_s: float) -> None:
+        """Tell the session the time; only the first time counts."""
+        with self._lock:
+            if self._facts.began_s is None:
+                self._facts = replace(self._facts, began_s=now_s)
 
     def begin_turn(self) -> None:
         """A new loop begins in the same conversation; counts and successes stay."""
-        self._ended = False
+        with self._lock:
+            self._facts = replace(self._facts, ended=False)
 
     def calls(self, tool: str, operations: frozenset[str] | None = None) -> int:
         """How many executions began, or hold a slot."""
-        with self._lock:
-            return self._count(self._counts, tool, operations)
+        return self._facts.calls(tool, operations)
 
     def has_succeeded(self, tool: str, operations: frozenset[str] | None = None) -> bool:
         """Whether a call of the tool (with one of these operations) succeeded in this conversation."""
-        with self._lock:
-            return self._count(self._successes, tool, operations) > 0
+        return self._facts.has_succeeded(tool, operations)
 
-    def breach(self, limits: tuple[Limit, ...], now_s: float) -> Breach | None:
-        """The first of ``limits`` that a call starting now would break; takes nothing."""
+    def reserve(
+        self,
+        tool: str,
+        operation: str,
+        now_s: float,
+        *,
+        sources: Iterable[str] = (),
+        test: Callable[[SessionFacts], T | None] | None = None,
+    ) -> Reservation | T:
+        """Take a slot unless ``test`` objects; test and taking are one step."""
         with self._lock:
-            return self._breach(limits, now_s)
-
-    def reserve(self, tool: str, operation: str, limits: tuple[Limit, ...], now_s: float) -> Reservation | Breach:
-        """Take a slot unless a limit is broken; test and taking are one step."""
-        with self._lock:
-            breach = self._breach(limits, now_s)
-            if breach is not None:
-                return breach
-            key = (tool, operation)
-            reservation = Reservation(tool, operation, now_s, self._starts.get(key))
-            self._counts[key] += 1
-            self._starts[key] = now_s
-            return reservation
+            objection = test(self._facts) if test is not None else None
+            return objection if objection is not None else self._taken(tool, operation, tuple(sources), now_s)
 
     def release(self, reservation: Reservation) -> None:
-        """Give a slot back because execution never began."""
-        key = (reservation.tool, reservation.operation)
+        """Give a slot back because execution never began. Doing it twice changes nothing."""
         with self._lock:
-            self._counts[key] -= 1
-            if self._starts.get(key) != reservation.start_s:
+            if reservation.serial not in self._open:
                 return
-            if reservation.previous_start_s is None:
-                del self._starts[key]
-            else:
-                self._starts[key] = reservation.previous_start_s
+            self._open.discard(reservation.serial)
+            changed: dict[tuple[str, str], Use] = {}
+            for key, before in reservation.before.items():
+                use = self._facts.use(reservation.tool, key)
+                is_last = self._starters.get((reservation.tool, *key)) == reservation.serial
+                started_s = before if is_last else use.started_s
+                changed[key] = Use(use.calls - 1, use.flying - 1, use.successes, started_s, use.succeeded_s)
+            self._facts = self._facts.having(reservation.tool, changed)
 
-    def succeeded(self, tool: str, operation: str, *, ends_loop: bool = False) -> None:
+    def settle(self, reservation: Reservation) -> None:
+        """The execution ended, however it did; the slot stays used. Doing it twice changes nothing."""
+        with self._lock:
+            if reservation.serial not in self._open:
+                return
+            self._open.discard(reservation.serial)
+            uses = {key: self._facts.use(reservation.tool, key) for key in reservation.before}
+            landed = {k: Use(u.calls, u.flying - 1, u.successes, u.started_s, u.succeeded_s) for k, u in uses.items()}
+            self._facts = self._facts.having(reservation.tool, landed)
+
+    def succeeded(self, tool: str, operation: str, *, ends_loop: bool = False, sources: Iterable[str] = ()) -> None:
         """Record a successful call."""
         with self._lock:
-            self._successes[tool, operation] += 1
-            self._ended = self._ended or ends_loop
+            uses = {key: self._facts.use(tool, key) for key in _keys(operation, sources)}
+            changed = {k: Use(u.calls, u.flying, u.successes + 1, u.started_s, u.started_s) for k, u in uses.items()}
+            self._facts = self._facts.having(tool, changed)
+            if ends_loop:
+                self._facts = replace(self._facts, ended=True)
+
+    def saved(self, clock: Clock | None = None) -> dict[str, JsonValue]:
+        """The session as JSON, for `resumed`; ``clock`` is the one that the gate counts by. Times become wall times."""
+        clock, facts = clock or SystemClock(), self._facts
+        ahead_s = clock.wall_s() - clock.monotonic_s()
+        rows: list[JsonValue] = [row.shifted(ahead_s).landed().to_json() for row in facts.rows()]
+        began = None if facts.began_s is None else facts.began_s + ahead_s
+        return {"format": FORMAT, "session": self.session_id, "ended": facts.ended, "began_s": began, "uses": rows}
 
     def to_json(self) -> dict[str, JsonValue]:
         """What the app shows: session, phase, should_continue, calls and successes by ``tool.operation``."""
-        with self._lock:
-            return {
-                "session": self.session_id,
-                "phase": str(self.phase),
-                "should_continue": not self._ended,
-                "calls": _by_name(self._counts),
-                "successes": _by_name(self._successes),
-            }
+        facts = self._facts
+        return {
+            "session": self.session_id,
+            "phase": str(self.phase),
+            "should_continue": not facts.ended,
+            "calls": _by_name((row.name, row.calls) for row in facts.rows() if not row.source),
+            "successes": _by_name((row.name, row.successes) for row in facts.rows() if not row.source),
+        }
 
-    def _breach(self, limits: tuple[Limit, ...], now_s: float) -> Breach | None:
-        for limit in limits:
-            if limit.calls is not None:
-                calls = self._count(self._counts, limit.tool, limit.operations)
-                if calls >= limit.calls:
-                    return Breach(limit, calls=calls)
-            if limit.gap_s is not None:
-                started = self._last_start(limit)
-                if started is not None and now_s - started < limit.gap_s:
-                    return Breach(limit, wait_s=limit.gap_s - (now_s - started))
-        return None
-
-    def _count(self, counts: Mapping[tuple[str, str], int], tool: str, operations: frozenset[str] | None) -> int:
-        return sum(
-            count
-            for (name, operation), count in counts.items()
-            if name == tool and (operations is None or operation in operations)
-        )
-
-    def _last_start(self, limit: Limit) -> float | None:
-        starts = [
-            start
-            for (name, operation), start in self._starts.items()
-            if name == limit.tool and (limit.operations is None or operation in limit.operations)
-        ]
-        return max(starts, default=None)
+    def _taken(self, tool: str, operation: str, sources: tuple[str, ...], now_s: float) -> Reservation:
+        self._serial += 1
+        self._open.add(self._serial)
+        before: dict[tuple[str, str], float | None] = {}
+        changed: dict[tuple[str, str], Use] = {}
+        for key in _keys(operation, sources):
+            use = self._facts.use(tool, key)
+            before[key] = use.started_s
+            started_s = now_s if use.started_s is None else max(use.started_s, now_s)
+            changed[key] = Use(use.calls + 1, use.flying + 1, use.successes, started_s, use.succeeded_s)
+            self._starters[tool, key[0], key[1]] = self._serial
+        self._facts = self._facts.having(tool, changed)
+        if self._facts.began_s is None:
+            self._facts = replace(self._facts, began_s=now_s)
+        return Reservation(self._serial, tool, operation, sources, now_s, before)
 
 
-def _by_name(counts: Mapping[tuple[str, str], int]) -> dict[str, JsonValue]:
-    return {f"{tool}.{operation}" if operation else tool: n for (tool, operation), n in sorted(counts.items()) if n}
+def _keys(operation: str, sources: Iterable[str]) -> list[tuple[str, str]]:
+    """What a call counts for: the operation as such, and the operation at each source that it goes to."""
+    return [(operation, ""), *((operation, source) for source in dict.fromkeys(sources) if source)]
+
+
+def _writable(session_id: str) -> str:
+    """The id as it can be kept: whole characters, and of a very long one the beginning and a digest."""
+    given = session_id.encode("utf-8", "backslashreplace")
+    text = given.decode()
+    return text if len(text) <= _LONGEST_ID else f"{text[:64]}-{hashlib.sha256(given).hexdigest()}"
+
+
+def _facts(session_id: str, ended: bool, began_s: float | None, rows: Iterable[SessionRow]) -> SessionFacts:
+    uses: dict[str, dict[tuple[str, str], Use]] = {}
+    for row in rows:
+        use = Use(row.calls, row.flying, row.successes, row.started_s, row.succeeded_s)
+        uses.setdefault(row.tool, {})[row.operation, row.source] = use
+    return SessionFacts(session_id, uses, ended, began_s)
+
+
+def _by_name(counts: Iterable[tuple[str, int]]) -> dict[str, JsonValue]:
+    return {name: number for name, number in counts if number}

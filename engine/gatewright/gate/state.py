@@ -9,6 +9,7 @@ import platformdirs
 
 STATE_FOLDER = ".gatewright"
 STATE_VARIABLE = "GATEWRIGHT_STATE"
+DURABLE_VARIABLE = "GATEWRIGHT_DURABLE"
 KEYS_VARIABLE = "GATEWRIGHT_KEYS"
 
 
@@ -26,3 +27,10 @@ def key_folder(explicit: Path | None = None) -> Path:
         return explicit
     named = os.environ.get(KEYS_VARIABLE)
     return Path(named) if named else platformdirs.user_data_path("gatewright") / "keys"
+
+
+def is_durable(explicit: bool | None = None) -> bool:
+    """Whether audit rows are to outlast a loss of power: ``explicit``, else GATEWRIGHT_DURABLE (1, true, yes or on)."""
+    if explicit is not None:
+        return explicit
+    return os.environ.get(DURABLE_VARIABLE, "").strip().lower() in {"1", "true", "yes", "on"}

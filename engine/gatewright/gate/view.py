@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gatewright.gate import ruleset
-from gatewright.gate.jsoncopy import copied
+from gatewright.gate.message import Redactor
 from gatewright.schema.formats import ToolListing, format_named
-from gatewright.tools.usage import UsageRow, usage_rules
+from gatewright.tools.usage import UsageRow, UsageSection
 
 if TYPE_CHECKING:
-    from gatewright.gate.plan import ToolPlan
+    from gatewright.gate.shape import ToolShape
     from gatewright.gate.snapshot import AgentSnapshot
     from gatewright.policy.right import ToolRight
 
 
 class AgentView:
-    """One agent under one snapshot; it does not change when the policy does. Ask the gate for a new one."""
+    """One agent under one snapshot; it does not change when the policy does. Ask the gate for a new one.
 
-    def __init__(self, snapshot: AgentSnapshot) -> None:
+    ``before``: the view that this one follows, for what of its usage rules stays.
+    """
+
+    def __init__(self, snapshot: AgentSnapshot, before: AgentView | None = None) -> None:
         self.agent_id = snapshot.agent.agent_id
         self._snapshot = snapshot
         self._rendered: dict[str, list[dict[str, Any]]] = {}
+        self._told_before = before._told() if before is not None else None
 
     @property
     def rights(self) -> Mapping[str, ToolRight]:
@@ -49,23 +52,39 @@ class AgentView:
         """
         rendered = self._rendered.get(format)
         if rendered is None:
-            form = format_named(format)
-            rendered = self._rendered[format] = [copied(form.render(listing)) for listing in self._listings]
-        return [dict(tool) for tool in rendered]
+            format_named(format)
+            rendered = self._rendered[format] = [shape.rendered(format) for shape in self._snapshot.shapes()]
+        return [tool.copy() for tool in rendered]
 
-    @cached_property
+    @property
     def usage_rules(self) -> str:
         """The Markdown section on tool usage; empty when there is nothing to say."""
-        return usage_rules([self._usage_row(plan) for plan in self._shown()])
+        return self._usage.text
+
+    @cached_property
+    def _usage(self) -> UsageSection:
+        before, self._told_before = self._told_before, None
+        return UsageSection(map(self._usage_row, self._snapshot.shapes()), before)
+
+    def _told(self) -> UsageSection | None:
+        """The section as it was last made, here or before."""
+        return self.__dict__.get("_usage", self._told_before)
 
     @cached_property
     def _listings(self) -> tuple[ToolListing, ...]:
-        return tuple(plan.shape.listing for plan in self._shown() if plan.shape is not None)
+        return tuple(shape.listing for shape in self._snapshot.shapes())
 
-    def _shown(self) -> Iterator[ToolPlan]:
-        return (plan for plan in self._snapshot.plans() if plan.closed is None)
+    def _usage_row(self, shape: ToolShape) -> UsageRow:
+        name = shape.tool.name
+        told = self._snapshot.rules.told(name)
+        rules = tuple(bound.rule for bound in told if bound.source_id is None)
+        of_sources = tuple((bound.source_id, bound.rule) for bound in told if bound.source_id is not None)
+        return UsageRow(name, shape.shown, self._redacted(shape.usage_rule), rules, of_sources)
 
-    def _usage_row(self, plan: ToolPlan) -> UsageRow:
-        tool, shown = plan.tool, frozenset(plan.operations)
-        rules = ruleset.bound_rules(self._snapshot.agent, tool.tool_rules, tool.name, tool.major)
-        return UsageRow(tool.name, shown, tool.usage_rule_for(shown), tuple(bound.rule for bound in rules))
+    def _redacted(self, usage_rule: str | None) -> str | None:
+        """A tool's own words without those about tools that are hidden."""
+        return self._redactor.kept(usage_rule) if usage_rule else usage_rule
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        return Redactor((), self._snapshot.hidden_tools)

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
+from gatewright.memory.writeahead import write_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -185,7 +186,7 @@ class BlockStore:
             raise WorkspaceError(f"the block store `{self._path}` holds views or triggers: it is none of ours")
         if read_only:
             return
-        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        write_ahead(connection, _BUSY_S)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(_TABLE)
         connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")

@@ -1,4 +1,7 @@
-"""Edits of the list of agents: add, duplicate, rename, describe, remove. It does not know rights."""
+"""Edits of the list of agents: add, duplicate, rename, describe, remove. It does not know rights.
+
+Policy rules name agents, so they go along: a rule for one agent is never left for nobody, nor made one for all.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy.document import Agent
-from gatewright.policy.edit import AgentChange, Edit
+from gatewright.policy.edit import AgentChange, Edit, RulesChange
 
 if TYPE_CHECKING:
     from gatewright.policy.document import Policy
+    from gatewright.policy.policyrule import PolicyRule
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -24,17 +28,20 @@ def add_agent(policy: Policy, agent_id: str, description: str = "") -> Edit:
 
 
 def duplicate_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
-    """A copy of an agent under another id."""
+    """A copy of an agent under another id; the policy rules for the agent are for the copy too."""
     _check_new(policy, new_id)
     copy = replace(agent_of(policy, agent_id), agent_id=new_id)
-    return Edit(f"duplicate `{agent_id}` as `{new_id}`", (AgentChange(None, copy),))
+    rules = _renamed_in_rules(policy.rules, agent_id, (agent_id, new_id))
+    return _edit(f"duplicate `{agent_id}` as `{new_id}`", policy, AgentChange(None, copy), rules)
 
 
 def rename_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
-    """The same agent, where it stands, under another id."""
+    """The same agent, where it stands, under another id; the policy rules for it follow."""
     _check_new(policy, new_id)
     agent = agent_of(policy, agent_id)
-    return Edit(f"rename `{agent_id}` to `{new_id}`", (AgentChange(agent, replace(agent, agent_id=new_id)),))
+    change = AgentChange(agent, replace(agent, agent_id=new_id))
+    rules = _renamed_in_rules(policy.rules, agent_id, (new_id,))
+    return _edit(f"rename `{agent_id}` to `{new_id}`", policy, change, rules)
 
 
 def describe_agent(policy: Policy, agent_id: str, description: str) -> Edit:
@@ -44,8 +51,13 @@ def describe_agent(policy: Policy, agent_id: str, description: str) -> Edit:
 
 
 def remove_agent(policy: Policy, agent_id: str) -> Edit:
-    """Take the agent out of the policy."""
-    return Edit(f"remove agent `{agent_id}`", (AgentChange(agent_of(policy, agent_id), None),))
+    """Take the agent out of the policy and its policy rules; a rule that was for it alone goes with it."""
+    change = AgentChange(agent_of(policy, agent_id), None)
+    rest = tuple(rule for rule in policy.rules if rule.agents is None or set(rule.agents) != {agent_id})
+    name = f"remove agent `{agent_id}`"
+    if gone := len(policy.rules) - len(rest):
+        name += f" and the {'policy rule' if gone == 1 else f'{gone} policy rules'} for it alone"
+    return _edit(name, policy, change, _renamed_in_rules(rest, agent_id, ()))
 
 
 def agent_of(policy: Policy, agent_id: str) -> Agent:
@@ -54,6 +66,25 @@ def agent_of(policy: Policy, agent_id: str) -> Agent:
     if agent is None:
         raise EditRefused(f"no agent `{agent_id}`")
     return agent
+
+
+def _renamed_in_rules(rules: tuple[PolicyRule, ...], agent_id: str, instead: tuple[str, ...]) -> tuple[PolicyRule, ...]:
+    """The rules with ``instead`` where they name the agent; those for all agents stay as they are."""
+    return tuple(
+        rule
+        if rule.agents is None or agent_id not in rule.agents
+        else replace(rule, agents=_put(rule.agents, agent_id, instead))
+        for rule in rules
+    )
+
+
+def _put(agents: tuple[str, ...], agent_id: str, instead: tuple[str, ...]) -> tuple[str, ...]:
+    """The list, never empty where it was for another agent too; each name once."""
+    return tuple(dict.fromkeys(one for held in agents for one in (instead if held == agent_id else (held,))))
+
+
+def _edit(name: str, policy: Policy, change: AgentChange, rules: tuple[PolicyRule, ...]) -> Edit:
+    return Edit(name, (change,) if rules == policy.rules else (change, RulesChange(policy.rules, rules)))
 
 
 def _check_new(policy: Policy, agent_id: str) -> None:

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from gatewright.policy.capability import Capability
 from gatewright.policy.permission import Permission
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ToolRule
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 
 DEFAULT_MAX_OUTPUT_BYTES = 16_384
@@ -39,6 +42,7 @@ class Agent:
     approvals: Mapping[str, Verdict] = field(default_factory=dict[str, Verdict], hash=False)
     user_id: str | None = None
     tool_rules: tuple[ToolRule, ...] = ()
+    capabilities: tuple[Capability, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,17 @@ class PermissionRule:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """``[[sources]]``; ``base_path`` is as written (relative to the policy file)."""
+    """``[[sources]]``; ``base_path`` is as written (relative to the policy file).
+
+    ``required_tools`` are tool rules that bind only the calls that go to this source.
+    """
 
     source_id: str
     base_path: str
     default_permission: Permission = Permission.READ_ONLY
     permission_rules: tuple[PermissionRule, ...] = ()
     max_file_bytes: int = DEFAULT_MAX_FILE_BYTES
+    required_tools: tuple[ToolRule, ...] = ()
 
     @property
     def levels(self) -> frozenset[Permission]:
@@ -68,9 +76,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    """``[tools.NAME]``: what the operator overrides of a tool. None: as the tool says."""
+    """``[tools.NAME]``: what the operator overrides of a tool. None: as the tool says.
+
+    ``safety_tier`` holds for the operations that ``operation_tiers`` does not name.
+    """
 
     timeout_s: float | None = None
+    safety_tier: SafetyTier | None = None
+    operation_tiers: Mapping[str, SafetyTier] = field(default_factory=dict[str, SafetyTier], hash=False)
+    scrub: bool = True
+    description: str | None = None
 
 
 class Dialect(StrEnum):
@@ -82,7 +97,10 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The whole policy. ``agents`` and ``tools`` keep the order of the file; keys are the ids and names."""
+    """The whole policy. ``agents`` and ``tools`` keep the order of the file; keys are the ids and names.
+
+    ``default`` is what ``[policy]`` says to a call that none of ``rules`` matches.
+    """
 
     name: str | None = None
     description: str | None = None
@@ -91,6 +109,8 @@ class Policy:
     sources: tuple[Source, ...] = ()
     tools: Mapping[str, ToolSettings] = field(default_factory=dict[str, ToolSettings], hash=False)
     dialect: Dialect = Dialect.GATEWRIGHT
+    default: Verdict = Verdict.ALLOW
+    rules: tuple[PolicyRule, ...] = ()
 
     def source(self, source_id: str) -> Source | None:
         """The source with that id, or None."""

@@ -1,7 +1,7 @@
 """Edits as values: apply one, invert one. It does not know menus, undo stacks or files.
 
-An edit replaces whole agents, sources or the defaults; it carries what was there before, so that it refuses to land on
-a policy that has moved on, and so that its inverse needs no memory.
+An edit replaces whole agents, sources, the defaults or the policy rules; it carries what was there before, so that it
+refuses to land on a policy that has moved on, and so that its inverse needs no memory.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy.document import Agent, Defaults, Policy, Source
+from gatewright.policy.policyrule import PolicyRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,15 @@ class DefaultsChange:
     after: Defaults
 
 
-Change = AgentChange | SourceChange | DefaultsChange
+@dataclass(frozen=True, slots=True)
+class RulesChange:
+    """``[[policy.rules]]`` before and after, all of them, since a rule has no place but its own in the list."""
+
+    before: tuple[PolicyRule, ...]
+    after: tuple[PolicyRule, ...]
+
+
+Change = AgentChange | SourceChange | DefaultsChange | RulesChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What an applied edit touched, by id; ``everything`` when the defaults changed."""
+    """What an applied edit touched, by id; ``everything`` when the defaults or the policy rules changed."""
 
     agents: frozenset[str]
     sources: frozenset[str]
@@ -79,7 +88,7 @@ def change_set(edit: Edit) -> ChangeSet:
     sources = {
         side.source_id for c in edit.changes if isinstance(c, SourceChange) for side in (c.before, c.after) if side
     }
-    everything = any(isinstance(change, DefaultsChange) for change in edit.changes)
+    everything = any(isinstance(change, DefaultsChange | RulesChange) for change in edit.changes)
     return ChangeSet(frozenset(agents), frozenset(sources), everything)
 
 
@@ -92,6 +101,9 @@ def _apply(policy: Policy, change: Change) -> Policy:
         case DefaultsChange(before, after):
             _expect(policy.defaults == before, "the defaults")
             return replace(policy, defaults=after)
+        case RulesChange(before, after):
+            _expect(policy.rules == before, "the policy rules")
+            return replace(policy, rules=after)
 
 
 def _apply_agent(policy: Policy, before: Agent | None, after: Agent | None) -> Policy:
@@ -128,6 +140,8 @@ def _invert(change: Change) -> Change:
             return SourceChange(after, before)
         case DefaultsChange(before, after):
             return DefaultsChange(after, before)
+        case RulesChange(before, after):
+            return RulesChange(after, before)
 
 
 def _expect(holds: bool, what: str) -> None:

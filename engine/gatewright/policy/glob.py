@@ -3,7 +3,8 @@
 A path is relative to the base, with ``/``; a trailing ``/`` says folder. It is made canonical first (``./``, doubled
 slashes, inner ``..``); an absolute path, or one that leaves the base, is outside and gets none. A pattern matches as
 ``git check-ignore`` says: itself, or any folder above it. Case counts, whatever the file system says. Symlinks are
-not looked at.
+not looked at. Over 400 lines, because the compiled forms of a rule and the two ways to ask them, one path and many of
+a folder, have to agree and are read together.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from gatewright.policy.wildmatch import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 _CACHED_CHARS = 12_000_000
 _RECORD_CHARS = 100
@@ -81,7 +82,7 @@ class PermissionRules:
         patterns = [parse_git_pattern(rule.pattern) for rule in self.rules]
         self._as_file = _Table(patterns, folder=False)
         self._as_folder = _Table(patterns, folder=True)
-        self._base = _Folder(self._none, self._as_file.path_globs, self._as_folder.path_globs)
+        self._base = self._folder("", self._none, self._as_file.path_globs, self._as_folder.path_globs)
         self._folders: dict[str, _Folder] = {}
         self._kept_chars = 0
 
@@ -101,7 +102,17 @@ class PermissionRules:
 
     def levels(self, paths: Iterable[str]) -> list[Permission]:
         """The levels of many paths; the verdicts of their folders are kept between calls."""
-        return [self.level(path) for path in paths]
+        found: list[Permission] = []
+        add, levels, first, known = found.append, self._levels, self._as_file.first_file, self._folders
+        for path in paths:
+            head, _, name = path.rpartition("/")
+            above = known.get(head) if head and path.isascii() else None
+            if above is None or name in _DOTTED:  # not known yet, or to be made canonical first
+                add(self.level(path))
+                known = self._folders
+            else:
+                add(levels[first(above.files, name)])
+        return found
 
     def _index(self, path: str) -> int | None:
         """The deciding rule, the number of rules for the default, None outside."""
@@ -121,27 +132,43 @@ class PermissionRules:
         above = self._folders.get(head) or self._enter(head)
         if above.inherited == 0:
             return 0
-        table = self._as_folder if folder else self._as_file
-        return table.first(above.folder_globs if folder else above.file_globs, above.inherited, head, name, path)
+        if folder:
+            return self._as_folder.first(above.folder_globs, above.inherited, head, name, path)
+        return self._as_file.first_file(above.files, name)
 
     def _enter(self, path: str) -> _Folder:
         """The folder's record, made together with those of the folders above it."""
         if self._kept_chars > _CACHED_CHARS:
             self._folders, self._kept_chars = {}, 0
-        record = self._folders.setdefault("", self._base)
-        at = 0
-        while path and at >= 0:
-            head = path[: max(at - 1, 0)]
-            at = path.find("/", at) + 1 or -1
-            here = path if at < 0 else path[: at - 1]
-            known = self._folders.get(here)
-            if known is None:
-                name = here.rpartition("/")[2]
+        folders, wanted = self._folders, [path]
+        record = folders.setdefault("", self._base)
+        while wanted[-1]:
+            head = wanted[-1].rpartition("/")[0]
+            known = folders.get(head)
+            if known is not None:
+                record = known
+                break
+            wanted.append(head)
+        for here in reversed(wanted):
+            if here and here not in folders:
+                head, _, name = here.rpartition("/")
                 index = self._as_folder.first(record.folder_globs, record.inherited, head, name, here)
-                known = self._folders.setdefault(here, record.below(index, here + "/"))
-                self._kept_chars += len(here) + _RECORD_CHARS + _GLOB_CHARS * known.own_globs(record)
-            record = known
+                made = self._below(record, index, here)
+                self._kept_chars += len(here) + _RECORD_CHARS + _GLOB_CHARS * made.own_globs(record)
+                folders[here] = made
+            record = folders[here]
         return record
+
+    def _below(self, above: _Folder, inherited: int, path: str) -> _Folder:
+        """A folder in another one; what can match there can match here."""
+        prefix = path + "/"
+        return self._folder(path, inherited, _possible(above.file_globs, prefix), _possible(above.folder_globs, prefix))
+
+    def _folder(
+        self, path: str, inherited: int, file_globs: tuple[_PathGlob, ...], folder_globs: tuple[_PathGlob, ...]
+    ) -> _Folder:
+        files = self._as_file.files_in(path, inherited, file_globs)
+        return _Folder(inherited, file_globs, folder_globs, files)
 
 
 def _canonical(path: str) -> str | None:
@@ -164,12 +191,32 @@ def _canonical(path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _PathGlob:
-    """A pattern with folders and wildcards; ``prefix`` is its literal start, ``name`` what its last component needs."""
+    """A pattern with folders and wildcards; ``prefix`` is its literal start, ``name`` what its last component needs.
+
+    ``above``: what the path of the folder, ``/`` last, needs; then whatever has the right name matches (any name, where
+    ``name`` is None). Without ``above`` only the whole path tells.
+    """
 
     index: int
     prefix: str
     name: Callable[[str], object | None] | None
+    above: Callable[[str], object | None] | None
     matches: Callable[[str], object | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What decides the files right in one folder. ``best``: what holds for all of them; the rest only where smaller.
+
+    ``names``: patterns that are a path to a file here, by its name. ``globs``, smallest first, match the name,
+    ``others`` the whole path, which ``path`` begins.
+    """
+
+    best: int
+    names: Mapping[str, int] | None
+    globs: tuple[tuple[int, Callable[[str], object | None]], ...]
+    others: tuple[_PathGlob, ...]
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,21 +226,19 @@ class _Folder:
     inherited: int
     file_globs: tuple[_PathGlob, ...]
     folder_globs: tuple[_PathGlob, ...]
-
-    def below(self, inherited: int, prefix: str) -> _Folder:
-        """A folder in this one whose path and ``/`` is ``prefix``; what can match there can match here."""
-        return _Folder(inherited, _possible(self.file_globs, prefix), _possible(self.folder_globs, prefix))
+    files: _Files
 
     def own_globs(self, above: _Folder) -> int:
         """How many places its lists take that it does not share with the folder above."""
         pairs = ((self.file_globs, above.file_globs), (self.folder_globs, above.folder_globs))
-        return sum(len(mine) for mine, theirs in pairs if mine is not theirs)
+        shared = sum(len(mine) for mine, theirs in pairs if mine is not theirs)
+        return shared + len(self.files.globs) + len(self.files.others)
 
 
 def _possible(globs: tuple[_PathGlob, ...], prefix: str) -> tuple[_PathGlob, ...]:
     """Those that can match something below ``prefix``; the same list when that is all of them."""
-    kept = tuple(g for g in globs if g.prefix.startswith(prefix) or prefix.startswith(g.prefix))
-    return globs if len(kept) == len(globs) else kept
+    kept = [g for g in globs if prefix.startswith(g.prefix) or g.prefix.startswith(prefix)]
+    return globs if len(kept) == len(globs) else tuple(kept)
 
 
 @dataclass(slots=True)
@@ -231,7 +276,9 @@ class _Forms:
         if tokens[-1] in {Wild.STAR, Wild.DEEP_STAR} and parent and parent.endswith("/") and parent != "/":
             self.parents.setdefault(parent[:-1], index)
         else:
-            self.path_globs.append(_PathGlob(index, _prefix(tokens), _last_component(tokens), matcher_of(tokens)))
+            self.path_globs.append(
+                _PathGlob(index, _prefix(tokens), _last_component(tokens), _above(tokens), matcher_of(tokens))
+            )
 
 
 def _is_component(tokens: tuple[Token, ...]) -> bool:
@@ -250,6 +297,32 @@ def _prefix(tokens: tuple[Token, ...]) -> str:
 
 def _last_component(tokens: tuple[Token, ...]) -> Callable[[str], object | None] | None:
     """A test of the last component alone, where the pattern has one; it spares the match of the whole path."""
+    start = _start_of_last(tokens)
+    return None if start is None else matcher_of(tokens[start:])
+
+
+def _above(tokens: tuple[Token, ...]) -> Callable[[str], object | None] | None:
+    """A test of the folder's path with its ``/``, where that and the last component are all that the pattern asks."""
+    if tokens[-1] is Wild.DEEP_STAR:
+        return _folder_matcher(tokens) if tokens[-2:-1] == (frozenset({ord("/")}),) else None
+    start = _start_of_last(tokens)
+    return None if start is None else _folder_matcher(tokens[:start])
+
+
+def _folder_matcher(tokens: tuple[Token, ...]) -> Callable[[str], object | None]:
+    """``matcher_of`` for the path of a folder with its ``/``; the usual forms by a look at the text."""
+    if tokens[-1] is Wild.DEEP_FOLDERS and (start := literal_of(tokens[:-1])):
+        return lambda path: path.startswith(start)
+    if tokens[0] is Wild.DEEP_FOLDERS:
+        if end := literal_of(tokens[1:]):
+            return lambda path: f"/{path}".endswith(f"/{end}")
+        if tokens[-1] is Wild.DEEP_STAR and (part := literal_of(tokens[1:-1])):
+            return lambda path: f"/{part}" in f"/{path}"
+    return matcher_of(tokens)
+
+
+def _start_of_last(tokens: tuple[Token, ...]) -> int | None:
+    """Where the last component begins; None where the pattern does not say."""
     start = len(tokens)
     while start and _is_component(tokens[start - 1 : start]):
         start -= 1
@@ -258,13 +331,24 @@ def _last_component(tokens: tuple[Token, ...]) -> Callable[[str], object | None]
     before, earlier = tokens[start - 1], tokens[start - 2 : start - 1]
     if before is Wild.DEEP_STAR or (before is Wild.DEEP_FOLDERS and earlier not in {(), (frozenset({ord("/")}),)}):
         return None
-    return matcher_of(tokens[start:])
+    return start
 
 
 class _Table:
     """All patterns as they apply to files, or to folders."""
 
-    __slots__ = ("_any_name", "_name_globs", "_names", "_parents", "_paths", "_suffixes", "_tails", "path_globs")
+    __slots__ = (
+        "_any_name",
+        "_in_folder",
+        "_lowest",
+        "_name_globs",
+        "_names",
+        "_parents",
+        "_paths",
+        "_suffixes",
+        "_tails",
+        "path_globs",
+    )
 
     def __init__(self, patterns: list[GitPattern], *, folder: bool) -> None:
         forms = _Forms()
@@ -277,6 +361,53 @@ class _Table:
         self._name_globs = tuple((index, matcher_of(tokens)) for index, tokens in forms.name_globs)
         shallow = [shallow_regex_of(tokens) or "" for _, tokens in forms.name_globs]
         self._any_name = re.compile("|".join(f"(?:{regex})" for regex in shallow), re.DOTALL).fullmatch
+
+        self._in_folder: dict[str, dict[str, int]] = {}
+        for path, index in forms.paths.items():
+            head, _, name = path.rpartition("/")
+            self._in_folder.setdefault(head, {})[name] = index
+        by_name = (*forms.names.values(), *forms.suffixes.values(), *(index for index, _ in forms.name_globs))
+        self._lowest = min(by_name, default=len(patterns))
+
+    def files_in(self, folder: str, inherited: int, globs: tuple[_PathGlob, ...]) -> _Files:
+        """What decides the files right in ``folder``."""
+        best, prefix = min(inherited, self._parents.get(folder, inherited)), f"{folder}/" if folder else ""
+        named: list[tuple[int, Callable[[str], object | None]]] = []
+        others: list[_PathGlob] = []
+        for glob in globs:
+            if glob.index >= best:
+                break
+            if glob.above is None:
+                others.append(glob)
+            elif glob.above(prefix):
+                if glob.name is None:
+                    best = glob.index
+                else:
+                    named.append((glob.index, glob.name))
+        return _Files(best, self._in_folder.get(folder), tuple(named), tuple(others), prefix)
+
+    def first_file(self, files: _Files, name: str) -> int:
+        """The smallest index that decides the file of that name."""
+        best = files.best
+        if self._lowest < best:
+            found = self._names.get(name)
+            if found is not None and found < best:
+                best = found
+            if name.endswith(self._suffixes):
+                best = min([best, *(index for tail, index in self._tails if name.endswith(tail))])
+            if self._name_globs and self._any_name(name):
+                best = min([best, *(index for index, matches in self._name_globs if index < best and matches(name))])
+        if files.names is not None:
+            best = min(best, files.names.get(name, best))
+        for index, matches in files.globs:
+            if index >= best:
+                break
+            if matches(name):
+                best = index
+        for glob in files.others:
+            if glob.index < best and glob.matches(files.path + name):
+                best = glob.index
+        return best
 
     def first(self, globs: tuple[_PathGlob, ...], inherited: int, head: str, name: str, path: str) -> int:
         """The smallest index of ``inherited`` and of the patterns that match ``path`` (= ``head/name``) itself."""

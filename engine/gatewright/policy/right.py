@@ -6,11 +6,14 @@ agent's own list and rules say. ``verdict`` is what all layers together say; a d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from gatewright.base.problem import Address
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
+from gatewright.policy.rule import ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 
@@ -22,32 +25,50 @@ class Layer(StrEnum):
     RULE = "rule"
     APPROVALS = "approvals"
     SOURCE = "source"
+    CAPABILITY = "capability"
+    POLICY = "policy"
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a right is as it is. ``code`` is stable; ``address`` leads to the deciding place in the policy, if any."""
+    """Why a right is as it is. ``code`` is stable; ``address`` leads to the deciding place in the policy, if any.
+
+    ``rule_id``: the deciding rule's own id or name. ``message``: what its author wants the model to be told.
+    """
 
     layer: Layer
     verdict: Verdict
     code: str
     text: str
     address: Address | None = None
+    rule_id: str | None = None
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OperationFacts:
-    """What the policy needs to know of an operation. ``actions``: the file or block actions it may turn out to be."""
+    """What the policy needs to know of an operation. ``actions``: the file or block actions it may turn out to be.
+
+    ``capabilities``: the kinds that it needs; ``judged``: the kinds that some parameter of it can be judged by.
+    ``parameters``: every name it takes; ``required``: those it cannot lack.
+    """
 
     name: str
     tier: SafetyTier
     actions: tuple[Action, ...] = ()
     description: str = ""
+    capabilities: frozenset[CapabilityKind] = frozenset()
+    parameters: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    judged: frozenset[CapabilityKind] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """What the policy needs to know of a registered tool; a tool without operations has one, named ``""``."""
+    """What the policy needs to know of a registered tool; a tool without operations has one, named ``""``.
+
+    ``tool_rules`` are the tool's own.
+    """
 
     name: str
     major: int
@@ -56,6 +77,7 @@ class ToolFacts:
     origin: str = "built-in"
     needs_source: bool = False
     description: str = ""
+    tool_rules: tuple[ToolRule, ...] = ()
 
     @property
     def has_operations(self) -> bool:
@@ -91,24 +113,34 @@ class OperationRight:
 
 @dataclass(frozen=True, slots=True)
 class ToolRight:
-    """One tool of one agent: its facts and the right on each operation, in the tool's own order."""
+    """One tool of one agent: its facts and the right on each operation, in the tool's own order.
+
+    ``shown``: the operations that the model sees.
+    """
 
     facts: ToolFacts
     listed: bool
     operations: tuple[OperationRight, ...]
     reasons: tuple[Reason, ...] = ()
+    shown: frozenset[str] = field(init=False, compare=False, repr=False)
 
-    @property
-    def shown(self) -> frozenset[str]:
-        """The operations that the model sees."""
-        return frozenset(o.operation for o in self.operations if not o.is_hidden)
+    def __post_init__(self) -> None:
+        deny = Verdict.DENY
+        shown = frozenset(row.operation for row in self.operations if row.verdict is not deny)
+        object.__setattr__(self, "shown", _shared(shown))
 
     @property
     def is_hidden(self) -> bool:
         """Whether the model does not see the tool at all."""
-        return all(o.is_hidden for o in self.operations)
+        return not self.shown
 
     @property
     def ticked_count(self) -> int:
         """How many of its boxes are ticked."""
         return sum(o.ticked for o in self.operations)
+
+
+@lru_cache(maxsize=16_384)
+def _shared(names: frozenset[str]) -> frozenset[str]:
+    """The same set for equal ones, since many agents see the same of a tool."""
+    return names

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.right import ToolFacts
+    from gatewright.policy.right import ToolFacts, ToolRight
 
 APP_RULE_PREFIX = "app:"
 
@@ -48,7 +48,7 @@ def tick_operations(
 ) -> Edit:
     """Turn operations of one tool on or off. Raises EditRefused when an author's rule stands in the way."""
     agent = agent_of(policy, agent_id)
-    right = effective_rights(policy, agent_id, catalog)[tool_name]
+    right = _right_of(policy, agent_id, catalog, tool_name)
     chosen = frozenset(operations)
     ticked = frozenset(o.operation for o in right.operations if o.ticked)
     wanted = (ticked | chosen) if on else (ticked - chosen)
@@ -60,7 +60,7 @@ def tick_operations(
 def tick_tool(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str, *, on: bool) -> Edit:
     """Turn a whole tool on (all its operations) or off."""
     agent = agent_of(policy, agent_id)
-    facts = effective_rights(policy, agent_id, catalog)[tool_name].facts
+    facts = _right_of(policy, agent_id, catalog, tool_name).facts
     wanted = frozenset(o.name for o in facts.operations) if on else frozenset[str]()
     label = f"{_tool_label(tool_name, on=on)} for `{agent_id}`"
     return _edit(label, agent, _with_ticked(policy, catalog, agent, facts, wanted))
@@ -71,7 +71,7 @@ def ask_first(
 ) -> Edit:
     """Make a tool (``operation`` = ``""``) or one operation ask first, or stop asking, by an ``approvals`` key."""
     agent = agent_of(policy, agent_id)
-    facts = effective_rights(policy, agent_id, catalog)[tool_name].facts
+    facts = _right_of(policy, agent_id, catalog, tool_name).facts
     key = f"{tool_name}.{operation}" if operation else tool_name
     rest = {k: v for k, v in agent.approvals.items() if k != key}
     if on:
@@ -85,11 +85,16 @@ def ask_first(
 def reset_tool(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str) -> Edit:
     """Remove the kept rule and the ``approvals`` keys of one tool, so that its own defaults hold again."""
     agent = agent_of(policy, agent_id)
-    facts = effective_rights(policy, agent_id, catalog)[tool_name].facts
+    facts = _right_of(policy, agent_id, catalog, tool_name).facts
     index = kept_rule(agent, facts)
     rules = tuple(rule for i, rule in enumerate(agent.tool_rules) if i != index)
     approvals = {k: v for k, v in agent.approvals.items() if k != tool_name and not k.startswith(f"{tool_name}.")}
     return _edit(f"reset `{tool_name}` for `{agent_id}`", agent, replace(agent, tool_rules=rules, approvals=approvals))
+
+
+def _right_of(policy: Policy, agent_id: str, catalog: Sequence[ToolFacts], tool_name: str) -> ToolRight:
+    """The right on one tool, so that a tick in a large catalog costs one tool."""
+    return effective_rights(policy, agent_id, [facts for facts in catalog if facts.name == tool_name])[tool_name]
 
 
 def _with_ticked(

@@ -1,4 +1,4 @@
-"""Tool rules: fourteen-odd kinds as values. It does not know sessions, nor which kinds are enforced yet.
+"""Tool rules: sixteen kinds as values. It does not know sessions, nor how a kind is enforced.
 
 A kind's class name is its spelling in the policy file. Durations are seconds.
 """

@@ -5,16 +5,59 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action, Permission
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A place in a source: ``relative`` is canonical with ``/`` (``.`` for the base), ``absolute`` is resolved."""
+    """A place in a source: ``relative`` is canonical with ``/`` (``.`` for the base), ``absolute`` is resolved.
+
+    ``level``: its level as of when it was looked at, where it was; what decides by it decides at the same moment.
+    """
 
     source_id: str
     relative: str
     absolute: str
+    level: LevelDecision | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FileTarget:
+    """A path on disk that an argument names: ``absolute`` is resolved, ``relative`` is below its root.
+
+    The root is the base of the source ``source_id``, else the workspace's folder, else a granted prefix.
+    ``writes``: whether the parameter is declared as one that is written to.
+    """
+
+    parameter: str
+    relative: str
+    absolute: str
+    writes: bool = False
+    source_id: str | None = None
+
+    @property
+    def place(self) -> Located | None:
+        """The same as a place in the source; None where no source holds it."""
+        return None if self.source_id is None else Located(self.source_id, self.relative, self.absolute)
+
+
+@dataclass(frozen=True, slots=True)
+class NameTarget:
+    """A table or an environment variable that an argument names, compared by exact text."""
+
+    parameter: str
+    name: str
+    kind: CapabilityKind
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityCheck:
+    """What the capability stage found about one kind. ``target`` is the argument judged, ``""``: the kind as such."""
+
+    kind: CapabilityKind
+    allowed: bool
+    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)

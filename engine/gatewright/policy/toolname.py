@@ -11,11 +11,15 @@ if TYPE_CHECKING:
 
     from gatewright.policy.right import ToolFacts
 
+_DIGITS = 9
+"""The longest major: a longer number is a name, since Python would not even read one of thousands of digits."""
+
 
 def split_name(written: str) -> tuple[str, int | None]:
     """``("recall", 2)`` for ``recall@2``; the major is None for a bare name or a tail that is no number."""
     name, at, major = written.rpartition("@")
-    return (name, int(major)) if at and name and major.isdecimal() and major.isascii() else (written, None)
+    is_major = at and name and major.isdecimal() and major.isascii() and len(major) <= _DIGITS
+    return (name, int(major)) if is_major else (written, None)
 
 
 def names_tool(written: str, tool_name: str, major: int) -> bool:

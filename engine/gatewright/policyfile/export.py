@@ -8,13 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported
-from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults
+from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults, ToolSettings
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.plain import plain_rule
 from gatewright.policyfile.render import block, statements
+from gatewright.policyfile.report import shown
+from gatewright.policyfile.rulekind import WITH_CONDITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +30,10 @@ _HEAD = """\
 # AllowedOperations rules say. It also matches the patterns of files by its own rules, which are not gitignore's.
 # Deploy the policy with Gatewright where the rights have to hold.
 """
+
+
+_UNKNOWN_THERE = (RateLimit, ArgumentConstraints)
+"""Kinds that Pattern's reader would refuse the whole file for."""
 
 
 def render_pattern(policy: Policy, agent_id: str) -> str:
@@ -54,7 +60,8 @@ def _blocks(agent: Agent, sources: tuple[Source, ...], lost: str) -> Iterator[st
     tools = {} if agent.tools is None else {"tools": list(agent.tools)}
     yield _HEAD + lost + statements({"name": agent.agent_id, **tools})
     for rule in agent.tool_rules:
-        yield block(("tool_rules", 0), _rule(rule))
+        if not isinstance(rule.rule_type, _UNKNOWN_THERE):
+            yield block(("tool_rules", 0), _rule(rule))
     for source in sources:
         path = ("data_sources", source.source_id)
         yield block(path, {"type": "file", "name": source.source_id, "paths": [source.base_path]})
@@ -84,8 +91,11 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
         yield "the approvals"
     if (defaults.max_output_bytes, defaults.timeout_s) != (Defaults().max_output_bytes, None):
         yield "the limits of [defaults]"
-    if any(settings.timeout_s is not None for settings in policy.tools.values()):
+    if any(settings != ToolSettings() for settings in policy.tools.values()):
         yield "the settings of [tools]"
+    if agent.capabilities:
+        yield "the capabilities"
+    yield from _lost_policy(policy, agent)
     if agent.user_id is not None:
         yield "the user_id"
     for name in agent.tools or ():
@@ -95,10 +105,27 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
         yield from (f"{fault} of rule {number}" for fault in _lost_rule(rule))
 
 
+def _lost_policy(policy: Policy, agent: Agent) -> Iterator[str]:
+    if policy.default is not Verdict.ALLOW:
+        yield f"the policy default {policy.default}: a call that no policy rule matches is allowed there"
+    for rule in policy.rules:
+        if rule.agents is None or agent.agent_id in rule.agents:
+            yield f"the policy rule {_on_one_line(rule.name)} ({rule.effect})"
+
+
+def _on_one_line(text: str) -> str:
+    return shown(text).strip("`")
+
+
 def _lost_rule(rule: ToolRule) -> Iterator[str]:
     kind = rule.rule_type
-    if isinstance(kind, RateLimit | ArgumentConstraints):
-        yield f"the kind {rule.kind}"
+    if isinstance(kind, _UNKNOWN_THERE):
+        yield f"the kind {rule.kind} and with it the whole"
+        return
+    if rule.operations is not None:
+        yield "the conditions on operations"
+    if rule.kind in WITH_CONDITIONS and any("." in condition for condition in rule.conditions):
+        yield "the operations of tools in the conditions"
     if isinstance(kind, Cooldown | Periodic) and kind.seconds != int(kind.seconds):
         yield "the fraction of a second"
     if split_name(rule.tool_name)[1] is not None:
@@ -106,6 +133,8 @@ def _lost_rule(rule: ToolRule) -> Iterator[str]:
 
 
 def _lost_source(source: Source) -> Iterator[str]:
+    if source.required_tools:
+        yield f"the required tools of source {source.source_id}"
     levels = {source.default_permission, *(rule.permission for rule in source.permission_rules)}
     if Permission.NONE in levels:
         yield f"the level none of source {source.source_id}, written as read_only: its files can be read there"

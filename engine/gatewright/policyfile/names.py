@@ -9,7 +9,7 @@ from gatewright.policy.toolname import chosen_tools, split_name
 from gatewright.policyfile.report import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.known import KnownTools
@@ -39,9 +39,7 @@ class Names:
         """The registered tools that ``written`` stands for; none is an error at ``path``."""
         if self._known is None:
             return ()
-        if written not in self._found:
-            self._found[written] = self._known.of(written)
-        if not (found := self._found[written]):
+        if not (found := self._of(written)):
             self._unknown_tool(written, path)
         return found
 
@@ -54,16 +52,47 @@ class Names:
             self._chosen[key] = chosen_tools(self._known.facts, key)
         return self._chosen[key]
 
-    def operation(self, facts: ToolFacts, name: str, path: RawPath) -> None:
-        """Check that the tool has an operation of that name."""
+    def seen(self, written: str, listed: tuple[str, ...] | None) -> ToolFacts | None:
+        """The tool that a rule on ``written`` binds for an agent with this list of tools; None when unknown."""
+        if self._known is None or not (candidates := self._of(written)):
+            return None
+        name, major = split_name(written)
+        return candidates[0] if major is not None else self.chosen(listed).get(name, candidates[0])
+
+    def operation(self, facts: ToolFacts, name: str, path: RawPath, *, at_value: bool = True) -> None:
+        """Check that the tool has an operation of that name (which stands at the value of ``path``, or is its key)."""
         if name in facts.operation_names:
             return
         if name in self._unsupported.get(facts.name, ()):
             message = f"operation {shown(name)} of `{facts.name}` is not supported yet"
-            self._report.error(path, "not-supported", message)
+            self._report.error(path, "not-supported", message, at_value=at_value)
             return
         near = self._report.near(name, facts.operation_names)
-        self._report.error(path, "unknown-operation", f"`{facts.name}` has no operation {shown(name)}", near=near)
+        message = f"`{facts.name}` has no operation {shown(name)}"
+        self._report.error(path, "unknown-operation", message, near=near, at_value=at_value)
+
+    def operation_of_any(self, tools: Iterable[ToolFacts], name: str, path: RawPath, where: str) -> None:
+        """Check that one of ``tools`` has an operation of that name; ``where`` says that none of them does."""
+        candidates = tuple(tools)
+        if self._known is None or any(name in facts.operation_names for facts in candidates):
+            return
+        if any(name in self._unsupported.get(facts.name, ()) for facts in candidates):
+            self._report.error(path, "not-supported", f"operation {shown(name)} is not supported yet")
+            return
+        near = self._report.near(name, {word for facts in candidates for word in facts.operation_names})
+        self._report.error(path, "unknown-operation", f"{where} has an operation {shown(name)}", near=near)
+
+    def tool_or_operation(self, written: str, path: RawPath) -> None:
+        """Check ``tool``, ``tool@major`` or either with ``.operation``; the longest registered name wins."""
+        if self._known is None:
+            return
+        head = self._longest(written)
+        if not (candidates := self._of(head)):
+            self._unknown_tool(head or written, path)
+            return
+        operation = written[len(head) + 1 :]
+        if head != written and not any(operation in facts.operation_names for facts in candidates):
+            self.operation(candidates[-1], operation, path)
 
     def approval_key(self, key: str, path: RawPath) -> None:
         """Check a key of ``approvals``: a tier, a tool, or ``tool.operation`` (the longest tool name wins)."""
@@ -86,13 +115,20 @@ class Names:
             self._report.error(path, "unknown-tool", message, near=near)
 
     def _longest(self, key: str) -> str:
-        """The longest known name that ``key`` is, or begins with before a dot; empty when there is none."""
+        """The longest known name (or ``name@major``) that ``key`` is, or begins with before a dot; else empty."""
         end = len(key)
         while end > 0:
-            if key[:end] in self._names or key[:end] in self._unsupported:
+            name = split_name(key[:end])[0]
+            if name in self._names or name in self._unsupported:
                 return key[:end]
             end = key.rfind(".", 0, end)
         return ""
+
+    def _of(self, written: str) -> tuple[ToolFacts, ...]:
+        """The registered majors that ``written`` stands for."""
+        if written not in self._found:
+            self._found[written] = self._known.of(written) if self._known else ()
+        return self._found[written]
 
     def _unknown_tool(self, written: str, path: RawPath) -> None:
         name, major = split_name(written)

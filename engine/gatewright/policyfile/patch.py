@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.policy.document import Dialect
 from gatewright.policy.rule import AllowedOperations, Cooldown, Periodic
+from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
+from gatewright.policyfile.patchcapability import patch_capabilities
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.plain import (
     duration_like,
@@ -22,8 +24,11 @@ from gatewright.policyfile.plain import (
     plain_kind,
     plain_payload,
     plain_permission_rule,
+    plain_policy_rule,
     plain_rule,
     plain_source,
+    plain_tiers,
+    plain_tool_settings,
 )
 from gatewright.policyfile.reader import value_of
 from gatewright.policyfile.render import agent_blocks, block, source_blocks
@@ -33,9 +38,9 @@ from gatewright.policyfile.stages import renamed_agents, stages
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source
+    from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
+    from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.rule import ToolRule
-    from gatewright.policy.verdict import Verdict
 
 
 def patch_text(text: str, before: Policy, after: Policy) -> str:
@@ -85,6 +90,7 @@ class _Patch:
         self._patch_defaults(before.defaults, after.defaults)
         self._patch_sources()
         self._patch_tools()
+        self._patch_policy()
         return self._editor.result()
 
     def _writes_adjacent(self) -> bool:
@@ -137,11 +143,15 @@ class _Patch:
         if not self._pattern:
             self._words((*path, "sources"), old.sources, new.sources)
             self._scalars(path, {"user_id": (old.user_id, new.user_id)})
+            patch_capabilities(self._editor, (*path, "capabilities"), old.capabilities, new.capabilities)
         self._verdicts((*path, "approvals"), old.approvals, new.approvals)
+        self._rules((*path, "tool_rules"), old.tool_rules, new.tool_rules)
+
+    def _rules(self, path: RawPath, old: tuple[ToolRule, ...], new: tuple[ToolRule, ...]) -> None:
         self._editor.edit_list(
-            (*path, "tool_rules"),
-            old.tool_rules,
-            new.tool_rules,
+            path,
+            old,
+            new,
             plain=lambda rule: plain_rule(rule, adjacent=self._adjacent),
             change=self._change_rule,
         )
@@ -176,12 +186,12 @@ class _Patch:
             path,
             {
                 "tool_name": (old.tool_name, new.tool_name),
-                "conditions": (list(old.conditions), list(new.conditions)),
                 "priority": (old.priority, new.priority),
                 "id": (old.rule_id, new.rule_id),
                 "metadata": (old.metadata, new.metadata),
             },
         )
+        self._words((*path, "conditions"), old.conditions or None, new.conditions or None)
 
     def _change_payload(self, path: RawPath, old: ToolRule, new: ToolRule) -> bool:
         """Change the payload alone, where the kind stays and the payload is one written value."""
@@ -241,7 +251,7 @@ class _Patch:
             [source for source in old if source.source_id not in foreign],
             [source for source in new if source.source_id not in foreign],
             plain=self._inline_source,
-            blocks=lambda source: list(source_blocks(source)),
+            blocks=lambda source: list(source_blocks(source, adjacent=self._adjacent)),
             change=self._change_source,
             key=lambda source: source.source_id,
         )
@@ -251,11 +261,14 @@ class _Patch:
 
     def _inline_source(self, source: Source) -> Mapping[str, object]:
         rules = [plain_permission_rule(rule) for rule in source.permission_rules]
-        return plain_source(source) | ({"permission_rules": rules} if rules else {})
+        required = [plain_rule(rule, adjacent=self._adjacent) for rule in source.required_tools]
+        lists = {"permission_rules": rules, "required_tools": required}
+        return plain_source(source) | {key: rows for key, rows in lists.items() if rows}
 
     def _change_source(self, path: RawPath, old: Source, new: Source) -> None:
         self._scalars(path, {"id": (old.source_id, new.source_id), "base_path": (old.base_path, new.base_path)})
         self._change_levels(path, old, new)
+        self._rules((*path, "required_tools"), old.required_tools, new.required_tools)
 
     def _change_levels(self, path: RawPath, old: Source, new: Source) -> None:
         level = (str(old.default_permission), str(new.default_permission))
@@ -286,6 +299,8 @@ class _Patch:
         if new is None:
             self._editor.remove(path[:2])
             return
+        if old.required_tools != new.required_tools:
+            raise NotSupported(f"`data_sources.{path[1]}` cannot hold required tools: use `[[sources]]`")
         if old.base_path != new.base_path:
             self._editor.set_value(paths.elements[0], new.base_path)
         self._change_levels(path[:2], old, new)
@@ -297,15 +312,54 @@ class _Patch:
             if name not in new:
                 self._editor.remove(path)
             elif name not in old:
-                seconds = new[name].timeout_s
-                data = {} if seconds is None else {"timeout": plain_duration(seconds)}
+                data = plain_tool_settings(new[name])
                 tools = self._editor.find(("tools",))
                 if tools is not None and tools.kind is Kind.INLINE:
                     self._editor.set_members(("tools",), {name: data})
                 else:
                     self._editor.append_blocks(("tools",), [block(path, data)])
             elif old[name] != new[name]:
-                self._editor.set_members(path, {"timeout": self._duration((*path, "timeout"), new[name].timeout_s)})
+                self._change_tool(path, old[name], new[name])
+
+    def _change_tool(self, path: RawPath, old: ToolSettings, new: ToolSettings) -> None:
+        before, after = plain_tool_settings(old), plain_tool_settings(new)
+        changes = {key: after.get(key, REMOVED) for key in {**before, **after} if before.get(key) != after.get(key)}
+        if "timeout" in changes:
+            changes["timeout"] = self._duration((*path, "timeout"), new.timeout_s)
+        tiers = self._editor.find((*path, "operation_tiers"))
+        if tiers is not None and new.operation_tiers:
+            changes.pop("operation_tiers", None)
+            self._table_of(
+                (*path, "operation_tiers"), plain_tiers(old.operation_tiers), plain_tiers(new.operation_tiers)
+            )
+        self._editor.set_members(path, changes)
+
+    def _table_of(self, path: RawPath, old: Mapping[str, object], new: Mapping[str, object]) -> None:
+        changed = {key: value for key, value in new.items() if old.get(key) != value}
+        self._editor.set_members(path, {**{key: REMOVED for key in old if key not in new}, **changed})
+
+    def _patch_policy(self) -> None:
+        before, after = self._before, self._after
+        if (before.default, before.rules) == (after.default, after.rules):
+            return
+        path: RawPath = ("policy",)
+        if before.default is not after.default:
+            self._editor.set_members(path, {"default": str(after.default)})
+        self._editor.edit_list(
+            (*path, "rules"),
+            before.rules,
+            after.rules,
+            plain=plain_policy_rule,
+            change=self._change_policy_rule,
+            key=lambda rule: rule.name,
+        )
+
+    def _change_policy_rule(self, path: RawPath, old: PolicyRule, new: PolicyRule) -> None:
+        before, after = plain_policy_rule(old), plain_policy_rule(new)
+        words = {key for key in ("agents", "tools", "operations") if key in before and key in after}
+        for key in words:
+            self._words((*path, key), getattr(old, key), getattr(new, key))
+        self._scalars(path, {key: (before.get(key), after.get(key)) for key in {**before, **after} if key not in words})
 
     def _refuse_foreign(self) -> None:
         after = self._after
@@ -316,8 +370,10 @@ class _Patch:
             raise NotSupported(
                 "a file in Pattern's shape cannot say that an agent has no tool: an empty list means all"
             )
-        if agents[0].sources is not None or agents[0].user_id is not None:
-            raise NotSupported("a file in Pattern's shape cannot say which sources or which user an agent has")
+        if agents[0].sources is not None or agents[0].user_id is not None or agents[0].capabilities:
+            raise NotSupported("a file in Pattern's shape cannot say which sources, user or capabilities an agent has")
+        if after.rules or after.default is not Verdict.ALLOW:
+            raise NotSupported("a file in Pattern's shape holds no policy rules")
 
     def _patch_pattern_agent(self) -> None:
         old, new = next(iter(self._before.agents.values())), next(iter(self._after.agents.values()))

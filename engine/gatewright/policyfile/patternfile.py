@@ -37,7 +37,7 @@ def read_pattern(row: Row, fallback_id: str, names: Names) -> Policy:
         if key in FOREIGN_KEYS:
             row.report.warning((key,), "pattern-key", f"`{key}` belongs to Pattern and is not read here")
     row.only((*OWN_KEYS, *FOREIGN_KEYS), "a file of one agent")
-    sources = read_sources(row.rows("sources"))
+    sources = read_sources(row.rows("sources"), names)
     if (table := row.table("data_sources")) is not None:
         sources += read_data_sources(table, {source.source_id for source in sources})
     agent_id = row.text("name", filled=True) or fallback_id

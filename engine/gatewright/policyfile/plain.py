@@ -5,9 +5,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from gatewright.base.duration import format_duration, parse_duration
+from gatewright.policy.capability import (
+    AdvancedEdit,
+    ClockRead,
+    DbRead,
+    DbWrite,
+    EnvRead,
+    Exec,
+    FsRead,
+    FsWrite,
+    NetRead,
+    NetWrite,
+    WasmExec,
+    kind_of,
+)
 from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import (
@@ -29,12 +44,14 @@ from gatewright.policy.rule import (
     RequiresPrecedingTools,
     StartConstraint,
 )
+from gatewright.policyfile.size import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.policy.document import Agent, PermissionRule, Source
+    from gatewright.policy.capability import Capability
+    from gatewright.policy.document import Agent, PermissionRule, Source, ToolSettings
+    from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.rule import RuleKind, ToolRule
+    from gatewright.policy.tier import SafetyTier
     from gatewright.policy.verdict import Verdict
 
 Plain = dict[str, object]
@@ -94,6 +111,68 @@ def plain_payload(kind: RuleKind) -> object:
             assert_never(kind)
 
 
+def plain_capability(capability: Capability) -> object:
+    """One entry of ``capabilities``: the kind's name, or ``{ KIND = { ... } }``."""
+    payload = plain_scope(capability)
+    return {str(kind_of(capability)): payload} if payload else str(kind_of(capability))
+
+
+def plain_scope(capability: Capability) -> Plain:
+    """What a capability is limited to, by the keys of the file; empty when it is not."""
+    match capability:
+        case NetRead(hosts) | NetWrite(hosts):
+            return {"allowlist": list(hosts)}
+        case FsRead(prefixes) | FsWrite(prefixes):
+            return {"prefixes": list(prefixes)}
+        case DbRead(tables) | DbWrite(tables):
+            return {"tables": list(tables)}
+        case EnvRead(names):
+            return {"vars": list(names)}
+        case Exec(cpu_limit, mem_limit):
+            cpu = None if cpu_limit is None else plain_duration(cpu_limit)
+            return _present({"cpu_limit": cpu, "mem_limit": _size(mem_limit)})
+        case WasmExec(fuel, memory):
+            return _present({"fuel": fuel, "memory": _size(memory)})
+        case ClockRead() | AdvancedEdit():
+            return {}
+        case _:
+            assert_never(capability)
+
+
+def plain_policy_rule(rule: PolicyRule) -> Plain:
+    """One row of ``[[policy.rules]]``."""
+    return {
+        "name": rule.name,
+        "effect": str(rule.effect),
+        **_present(
+            {
+                "agents": _words(rule.agents),
+                "tools": _words(rule.tools),
+                "operations": _words(rule.operations),
+                "when": dict(rule.when) if isinstance(rule.when, Mapping) else rule.when,
+                "message": rule.message,
+            }
+        ),
+    }
+
+
+def plain_tool_settings(settings: ToolSettings) -> Plain:
+    """``[tools.NAME]``: what the operator overrides."""
+    data: Plain = {} if settings.timeout_s is None else {"timeout": plain_duration(settings.timeout_s)}
+    if settings.safety_tier is not None:
+        data["safety_tier"] = str(settings.safety_tier)
+    if settings.operation_tiers:
+        data["operation_tiers"] = plain_tiers(settings.operation_tiers)
+    if not settings.scrub:
+        data["scrub"] = False
+    return data | _present({"description": settings.description})
+
+
+def plain_tiers(tiers: Mapping[str, SafetyTier]) -> Plain:
+    """Tiers as text."""
+    return {operation: str(tier) for operation, tier in tiers.items()}
+
+
 def plain_duration(seconds: float) -> object:
     """``"2m"`` where that says exactly the same, else the number of seconds."""
     text = format_duration(seconds)
@@ -127,7 +206,7 @@ def plain_permission_rule(rule: PermissionRule) -> Plain:
 
 
 def plain_source(source: Source) -> Plain:
-    """A source without its rules."""
+    """A source without its rules (levels and required tools)."""
     data: Plain = {"id": source.source_id, "type": "file", "base_path": source.base_path}
     if source.default_permission is not Permission.READ_ONLY:
         data["default_permission"] = str(source.default_permission)
@@ -149,6 +228,8 @@ def plain_agent(agent: Agent) -> Plain:
         data["approvals"] = plain_approvals(agent.approvals)
     if agent.user_id is not None:
         data["user_id"] = agent.user_id
+    if agent.capabilities:
+        data["capabilities"] = list(map(plain_capability, agent.capabilities))
     return data
 
 
@@ -166,6 +247,18 @@ def plain_defaults(defaults: Defaults) -> Plain:
     if defaults.approvals:
         data["approvals"] = plain_approvals(defaults.approvals)
     return data
+
+
+def _present(data: Plain) -> Plain:
+    return {key: value for key, value in data.items() if value is not None}
+
+
+def _words(words: tuple[str, ...] | None) -> list[str] | None:
+    return None if words is None else list(words)
+
+
+def _size(size: int | None) -> str | int | None:
+    return None if size is None else format_size(size)
 
 
 def _number(seconds: float) -> int | float:

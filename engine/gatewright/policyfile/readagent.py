@@ -1,13 +1,14 @@
-"""Reading ``[agents.ID]``, ``approvals``, ``[defaults]`` and ``[tools.NAME]``: tables to values. It runs no rule."""
+"""Reading ``[agents.ID]``, ``approvals`` and ``[defaults]``: tables to values. It runs no rule."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gatewright.policy.document import DEFAULT_MAX_OUTPUT_BYTES, Agent, Defaults, ToolSettings
+from gatewright.policy.document import DEFAULT_MAX_OUTPUT_BYTES, Agent, Defaults
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
+from gatewright.policyfile.readcapability import read_capabilities
 from gatewright.policyfile.readrule import read_rules
 from gatewright.policyfile.report import shown
 from gatewright.policyfile.row import name_error
@@ -23,7 +24,6 @@ UNLISTED = {"allow": Verdict.ALLOW, "deny": Verdict.DENY}
 NEW_TOOLS = {"hold": "hold", "allow": "allow"}
 AGENT_KEYS = ("description", "tools", "sources", "capabilities", "approvals", "user_id", "tool_rules")
 DEFAULTS_KEYS = ("unlisted_tools", "new_tools", "max_output_bytes", "timeout", "approvals")
-TOOL_KEYS = ("operation_field", "operations", "operation_tiers", "safety_tier", "timeout", "scrub", "description")
 
 
 def read_defaults(row: Row, names: Names) -> Defaults:
@@ -33,7 +33,7 @@ def read_defaults(row: Row, names: Names) -> Defaults:
         unlisted_tools=row.choice("unlisted_tools", UNLISTED) or Verdict.ALLOW,
         new_tools=row.choice("new_tools", NEW_TOOLS) or "hold",
         max_output_bytes=row.integer("max_output_bytes", 1) or DEFAULT_MAX_OUTPUT_BYTES,
-        timeout_s=_timeout(row),
+        timeout_s=read_timeout(row),
         approvals=read_approvals(row, names),
     )
 
@@ -57,8 +57,6 @@ def read_agents(table: Row, names: Names, source_ids: Collection[str]) -> dict[s
 
 def read_agent(row: Row, agent_id: str, names: Names, source_ids: Collection[str]) -> Agent:
     """One agent of our dialect."""
-    if row.items("capabilities"):
-        row.fault("capabilities", "not-supported", "`capabilities` are not supported yet")
     tools = read_tools(row, names)
     return Agent(
         agent_id,
@@ -68,6 +66,7 @@ def read_agent(row: Row, agent_id: str, names: Names, source_ids: Collection[str
         approvals=read_approvals(row, names),
         user_id=row.text("user_id", filled=True),
         tool_rules=read_rules(row.rows("tool_rules"), names, tools),
+        capabilities=read_capabilities(row),
     )
 
 
@@ -109,28 +108,8 @@ def read_approvals(row: Row, names: Names) -> dict[str, Verdict]:
     return found
 
 
-def read_tool_settings(table: Row, names: Names) -> dict[str, ToolSettings]:
-    """``[tools.NAME]`` by name, in the order of the file."""
-    found: dict[str, ToolSettings] = {}
-    for name in table.raw:
-        row = table.table(name)
-        if row is None:
-            continue
-        if split_name(name)[1] is not None:
-            row.report.error(row.path, "not-supported", "settings of one major version are not supported yet")
-        else:
-            names.tool(name, row.path)
-        row.only(TOOL_KEYS, "the settings of a tool")
-        for key in row.raw:
-            if key in TOOL_KEYS and key != "timeout":
-                row.report.error(
-                    row.at(key), "not-supported", f"`{key}` of a tool is not supported yet", at_value=False
-                )
-        found[name] = ToolSettings(_timeout(row))
-    return found
-
-
-def _timeout(row: Row) -> float | None:
+def read_timeout(row: Row) -> float | None:
+    """``timeout`` in seconds, None when absent."""
     seconds = row.duration("timeout")
     if seconds == 0:
         row.fault("timeout", "bad-value", "`timeout` must be longer than nothing")

@@ -17,8 +17,10 @@ from gatewright.policyfile.check import check_policy
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.patternfile import read_pattern
 from gatewright.policyfile.place import Places
-from gatewright.policyfile.readagent import read_agents, read_defaults, read_tool_settings
+from gatewright.policyfile.readagent import read_agents, read_defaults
+from gatewright.policyfile.readpolicy import read_policy_rules
 from gatewright.policyfile.readsource import read_sources
+from gatewright.policyfile.readtool import read_tool_settings
 from gatewright.policyfile.report import Report
 from gatewright.policyfile.row import Raw, Row
 from gatewright.policyfile.scan import BOM, scan
@@ -100,8 +102,9 @@ def _gatewright(row: Row, names: Names) -> Policy:
     _check_version(row)
     row.only(TOP_KEYS, "a policy file")
     _refuse_unsupported(row)
-    sources = read_sources(row.rows("sources"))
+    sources = read_sources(row.rows("sources"), names)
     defaults, agents, tools = row.table("defaults"), row.table("agents"), row.table("tools")
+    default, rules = read_policy_rules(row.table("policy"), names, agents.raw if agents else ())
     return Policy(
         name=row.text("name"),
         description=row.text("description"),
@@ -109,6 +112,8 @@ def _gatewright(row: Row, names: Names) -> Policy:
         agents=read_agents(agents, names, {source.source_id for source in sources}) if agents else {},
         sources=tuple(sources),
         tools=read_tool_settings(tools, names) if tools else {},
+        default=default,
+        rules=rules,
     )
 
 
@@ -130,15 +135,6 @@ def _refuse_unsupported(row: Row) -> None:
     workspace = row.table("workspace")
     if workspace and workspace.raw:
         row.report.error(workspace.path, "not-supported", "`[workspace]` is not supported yet", at_value=False)
-    rules = row.table("policy")
-    if rules is None:
-        return
-    rules.only(("default", "rules"), "`[policy]`")
-    default = rules.choice("default", {"allow": "allow", "ask": "ask", "deny": "deny"})
-    if default not in {None, "allow"}:
-        rules.fault("default", "not-supported", "a policy default other than `allow` is not supported yet")
-    for entry in rules.rows("rules"):
-        rules.report.error(entry.path, "not-supported", "`[[policy.rules]]` are not supported yet", at_value=False)
 
 
 def _raw(text: str, file: str) -> Raw | Problem:

@@ -7,24 +7,29 @@ from typing import TYPE_CHECKING, cast
 from gatewright.policy.rule import (
     ANY_TOOL,
     DEFAULT_PRIORITY,
-    OPERATION_CONDITION,
     AllowedOperations,
-    RuleKind,
+    ArgumentConstraints,
+    ExclusiveGroups,
+    StartConstraint,
     ToolRule,
 )
 from gatewright.policy.toolname import split_name
+from gatewright.policyfile.readcondition import Listed, read_conditions
 from gatewright.policyfile.report import shown
-from gatewright.policyfile.row import Raw, name_error
-from gatewright.policyfile.rulekind import WITH_CONDITIONS, json_table, payload_path, read_kind
+from gatewright.policyfile.row import Raw
+from gatewright.policyfile.rulekind import KIND_NAMES, json_table, kind_name, payload_path, read_kind
 
 if TYPE_CHECKING:
     from gatewright.policyfile.names import Names
     from gatewright.policyfile.row import Row
 
+SOURCE_KINDS = frozenset(
+    {"AllowedOperations", "ArgumentConstraints", "MaxCalls", "Cooldown", "RateLimit", "RequiresConsent", "Needed"}
+)
 RULE_KEYS = ("tool_name", "rule_type", "conditions", "priority", "id", "metadata")
 
 
-def read_rules(rows: list[Row], names: Names, listed: tuple[str, ...] | None) -> tuple[ToolRule, ...]:
+def read_rules(rows: list[Row], names: Names, listed: Listed) -> tuple[ToolRule, ...]:
     """The rules of one agent whose list of tools is ``listed``; a rule that cannot be built is left out (an error)."""
     seen: dict[str, int] = {}
     found: list[ToolRule] = []
@@ -38,7 +43,19 @@ def read_rules(rows: list[Row], names: Names, listed: tuple[str, ...] | None) ->
     return tuple(found)
 
 
-def read_rule(row: Row, names: Names, listed: tuple[str, ...] | None) -> ToolRule | None:
+def read_required_tools(rows: list[Row], names: Names) -> tuple[ToolRule, ...]:
+    """The rules of one source, which bind the calls that go to it; kinds that are about a whole session are errors."""
+    for row in rows:
+        kind = kind_name(row.raw.get("rule_type"))
+        if kind in KIND_NAMES and kind not in SOURCE_KINDS:
+            message = (
+                f"`{kind}` is about a whole session, not about the calls that go to one source: put it at an agent"
+            )
+            row.report.error(row.at("rule_type"), "not-for-a-source", message)
+    return read_rules(rows, names, None)
+
+
+def read_rule(row: Row, names: Names, listed: Listed) -> ToolRule | None:
     """One rule, or None after an error."""
     row.only(RULE_KEYS, "a tool rule")
     tool_name = _tool_name(row, names)
@@ -46,15 +63,16 @@ def read_rule(row: Row, names: Names, listed: tuple[str, ...] | None) -> ToolRul
     if row.require("rule_type", "a tool rule"):
         kind = read_kind(row.raw["rule_type"], row.at("rule_type"), row.report)
     priority = row.integer("priority", 0, 255)
-    conditions = _conditions(row, names, kind)
+    conditions = read_conditions(row, names, tool_name, kind, listed)
     rule_id = row.text("id", filled=True)
     metadata = row.table("metadata")
     data = json_table(metadata.raw, metadata.path, row.report) if metadata else None
     if tool_name is None or kind is None:
         return None
-    if isinstance(kind, AllowedOperations):
-        _check_operations(row, names, tool_name, listed)
-    return ToolRule(tool_name, kind, conditions, DEFAULT_PRIORITY if priority is None else priority, rule_id, data)
+    priority = DEFAULT_PRIORITY if priority is None else priority
+    rule = ToolRule(tool_name, kind, conditions, priority, rule_id, data)
+    _check_kind(row, names, rule, listed)
+    return rule
 
 
 def _tool_name(row: Row, names: Names) -> str | None:
@@ -66,16 +84,29 @@ def _tool_name(row: Row, names: Names) -> str | None:
     return written
 
 
-def _check_operations(row: Row, names: Names, tool_name: str, listed: tuple[str, ...] | None) -> None:
+def _check_kind(row: Row, names: Names, rule: ToolRule, listed: Listed) -> None:
+    """What the kind itself says about tools, operations and arguments."""
+    match rule.rule_type:
+        case AllowedOperations():
+            _check_operations(row, names, rule.tool_name, listed)
+        case ExclusiveGroups(groups):
+            _check_groups(row, names, groups)
+        case ArgumentConstraints(fields):
+            _check_fields(row, names, rule, frozenset(fields), listed)
+        case StartConstraint() if rule.tool_name == ANY_TOOL:
+            row.fault("tool_name", "bad-value", "`StartConstraint` names the one tool to start with, not `*`")
+        case _:
+            pass
+
+
+def _check_operations(row: Row, names: Names, tool_name: str, listed: Listed) -> None:
     path = row.at("rule_type")
     if tool_name == ANY_TOOL:
         message = "`AllowedOperations` names operations of one tool: it cannot stand with `*`"
         row.report.error(path, "operations-on-plain-tool", message)
         return
-    if names.known is None or not (candidates := names.known.of(tool_name)):
+    if (facts := names.seen(tool_name, listed)) is None:
         return
-    name, major = split_name(tool_name)
-    facts = candidates[0] if major is not None else names.chosen(listed).get(name, candidates[0])
     if not facts.has_operations:
         row.report.error(path, "operations-on-plain-tool", f"`{facts.name}` has no operations to choose from")
         return
@@ -83,6 +114,36 @@ def _check_operations(row: Row, names: Names, tool_name: str, listed: tuple[str,
     place = payload_path(value, path)
     for index, operation in _payload_texts(value):
         names.operation(facts, operation, (*place, index))
+
+
+def _check_groups(row: Row, names: Names, groups: tuple[tuple[str, ...], ...]) -> None:
+    place = payload_path(row.raw["rule_type"], row.at("rule_type"))
+    for index, group in enumerate(groups):
+        seen: dict[str, str] = {}
+        for position, written in enumerate(group):
+            path = (*place, index, position)
+            if written == ANY_TOOL:
+                row.report.error(path, "bad-value", "`*` cannot stand in a group: name its tools")
+            elif (held := seen.setdefault(split_name(written)[0], written)) != written:
+                row.report.error(path, "duplicate", f"{shown(written)} stands in the group already, as {shown(held)}")
+            else:
+                names.tool(written, path)
+
+
+def _check_fields(row: Row, names: Names, rule: ToolRule, fields: frozenset[str], listed: Listed) -> None:
+    facts = None if rule.tool_name == ANY_TOOL else names.seen(rule.tool_name, listed)
+    if facts is None:
+        return
+    bound = rule.operations
+    operations = [operation for operation in facts.operations if bound is None or operation.name in bound]
+    taken = {name for operation in operations for name in operation.parameters}
+    place = payload_path(row.raw["rule_type"], row.at("rule_type"))
+    for name in sorted(fields - taken) if taken else ():
+        what = (
+            f"no operation of `{facts.name}` under this rule takes" if facts.has_operations else f"`{facts.name}` lacks"
+        )
+        message = f"{what} {shown(name)}: the constraint has no effect"
+        row.report.warning((*place, name), "unknown-field", message, near=row.report.near(name, taken))
 
 
 def _payload_texts(value: object) -> list[tuple[int, str]]:
@@ -93,26 +154,3 @@ def _payload_texts(value: object) -> list[tuple[int, str]]:
     if not isinstance(found, list):
         return []
     return [(index, word) for index, word in enumerate(cast("list[object]", found)) if isinstance(word, str)]
-
-
-def _conditions(row: Row, names: Names, kind: RuleKind | None) -> tuple[str, ...]:
-    """Every condition is an error for now: one that is meaningless, or one that is not supported yet."""
-    found = row.texts("conditions")
-    for index, condition in found:
-        path = row.at("conditions", index)
-        fault = _condition_fault(condition, kind)
-        if fault is not None:
-            row.report.error(path, "bad-condition", f"{shown(condition)} is no condition here: {fault}")
-        else:
-            row.report.error(path, "not-supported", f"the condition {shown(condition)} is not supported yet")
-            if not condition.startswith(OPERATION_CONDITION):
-                names.approval_key(condition, path)
-    return tuple(condition for _, condition in found)
-
-
-def _condition_fault(condition: str, kind: RuleKind | None) -> str | None:
-    if why := name_error(condition.removeprefix(OPERATION_CONDITION)):
-        return f"the name {why}"
-    if kind is None or condition.startswith(OPERATION_CONDITION) or type(kind).__name__ in WITH_CONDITIONS:
-        return None
-    return f"`{type(kind).__name__}` takes only `operation:NAME`"

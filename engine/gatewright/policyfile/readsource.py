@@ -8,9 +8,11 @@ from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, PermissionRule, S
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.permission import Permission
 from gatewright.policyfile.place import ids_of_paths
+from gatewright.policyfile.readrule import read_required_tools
 from gatewright.policyfile.report import shown
 
 if TYPE_CHECKING:
+    from gatewright.policyfile.names import Names
     from gatewright.policyfile.row import Row
 
 LEVELS = {str(level): level for level in Permission}
@@ -31,12 +33,12 @@ SOURCE_TYPES = {"file": "file", "folder_changes": "folder_changes"}
 DATA_TYPES = ("file", "bluesky", "discord", "shell", "custom")
 
 
-def read_sources(rows: list[Row]) -> list[Source]:
+def read_sources(rows: list[Row], names: Names) -> list[Source]:
     """The sources of ``[[sources]]``; one that cannot be built is left out (an error)."""
     seen: dict[str, str] = {}
     found: list[Source] = []
     for row in rows:
-        source = _source(row)
+        source = _source(row, names)
         if source is None:
             continue
         folded = source.source_id.casefold()
@@ -66,7 +68,7 @@ def read_data_sources(table: Row, taken: set[str]) -> list[Source]:
     return found
 
 
-def _source(row: Row) -> Source | None:
+def _source(row: Row, names: Names) -> Source | None:
     row.only(SOURCE_KEYS, "a source")
     source_id = row.text("id", filled=True) if row.require("id", "a source") else None
     base_path = _base_path(row) if row.require("base_path", "a source") else None
@@ -74,20 +76,16 @@ def _source(row: Row) -> Source | None:
         row.fault("type", "not-supported", "sources of type `folder_changes` are not supported yet")
     _refuse_unsupported(row)
     level, size, rules = _common(row, None)
+    required = read_required_tools(row.rows("required_tools"), names)
     if source_id is None or base_path is None:
         return None
-    return Source(source_id, base_path, level, rules, size)
+    return Source(source_id, base_path, level, rules, size, required)
 
 
 def _refuse_unsupported(row: Row) -> None:
     for key in ("watch", "follow_symlinks"):
-        value = row.raw.get(key, False)
-        if not isinstance(value, bool):
-            row.wrong(key, "true or false", value)
-        elif value:
+        if row.flag(key, otherwise=False):
             row.fault(key, "not-supported", f"`{key} = true` is not supported yet")
-    if row.items("required_tools"):
-        row.fault("required_tools", "not-supported", "`required_tools` are not supported yet")
 
 
 def _common(row: Row, level_of_rules: Permission | None) -> tuple[Permission, int, tuple[PermissionRule, ...]]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.policy.document import Defaults
+from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.literal import header, key_text, literal
 from gatewright.policyfile.plain import (
     plain_agent,
     plain_defaults,
-    plain_duration,
     plain_permission_rule,
+    plain_policy_rule,
     plain_rule,
     plain_source,
+    plain_tool_settings,
 )
 
 if TYPE_CHECKING:
@@ -45,11 +47,13 @@ def agent_blocks(agent: Agent, *, adjacent: bool = False) -> Iterator[str]:
         yield block((*path, "tool_rules", 0), plain_rule(rule, adjacent=adjacent))
 
 
-def source_blocks(source: Source) -> Iterator[str]:
-    """``[[sources]]`` and its rules."""
+def source_blocks(source: Source, *, adjacent: bool = False) -> Iterator[str]:
+    """``[[sources]]``, its levels and its required tools (as Pattern reads them when ``adjacent``)."""
     yield block(("sources", 0), plain_source(source))
     for rule in source.permission_rules:
         yield block(("sources", 0, "permission_rules", 0), plain_permission_rule(rule))
+    for required in source.required_tools:
+        yield block(("sources", 0, "required_tools", 0), plain_rule(required, adjacent=adjacent))
 
 
 def _blocks(policy: Policy) -> Iterator[str]:
@@ -62,5 +66,8 @@ def _blocks(policy: Policy) -> Iterator[str]:
     for source in policy.sources:
         yield from source_blocks(source)
     for name, settings in policy.tools.items():
-        data = {} if settings.timeout_s is None else {"timeout": plain_duration(settings.timeout_s)}
-        yield block(("tools", name), data)
+        yield block(("tools", name), plain_tool_settings(settings))
+    if policy.default is not Verdict.ALLOW:
+        yield block(("policy",), {"default": str(policy.default)})
+    for rule in policy.rules:
+        yield block(("policy", "rules", 0), plain_policy_rule(rule))

@@ -42,9 +42,11 @@ class Report:
         self.has_errors = True
         self._findings.append(_Finding(path, at_value, Severity.ERROR, code, message, near))
 
-    def warning(self, path: RawPath, code: str, message: str, *, at_value: bool = False) -> None:
+    def warning(
+        self, path: RawPath, code: str, message: str, *, near: str | None = None, at_value: bool = False
+    ) -> None:
         """A warning at the key of ``path`` (or at its value)."""
-        self._findings.append(_Finding(path, at_value, Severity.WARNING, code, message, None))
+        self._findings.append(_Finding(path, at_value, Severity.WARNING, code, message, near))
 
     def near(self, word: str, candidates: Iterable[str]) -> str | None:
         """The candidate that ``word`` was probably meant to be."""

@@ -74,6 +74,14 @@ class Row:
         """Seconds, or None."""
         return seconds_of(self.raw[key], self.at(key), self.report) if key in self.raw else None
 
+    def flag(self, key: str, *, otherwise: bool) -> bool:
+        """True or false; ``otherwise`` when absent or wrong."""
+        value = self.raw.get(key, otherwise)
+        if isinstance(value, bool):
+            return value
+        self.wrong(key, "true or false", value)
+        return otherwise
+
     def choice(self, key: str, options: Mapping[str, Option]) -> Option | None:
         """One of the spelt-out options, or None."""
         return option(self.raw[key], self.at(key), self.report, f"`{key}`", options) if key in self.raw else None

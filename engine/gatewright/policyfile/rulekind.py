@@ -29,6 +29,7 @@ from gatewright.policy.rule import (
     RuleKind,
     StartConstraint,
 )
+from gatewright.policyfile.readschema import check_json_schema
 from gatewright.policyfile.report import shown
 from gatewright.policyfile.row import Raw, Row, kind_of, name_error, seconds_of, texts_of, whole_number
 
@@ -52,25 +53,14 @@ PLAIN_KINDS: dict[str, RuleKind] = {
         Needed,
     )
 }
-ENFORCED = frozenset(
-    {
-        "AllowedOperations",
-        "MaxCalls",
-        "Cooldown",
-        "RequiresConsent",
-        "StartConstraint",
-        "ContinueLoop",
-        "ExitLoop",
-        "Needed",
-    }
-)
 WITH_CONDITIONS = frozenset({"RequiresPrecedingTools", "RequiresFollowingTools", "RequiredBeforeExitIf"})
+"""The kinds whose conditions name other tools, and that say nothing without one."""
 _ABSENT = object()
 Payload = tuple[str, object, "RawPath"]
 
 
 def read_kind(value: object, path: RawPath, report: Report) -> RuleKind | None:
-    """The kind that ``value`` spells; None after an error. A kind that is not enforced yet is an error besides."""
+    """The kind that ``value`` spells; None after an error."""
     spelt = _spelling(value, path, report)
     if spelt is None:
         return None
@@ -79,11 +69,17 @@ def read_kind(value: object, path: RawPath, report: Report) -> RuleKind | None:
         near = report.near(name, KIND_NAMES)
         report.error(path, "unknown-variant", f"no kind of rule is named {shown(name)}", near=near)
         return None
-    if name not in ENFORCED:
-        report.error(path, "not-supported", f"rules of kind `{name}` are not supported yet")
     if name in PLAIN_KINDS:
         return _plain(name, payload, payload_path, report)
     return _PAYLOADS[name](payload, payload_path, report)
+
+
+def kind_name(value: object) -> str | None:
+    """The name of the kind that a ``rule_type`` spells, right or wrong; None when it spells none."""
+    if isinstance(value, dict):
+        raw = cast("Raw", value)
+        value = raw["type"] if "type" in raw else next(iter(raw), None)
+    return value if isinstance(value, str) else None
 
 
 def payload_path(value: object, path: RawPath) -> RawPath:
@@ -134,6 +130,14 @@ def _groups(payload: object, path: RawPath, report: Report) -> RuleKind | None:
         for index, group in enumerate(cast("list[object]", payload))
     ]
     found = [tuple(group) for group in groups if group is not None]
+    if not groups:
+        report.warning(path, "rule-without-effect", "`ExclusiveGroups` holds no group: the rule has no effect")
+    for index, group in enumerate(groups):
+        if group is not None and not group:
+            report.error((*path, index), "bad-value", "a group names at least two tools")
+        elif group is not None and len(group) == 1:
+            message = f"a group of one tool excludes nothing: {shown(group[0])} stands alone"
+            report.warning((*path, index), "rule-without-effect", message)
     return ExclusiveGroups(tuple(found)) if len(found) == len(groups) else None
 
 
@@ -142,16 +146,24 @@ def _max_calls(payload: object, path: RawPath, report: Report) -> RuleKind | Non
         _bad(path, report, "MaxCalls", "3")
         return None
     calls = whole_number(payload, path, report, "`MaxCalls`", 0)
+    if calls == 0:
+        message = "`MaxCalls = 0` denies every call, yet the model is shown what it limits: turn that off instead"
+        report.warning(path, "never-callable", message, at_value=True)
     return None if calls is None else MaxCalls(calls)
 
 
 def _cooldown(payload: object, path: RawPath, report: Report) -> RuleKind | None:
     seconds = _seconds(payload, path, report, "Cooldown")
+    if seconds == 0:
+        message = "`Cooldown = 0` holds nothing back: the rule has no effect"
+        report.warning(path, "rule-without-effect", message, at_value=True)
     return None if seconds is None else Cooldown(seconds)
 
 
 def _periodic(payload: object, path: RawPath, report: Report) -> RuleKind | None:
     seconds = _seconds(payload, path, report, "Periodic")
+    if seconds == 0:
+        report.error(path, "bad-value", "`Periodic` must be longer than nothing")
     return None if seconds is None else Periodic(seconds)
 
 
@@ -164,6 +176,8 @@ def _rate(payload: object, path: RawPath, report: Report) -> RuleKind | None:
     if not (row.require("calls", "`RateLimit`") and row.require("per", "`RateLimit`")):
         return None
     calls, per_s = row.integer("calls", 1), row.duration("per")
+    if per_s == 0:
+        row.fault("per", "bad-value", "`per` must be longer than nothing")
     return None if calls is None or per_s is None else RateLimit(calls, per_s)
 
 
@@ -188,6 +202,10 @@ def _constraints(payload: object, path: RawPath, report: Report) -> RuleKind | N
     if wrong := next((key for key, schema in fields.items() if not isinstance(schema, dict | bool)), None):
         report.error((*path, wrong), "bad-value", f"the constraint of {shown(wrong)} must be a JSON Schema")
         return None
+    if not fields:
+        report.warning(path, "rule-without-effect", "`ArgumentConstraints` names no field: the rule has no effect")
+    for name, schema in fields.items():
+        check_json_schema(schema, (*path, name), report)
     return ArgumentConstraints(fields)
 
 

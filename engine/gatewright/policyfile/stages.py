@@ -40,6 +40,8 @@ def stages(before: Policy, after: Policy) -> Iterator[Policy]:
         yield policy
     yield (policy := replace(policy, tools=after.tools))
     yield (policy := replace(policy, defaults=after.defaults))
+    yield (policy := replace(policy, default=after.default))
+    yield (policy := replace(policy, rules=after.rules))
     yield after
 
 
@@ -52,6 +54,7 @@ def _agent_stages(old: Agent | None, new: Agent) -> Iterator[Agent]:
     yield (old := replace(old, sources=new.sources))
     yield (old := replace(old, user_id=new.user_id))
     yield (old := replace(old, approvals=new.approvals))
+    yield (old := replace(old, capabilities=new.capabilities))
     yield new
 
 
@@ -60,6 +63,8 @@ def _source_stages(old: tuple[Source, ...], new: tuple[Source, ...]) -> Iterator
     rows = tuple(source for source in old if source.source_id in wanted)
     yield rows
     for index, source in enumerate(rows):
-        rows = (*rows[:index], wanted[source.source_id], *rows[index + 1 :])
-        yield rows
+        after = wanted[source.source_id]
+        for step in (replace(source, required_tools=after.required_tools), after):
+            rows = (*rows[:index], step, *rows[index + 1 :])
+            yield rows
     yield new

@@ -1,4 +1,4 @@
-"""JSON Schemas of tools: generate, inline, discover and filter operations, check arguments, write provider formats.
+"""JSON Schemas of tools: generate, inline, find and filter operations, narrow, check arguments, provider formats.
 
 It knows JSON values only: no tools, no policies, no files.
 """
@@ -11,8 +11,10 @@ from gatewright.schema.filter import FilterLint, FilterResult, filter_operations
 from gatewright.schema.formats import FORMATS, Format, ProviderLint, ToolListing, format_named
 from gatewright.schema.generate import schema_of
 from gatewright.schema.inline import inline_references
+from gatewright.schema.narrow import narrow
 from gatewright.schema.operation import Confidence, Operation, OperationSet
 from gatewright.schema.prose import clean_text
+from gatewright.schema.survey import OpenEnd, Survey, survey
 from gatewright.schema.walk import Schema
 
 __all__ = [
@@ -22,12 +24,14 @@ __all__ = [
     "FilterLint",
     "FilterResult",
     "Format",
+    "OpenEnd",
     "Operation",
     "OperationSet",
     "ProviderLint",
     "Schema",
     "SchemaChecker",
     "SchemaProblem",
+    "Survey",
     "ToolListing",
     "check_schema",
     "clean_text",
@@ -36,5 +40,7 @@ __all__ = [
     "filter_with_lints",
     "format_named",
     "inline_references",
+    "narrow",
     "schema_of",
+    "survey",
 ]

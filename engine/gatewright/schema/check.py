@@ -66,6 +66,13 @@ class SchemaChecker:
         except (ValueError, TypeError, OverflowError, RecursionError):
             return False
 
+    def holds(self, value: object) -> bool:
+        """The same, for whoever must know that it was told for certain. Raises SchemaError where it cannot be."""
+        try:
+            return self._validator.is_valid(value)
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise SchemaError(f"a value cannot be checked: {_unreadable(value, error).message}") from None
+
     def errors(self, value: object) -> tuple[ArgumentError, ...]:
         """What is wrong with ``value``, outermost first, at most `MAX_ERRORS`; empty exactly when it is valid.
 

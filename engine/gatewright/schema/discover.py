@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from gatewright.schema.declare import with_declared
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import OperationSet
-from gatewright.schema.shapes import SHAPES
+from gatewright.schema.shapes import candidates_of
+from gatewright.schema.shapes.shape import Candidate
 from gatewright.schema.walk import Schema
 
 
-def discover_operations(schema: Schema, *, field: str | None = None) -> OperationSet | None:
+def discover_operations(
+    schema: Schema, *, field: str | None = None, operations: Iterable[str] | None = None
+) -> OperationSet | None:
     """The operations of ``schema``, or None when nothing in it selects operations.
 
-    ``field`` names the operation field and overrides the guess. Raises SchemaError for references that cannot be
-    resolved.
+    ``field`` names the operation field, as a dotted path, and overrides the guess; ``operations`` declares what a free
+    text there may be. Raises SchemaError for references that cannot be resolved and for a field that is not there.
     """
+    readings = readings_of(schema, field=field, operations=operations)
+    return readings[0].found if readings else None
+
+
+def readings_of(schema: Schema, *, field: str | None, operations: Iterable[str] | None) -> list[Candidate]:
+    """Every reading, the likeliest first."""
     inlined = inline_references(schema)
-    candidates = [candidate for shape in SHAPES for candidate in shape.find(inlined, field)]
-    best = max(candidates, key=lambda candidate: candidate.score, default=None)
-    return best.found if best else None
+    if operations is not None:
+        inlined, field = with_declared(inlined, field, tuple(dict.fromkeys(operations)))
+    return sorted(candidates_of(inlined, field), key=lambda candidate: -candidate.score)

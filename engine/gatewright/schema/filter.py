@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gatewright.base.errors import SchemaError
+from gatewright.schema.declare import with_declared
 from gatewright.schema.discover import discover_operations
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import OperationSet
 from gatewright.schema.prose import clean_text
-from gatewright.schema.shapes import SHAPES
+from gatewright.schema.shapes.reduce import reduced
 from gatewright.schema.walk import Schema, as_object, children, walk
 from gatewright.schema.wording import bearing_names, clean_wording
 
@@ -45,17 +46,27 @@ class FilterResult:
         return clean_text(text, self.hidden, self.kept, operations=allowed)
 
 
-def filter_operations(schema: Schema, allowed: Iterable[str], *, field: str | None = None) -> Schema | None:
+def filter_operations(
+    schema: Schema, allowed: Iterable[str], *, field: str | None = None, operations: Iterable[str] | None = None
+) -> Schema | None:
     """``schema`` with the ``allowed`` operations only: the same object when that is all of them, None when it is none.
 
-    The input is never changed. Raises SchemaError when the schema offers no operations.
+    ``field`` names the operation field (a dotted path); ``operations`` declares what a free text there may be, and is
+    shown as a closed list even when all are allowed. The input is never changed. Raises SchemaError when the schema
+    offers no operations.
     """
-    return filter_with_lints(schema, allowed, field=field).schema
+    return filter_with_lints(schema, allowed, field=field, operations=operations).schema
 
 
-def filter_with_lints(schema: Schema, allowed: Iterable[str], *, field: str | None = None) -> FilterResult:
+def filter_with_lints(
+    schema: Schema, allowed: Iterable[str], *, field: str | None = None, operations: Iterable[str] | None = None
+) -> FilterResult:
     """As `filter_operations`, with lints and the names that other texts need to lose."""
-    found = discover_operations(schema, field=field)
+    declared = None if operations is None else tuple(dict.fromkeys(operations))
+    source = schema
+    if declared is not None:
+        source, field = with_declared(inline_references(schema), field, declared)
+    found = discover_operations(source, field=field)
     if found is None:
         where = f" at `{field}`" if field else ""
         raise SchemaError(f"the schema offers no operations{where}")
@@ -65,20 +76,29 @@ def filter_with_lints(schema: Schema, allowed: Iterable[str], *, field: str | No
         FilterLint("unknown-operation", f"`{name}` is no operation of `{found.field}`")
         for name in sorted(given - wanted)
     )
-    hidden = frozenset(found.names) - wanted
+    undeclared = _undeclared(schema, field) - frozenset(declared) if declared is not None else frozenset[str]()
+    hidden = (frozenset(found.names) - wanted) | undeclared
     if not hidden:
-        return FilterResult(schema, lints, found)
+        return FilterResult(schema if declared is None else source, lints, found)
     if not wanted:
         return FilterResult(None, lints, found, hidden)
-    return _filtered(schema, found, wanted, lints)
+    return _filtered(source, found, wanted, hidden, lints)
+
+
+def _undeclared(schema: Schema, field: str | None) -> frozenset[str]:
+    """What the schema itself lists at the declared field; none of it may be named unless it is declared."""
+    found = discover_operations(schema, field=field)
+    return frozenset(found.names) if found else frozenset()
 
 
 def _filtered(
-    schema: Schema, found: OperationSet, wanted: frozenset[str], lints: tuple[FilterLint, ...]
+    schema: Schema,
+    found: OperationSet,
+    wanted: frozenset[str],
+    hidden: frozenset[str],
+    lints: tuple[FilterLint, ...],
 ) -> FilterResult:
-    hidden = frozenset(found.names) - wanted
-    shape = next(shape for shape in SHAPES if found.shape in shape.names)
-    shaped = without_unused_definitions(shape.filter(inline_references(schema), found, wanted))
+    shaped = without_unused_definitions(reduced(inline_references(schema), found, wanted))
     kept = bearing_names(shaped) | wanted
     cleaned, borne = clean_wording(shaped, found, hidden, kept)
     notes = [*lints, *_lints(cleaned, found, borne)]

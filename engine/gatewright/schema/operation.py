@@ -6,29 +6,51 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from gatewright.schema.fieldpath import MISSING, Missing, Steps, Unreadable, path_text, values_at
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Confidence = Literal["declared", "high", "low"]
-"""declared: the field was named by the caller; high: name, shape and place agree; low: off unless somebody says so."""
+Confidence = Literal["declared", "high", "medium", "low"]
+"""How sure the reading is.
+
+declared: the field was named by the caller; high: name, shape and place agree; medium: two of them do, worth a look;
+low: off unless somebody says so.
+"""
+
+
+KEYED = "keyed-union"
+"""The shape whose operation is the only key of the arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation and the parameters that the schema ties to it, the operation field left out."""
+    """One operation and the parameters that the schema ties to it, the operation field left out.
+
+    ``required`` and ``optional`` are parameters of the call itself; the ``inner`` ones stand beside an operation field
+    below the root and are dotted paths.
+    """
 
     name: str
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    inner_required: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
+    inner_optional: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
 
     def to_json(self) -> dict[str, object]:
-        """Shape: name, required, optional."""
-        return {"name": self.name, "required": list(self.required), "optional": list(self.optional)}
+        """Shape: name, required, optional; inner_required and inner_optional, where there are any."""
+        inner = {"inner_required": list(self.inner_required), "inner_optional": list(self.inner_optional)}
+        shown = {key: names for key, names in inner.items() if names}
+        return {"name": self.name, "required": list(self.required), "optional": list(self.optional), **shown}
 
 
 @dataclass(frozen=True, slots=True)
 class OperationSet:
-    """The operations of one schema, in its order. ``default`` is the one that leaving the field out calls."""
+    """The operations of one schema, in its order. ``default`` is the one that leaving the field out calls.
+
+    ``field`` is a dotted path, with `[]` for the elements of an array; ``also`` are further places that hold the same
+    operations. ``paths`` are all of them in steps, since a name may hold dots; empty stands for the flat ``field``.
+    """
 
     field: str
     operations: tuple[Operation, ...]
@@ -37,25 +59,69 @@ class OperationSet:
     default: str | None = None
     suggested: tuple[str, ...] = ()
     field_required: bool = dataclasses.field(default=True, kw_only=True)
+    paths: tuple[Steps, ...] = dataclasses.field(default=(), kw_only=True)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names in the schema's order."""
         return tuple(operation.name for operation in self.operations)
 
-    def operation_of(self, arguments: Mapping[str, object]) -> str | None:
-        """What ``arguments`` call: the exact text given, the default when the field is missing or null, else None.
+    @property
+    def places(self) -> tuple[Steps, ...]:
+        """Every place of the operation field."""
+        return self.paths or ((self.field,),)
 
-        The text is returned as it stands even if it is no known operation; None means that nobody can tell.
+    @property
+    def also(self) -> tuple[str, ...]:
+        """The places besides ``field``."""
+        return tuple(path_text(steps) for steps in self.places[1:])
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the field is one of the root's own."""
+        return all(len(steps) == 1 for steps in self.places) and not self.is_keyed
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether the operation is the only key of the arguments rather than a value."""
+        return self.shape == KEYED
+
+    def of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
+        """Every operation that ``arguments`` call, exactly as written, known or not; each must be allowed.
+
+        Empty: the call names none and calls none (an empty batch). What is left out, or null, calls the default; where
+        the schema states none, it could be any of them, and all are given. None: nobody can tell.
         """
-        given = arguments.get(self.field)
-        if given is None:
-            return self.default
-        return given if isinstance(given, str) else None
+        if self.is_keyed:
+            return tuple(arguments) or None
+        called: list[str] = []
+        for steps in self.places:
+            for value in values_at(dict(arguments), steps):
+                if isinstance(value, Unreadable):
+                    return None
+                called += self._left_out(value) if isinstance(value, Missing) else (value,)
+        return tuple(called)
+
+    def _left_out(self, what: Missing) -> tuple[str, ...]:
+        return (self.default,) if what is MISSING and self.default is not None else self.names
+
+    def operation_of(self, arguments: Mapping[str, object]) -> str | None:
+        """The one operation that ``arguments`` call: the text given, the default when the field is missing or null.
+
+        The text is returned as it stands even if it is no known operation; None means that nobody can tell, or that it
+        is not one operation.
+        """
+        if self.is_flat:
+            given = arguments.get(self.places[0][0])
+            if given is None:
+                return self.default
+            return given if isinstance(given, str) else None
+        called = frozenset(self.of(arguments) or ())
+        return next(iter(called)) if len(called) == 1 else None
 
     def to_json(self) -> dict[str, object]:
-        """Shape: field, shape, confidence, default, operations, suggested."""
-        return {
+        """Shape: field, shape, confidence, default, operations, suggested; also, where there are further places."""
+        shown: dict[str, object] = {
             "field": self.field,
             "shape": self.shape,
             "confidence": self.confidence,
@@ -63,3 +129,4 @@ class OperationSet:
             "operations": [operation.to_json() for operation in self.operations],
             "suggested": list(self.suggested),
         }
+        return {**shown, "also": list(self.also)} if self.also else shown

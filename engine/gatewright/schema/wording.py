@@ -100,8 +100,8 @@ def _without_hidden_samples(schema: Schema, found: OperationSet, hidden: frozens
         table = as_object(sample)
         if table is None:
             return False
-        name = table.get(found.field, found.default)
-        return not isinstance(name, str) or name in hidden
+        called = found.of(table)
+        return called is None or any(name in hidden for name in called)
 
     result = dict(schema)
     for keyword in ("examples", "example", "default"):

@@ -94,24 +94,43 @@ def look(base: str, parts: tuple[str, ...]) -> Standing:
 
     Raises ToolFailure where the way there is no plain folder.
     """
-    try:
-        status = os.lstat(base)
-    except OSError as error:
-        raise _base_failure(error) from None
-    if not stat.S_ISDIR(status.st_mode):
-        raise _base_failure(NotADirectoryError())
-    path, passed = base.rstrip("/"), [identity_of(status)]
+    return look_along(steps_of(base, parts))
+
+
+def steps_of(base: str, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths of ``base`` and of every component below it."""
+    steps, path = [base], base.rstrip("/")
     for name in parts:
-        if not stat.S_ISDIR(status.st_mode):
-            raise _not_passable(status)
         path = f"{path}/{name}"
-        try:
-            status = os.lstat(path)
-        except FileNotFoundError:
-            return Standing(None, tuple(passed))
-        except OSError as error:
-            raise _failure(error) from None
-        passed.append(identity_of(status))
+        steps.append(path)
+    return tuple(steps)
+
+
+def look_along(steps: tuple[str, ...]) -> Standing:
+    """What stands at the last of ``steps``, each looked at once the one before it is known to be a plain folder.
+
+    Raises ToolFailure as ``look`` does.
+    """
+    passed: list[Identity] = []
+    lstat, is_folder = os.lstat, stat.S_ISDIR
+    status: os.stat_result | None = None
+    try:
+        for path in steps:
+            status = lstat(path)
+            passed.append((status.st_dev, status.st_ino))
+            if not is_folder(status.st_mode):
+                break
+    except FileNotFoundError as error:
+        if not passed:
+            raise _base_failure(error) from None
+        return Standing(None, tuple(passed))
+    except OSError as error:
+        raise _failure(error) if passed else _base_failure(error) from None
+    if status is not None and not is_folder(status.st_mode):
+        if len(passed) == 1:
+            raise _base_failure(NotADirectoryError())
+        if len(passed) < len(steps):
+            raise _not_passable(status)
     return Standing(status, tuple(passed))
 
 

@@ -121,7 +121,11 @@ class FileSource:
 
     def look(self, relative: str) -> Standing:
         """What stands at a place. Raises ToolFailure where the way there is no plain folder."""
-        return descriptor.look(self.base, _parts(relative))
+        return descriptor.look_along(self.steps(relative))
+
+    def steps(self, relative: str) -> tuple[str, ...]:
+        """The absolute paths of the base and of everything on the way to a place, itself last. Raises ToolFailure."""
+        return descriptor.steps_of(self.base, _parts(relative))
 
     def loaded_labels(self) -> frozenset[str]:
         """The labels of the blocks of this source."""

@@ -7,25 +7,26 @@ has the strictest level that any of them gives it. Disk work runs in threads, on
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import threading
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
-from gatewright.policy.target import Assessment, FileText, LevelDecision, Located, Refusal
-from gatewright.sources.descriptor import identity_of
-from gatewright.sources.filesource import BASE, BlockStorePort, FileSource
-from gatewright.sources.level import strictest_level
+from gatewright.policy.target import Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
+from gatewright.sources.descriptor import identity_of, look_along
+from gatewright.sources.diskpath import DiskPaths
+from gatewright.sources.filesource import BlockStorePort, FileSource
+from gatewright.sources.known import KnownPlaces
 from gatewright.sources.listing import list_entries
 from gatewright.sources.overlay import Overlay
 from gatewright.sources.route import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gatewright.base.jsonvalue import JsonValue
@@ -51,10 +52,18 @@ class SourceManager:
         self._withdraw: Callable[[], None] | None = None
         self._blocks = blocks
         self._protection = protection
-        self._running: dict[str, FileSource] = {}
+        self._places = KnownPlaces({}, protection)
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
 
     # sources
+
+    @property
+    def _running(self) -> Mapping[str, FileSource]:
+        return self._places.running
+
+    def _run(self, running: Mapping[str, FileSource]) -> None:
+        """Have these sources from now on, and forget what was known under the rules of before."""
+        self._places = KnownPlaces(running, self._protection)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -73,16 +82,14 @@ class SourceManager:
         started = FileSource(source, base, rules, self._blocks, self._protection)
         if not self._running:
             self._withdraw = self._register_file_tool()
-        self._running = {**self._running, source.source_id: started}
+        self._run({**self._running, source.source_id: started})
 
     def stop(self, source_id: str) -> None:
         """Detach a source; its blocks stay at rest. Unknown ids are fine."""
         if source_id not in self._running:
             return
-        self._running = {name: source for name, source in self._running.items() if name != source_id}
-        if not self._running and self._withdraw is not None:
-            withdraw, self._withdraw = self._withdraw, None
-            withdraw()
+        self._run({name: source for name, source in self._running.items() if name != source_id})
+        self._withdraw_if_idle()
 
     def update(self, source: Source) -> None:
         """Give a running source other rules, default and limits, from the next call on."""
@@ -90,17 +97,46 @@ class SourceManager:
         if running is None:
             raise WorkspaceError(f"source `{source.source_id}` is not attached")
         rules = PermissionRules(source.permission_rules, source.default_permission)
-        self._running = {**self._running, source.source_id: running.with_rules(source, rules)}
+        self._run({**self._running, source.source_id: running.with_rules(source, rules)})
+
+    def follow(self, wanted: Sequence[tuple[Source, Path]]) -> Callable[[], None]:
+        """Run exactly these sources, with these bases, from now on, in one step. Raises ValueError for a bad pattern.
+
+        The answer withdraws the ``file`` tool where none is left: call it when no policy in force needs it any more.
+        """
+        running = {source.source_id: self._followed(source, base) for source, base in wanted}
+        if running and self._withdraw is None:
+            self._withdraw = self._register_file_tool()
+        self._run(running)
+        return self._withdraw_if_idle
+
+    def pinned(self) -> SourceManager:
+        """The sources as they are now, for a policy in force: no later change of them reaches it. Locks are shared."""
+        return copy.copy(self)
+
+    def _followed(self, source: Source, base: Path) -> FileSource:
+        running = self._running.get(source.source_id)
+        if running is not None and running.base == os.path.realpath(base):
+            if running.source == source:
+                return running
+            return running.with_rules(source, PermissionRules(source.permission_rules, source.default_permission))
+        rules = PermissionRules(source.permission_rules, source.default_permission)
+        return FileSource(source, base, rules, self._blocks, self._protection)
+
+    def _withdraw_if_idle(self) -> None:
+        if not self._running and self._withdraw is not None:
+            withdraw, self._withdraw = self._withdraw, None
+            withdraw()
 
     def overlay(self, source_id: str) -> Overlay:
         """What people see of a source: its tree with levels, and counts. Raises WorkspaceError for an unknown id."""
         source = self._running.get(source_id)
         if source is None:
             raise WorkspaceError(f"source `{source_id}` is not attached")
-        protected = self._protection.now()
+        places, protected = self._places, self._protection.now()
 
         def decide(relative: str, folder: bool, identities: Sequence[Identity]) -> LevelDecision:
-            return self._decide(source, relative, identities, protected, folder=folder)
+            return _decide(places, source, relative, identities, protected, folder=folder)
 
         return Overlay(source, decide)
 
@@ -119,11 +155,18 @@ class SourceManager:
 
     def locate(self, path: str, *, source_id: str | None, allowed: Sequence[str]) -> Located | Refusal:
         """Where a model's path leads; touches metadata only."""
-        return self._route().of_path(path, source_id, allowed)
+        return Route(self._places).of_path(path, source_id, allowed)
 
     def locate_label(self, label: str, *, allowed: Sequence[str]) -> Located | Refusal:
         """Where a block's label leads."""
-        return self._route().of_label(label, allowed)
+        return Route(self._places).of_label(label, allowed)
+
+    def find_file(
+        self, path: str, *, folder: str | None, prefixes: Sequence[str] = (), parameter: str = "", writes: bool = False
+    ) -> FileTarget | Refusal:
+        """Where a path that any tool is given leads on disk; touches metadata only."""
+        roots = DiskPaths(self._running.values(), self._protection.now(), folder, prefixes)
+        return roots.find(path, parameter=parameter, writes=writes)
 
     def label_of(self, at: Located) -> str:
         """The block label of a place."""
@@ -131,15 +174,17 @@ class SourceManager:
 
     def level(self, at: Located) -> LevelDecision:
         """The effective level of a place; none where the way there cannot be looked at, and for protected files."""
-        source = self._source(at)
+        places = self._places
+        source = _source(places, at)
         protected = self._protection.now()
         try:
-            standing = source.look(at.relative)
+            known = places.known(source, at.relative)
+            standing = look_along(known.steps)
         except ToolFailure as failure:
             if failure.code != "source-missing":
                 return LevelDecision(Permission.NONE)
-            return self._decide(source, at.relative, (), protected, folder=False)
-        return self._decide(source, at.relative, standing.identities, protected, folder=standing.is_folder)
+            return _decide(places, source, at.relative, (), protected, folder=False)
+        return known.place(standing, protected).level or LevelDecision(Permission.NONE)
 
     # the port: what a call would do
 
@@ -217,42 +262,25 @@ class SourceManager:
             return work(source)
 
     def _source(self, at: Located) -> FileSource:
-        source = self._running.get(at.source_id)
-        if source is None:
-            raise ToolFailure("the source of this path is not attached any more", code="no-source")
-        return source
-
-    def _route(self) -> Route:
-        return Route(self._running, self._none_by_rules)
-
-    def _none_by_rules(self, source: FileSource, relative: str) -> bool:
-        by_name = self._protection.by_name
-        return any(
-            self._decide(source, relative, (), by_name, folder=folder).permission is Permission.NONE
-            for folder in (False, True)
-        )
-
-    def _decide(
-        self,
-        source: FileSource,
-        relative: str,
-        identities: Sequence[Identity],
-        protected: ProtectedSet,
-        *,
-        folder: bool,
-    ) -> LevelDecision:
-        absolute = source.absolute(relative)
-        if protected.covers(absolute, identities):
-            return LevelDecision(Permission.NONE, protected=True)
-        decisions = [_by_rules(source, relative, folder=folder)]
-        for other in self._running.values():
-            inside = None if other is source else other.relative_of(absolute)
-            if inside is not None:
-                decisions.append(replace(_by_rules(other, inside, folder=folder), source_id=other.source_id))
-        return strictest_level(decisions)
+        return _source(self._places, at)
 
 
-def _by_rules(source: FileSource, relative: str, *, folder: bool) -> LevelDecision:
-    path = "" if relative == BASE else relative + ("/" if folder else "")
-    why = source.rules.explain(path)
-    return LevelDecision(why.permission, why.index, why.pattern)
+def _source(places: KnownPlaces, at: Located) -> FileSource:
+    source = places.running.get(at.source_id)
+    if source is None:
+        raise ToolFailure("the source of this path is not attached any more", code="no-source")
+    return source
+
+
+def _decide(
+    places: KnownPlaces,
+    source: FileSource,
+    relative: str,
+    identities: Sequence[Identity],
+    protected: ProtectedSet,
+    *,
+    folder: bool,
+) -> LevelDecision:
+    if protected.covers(source.absolute(relative), identities):
+        return LevelDecision(Permission.NONE, protected=True)
+    return places.by_rules(source, relative, folder=folder)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from gatewright.sources.descriptor import Identity
 
+_stat = os.stat
+
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSet:
@@ -41,11 +43,11 @@ class Protection:
 
     def now(self) -> ProtectedSet:
         """The protected places as they stand now; ``by_name`` knows no identities and asks no disk."""
-        identities: set[Identity] = set()
+        identities: list[Identity] = []
         for path in self._paths:
             try:
-                status = os.stat(path)  # noqa: PTH116 - a plain text path
+                status = _stat(path)
             except OSError:
                 continue
-            identities.add((status.st_dev, status.st_ino))
+            identities.append((status.st_dev, status.st_ino))
         return ProtectedSet(self._prefixes, frozenset(identities))

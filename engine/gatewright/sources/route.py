@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 from gatewright.arguments import ModelPath, PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.target import Located, Refusal
-from gatewright.sources.descriptor import unusable
+from gatewright.sources.descriptor import look_along, unusable
 from gatewright.sources.filesource import BASE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
+    from gatewright.sources.descriptor import Standing
     from gatewright.sources.filesource import FileSource
+    from gatewright.sources.known import KnownPlaces
 
+_SHOWN = 200
 _LABEL = re.compile(r"file:[0-9a-f]{8}:(.+)", re.DOTALL)
 _OUTSIDE_HINT = "give a path inside the source, relative to its top folder"
 _NO_SOURCE_HINT = "there is no such source"
@@ -28,10 +31,9 @@ _NO_LABEL_HINT = "there is no such block label"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The running sources, and whether rules close a path (level none), be it a file or a folder."""
+    """The running sources and what is known of their places."""
 
-    running: Mapping[str, FileSource]
-    closed_by_rules: Callable[[FileSource, str], bool]
+    places: KnownPlaces
 
     def of_path(self, path: str, source_id: str | None, allowed: Sequence[str]) -> Located | Refusal:
         """Where a model's path leads."""
@@ -53,11 +55,13 @@ class Route:
         source = next((s for s in sources if relative is not None and s.label(relative) == label), None)
         if source is not None and relative is not None:
             return self._usable(source, relative, folder=False)
-        return Refusal("unknown-label", f"`{label}` is the label of no place in the agent's sources", _NO_LABEL_HINT)
+        return Refusal(
+            "unknown-label", f"`{label[:_SHOWN]}` is the label of no place in the agent's sources", _NO_LABEL_HINT
+        )
 
     def _sources(self, source_id: str | None, allowed: Sequence[str]) -> list[FileSource] | Refusal:
-        wanted = [name for name in allowed if source_id in {None, name}]
-        sources = [self.running[name] for name in wanted if name in self.running]
+        running = self.places.running
+        sources = [running[name] for name in allowed if name in running and (source_id is None or source_id == name)]
         if sources:
             return sources
         if source_id is None:
@@ -66,13 +70,18 @@ class Route:
         return Refusal("unknown-source", f"source `{source_id}` {why}", _NO_SOURCE_HINT)
 
     def _usable(self, source: FileSource, relative: str, *, folder: bool) -> Located | Refusal:
-        """The place, unless it cannot be used. Of a place with level none nothing is told but that level."""
-        located = Located(source.source_id, relative, source.absolute(relative))
-        if self.closed_by_rules(source, relative):
-            return located
-        failure = _failure(source, relative, folder=folder)
-        if failure is None:
-            return located
+        """The place with its level, unless it cannot be used. Of one with level none nothing is told but that."""
+        known = self.places.known(source, relative)
+        if known.is_closed:
+            return Located(source.source_id, relative, known.file.absolute)
+        try:
+            standing = look_along(known.steps)
+            failure = _failure(standing, folder=folder)
+        except ToolFailure as met:
+            failure = met
+        else:
+            if failure is None:
+                return known.place(standing, self.places.protection.now())
         return Refusal(failure.code, f"`{relative}` in source `{source.source_id}`: {failure}", str(failure))
 
 
@@ -110,6 +119,8 @@ def _by_relative(path: ModelPath, sources: Sequence[FileSource]) -> tuple[FileSo
 
 
 def _normal(parts: Sequence[str]) -> str | None:
+    if ".." not in parts:
+        return "/".join(parts) or BASE
     kept: list[str] = []
     for part in parts:
         if part != "..":
@@ -129,11 +140,8 @@ def _stands(source: FileSource, relative: str) -> bool:
         return failure.code not in {"source-missing", "not-a-folder"}
 
 
-def _failure(source: FileSource, relative: str, *, folder: bool) -> ToolFailure | None:
-    try:
-        standing = source.look(relative)
-    except ToolFailure as failure:
-        return failure
+def _failure(standing: Standing, *, folder: bool) -> ToolFailure | None:
+    """Why what stands there cannot be used, or None."""
     if standing.status is None:
         return ToolFailure("there is no such folder", code="not-found") if folder else None
     if standing.is_folder:

@@ -9,7 +9,18 @@ from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import FunctionTool, operation, tool
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
-from gatewright.tools.parameter import LabelParameter, Parameter, PathParameter, Role, SourceParameter
+from gatewright.tools.parameter import (
+    FileParameter,
+    HostParameter,
+    LabelParameter,
+    Parameter,
+    PathParameter,
+    Role,
+    SourceParameter,
+    TableParameter,
+    UrlParameter,
+    VariableParameter,
+)
 from gatewright.tools.registry import ToolRegistry
 from gatewright.tools.tool import Tool
 from gatewright.tools.usage import UsageRow, rule_sentence, usage_rules
@@ -17,7 +28,9 @@ from gatewright.tools.usage import UsageRow, rule_sentence, usage_rules
 __all__ = [
     "ArgumentIssue",
     "Determinism",
+    "FileParameter",
     "FunctionTool",
+    "HostParameter",
     "LabelParameter",
     "Normalization",
     "OperationSpec",
@@ -28,10 +41,13 @@ __all__ = [
     "Role",
     "SideEffect",
     "SourceParameter",
+    "TableParameter",
     "Tool",
     "ToolExecutionContext",
     "ToolRegistry",
+    "UrlParameter",
     "UsageRow",
+    "VariableParameter",
     "operation",
     "rule_sentence",
     "tool",

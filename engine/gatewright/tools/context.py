@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 from gatewright.base.errors import ToolFailure
+from gatewright.policy.capability import Capability
 from gatewright.policy.permission import Action
+from gatewright.tools.declaration import ResourceBounds
 from gatewright.tools.port import SourcePort
+
+_USUAL = ResourceBounds()
+
+
+class StopSignal:
+    """Whether a call was asked to stop; it may be looked at from any thread."""
+
+    __slots__ = ("_stopped",)
+
+    def __init__(self) -> None:
+        self._stopped = False
+
+    def set(self) -> None:
+        """Ask for the stop."""
+        self._stopped = True
+
+    def is_set(self) -> bool:
+        """Whether the stop was asked for."""
+        return self._stopped
 
 
 @dataclass(frozen=True, slots=True)
 class ToolExecutionContext:
-    """One call: who calls, in which session, what was granted, and the ports. ``granted``: the action allowed."""
+    """One call: who calls, in which session, what was granted, and the ports. ``granted``: the action allowed.
+
+    ``bounds``: what the call may use, the smaller of what the tool declares and what is granted. ``capabilities``: all
+    that the agent holds. ``deadline_s``: when its time is over, by `time.monotonic`; None: no end.
+    """
 
     agent_id: str
     session_id: str
@@ -20,9 +46,29 @@ class ToolExecutionContext:
     source_ids: tuple[str, ...] = ()
     granted: Action | None = None
     sources: SourcePort | None = None
+    bounds: ResourceBounds = _USUAL
+    capabilities: tuple[Capability, ...] = ()
+    deadline_s: float | None = None
+    stop: StopSignal = field(default_factory=StopSignal, compare=False, repr=False)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the result is not wanted any more; a tool that works in a thread looks here and stops."""
+        return self.stop.is_set()
+
+    def remaining_s(self) -> float | None:
+        """Seconds until the deadline, never below 0; None when there is none."""
+        return None if self.deadline_s is None else max(0.0, self.deadline_s - time.monotonic())
 
     def require_sources(self) -> SourcePort:
         """The sources, or a ToolFailure when the workspace has none."""
         if self.sources is None:
             raise ToolFailure("no file source is attached", code="no-source")
         return self.sources
+
+    def require_user(self) -> str:
+        """The id of the user, or a ToolFailure when the call is made for nobody."""
+        if not self.user_id:
+            text = "this tool works for one user, and this session belongs to none; go on without it"
+            raise ToolFailure(text, code="no-user")
+        return self.user_id

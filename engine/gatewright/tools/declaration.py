@@ -65,3 +65,25 @@ class ResourceBounds:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise RegistrationError(f"`{name}` of the resource bounds must be positive and finite")
+
+    @property
+    def is_timed_only(self) -> bool:
+        """Whether time is all that it bounds."""
+        return self.memory_bytes is None and self.cpu_s is None and self.network_bytes is None
+
+
+def check_conduct(
+    where: str,
+    bounds: ResourceBounds,
+    determinism: Determinism,
+    effects: frozenset[SideEffect],
+    *,
+    enforces_bounds: bool,
+) -> None:
+    """Raises RegistrationError for bounds that nobody would enforce, and for a pure tool that touches something."""
+    if not bounds.is_timed_only and not enforces_bounds:
+        text = "memory, cpu and network bounds are not supported for a tool that runs inside this process"
+        raise RegistrationError(f"{where}: {text}; only its `timeout_s` is enforced")
+    if determinism is Determinism.PURE and effects:
+        named = ", ".join(f"`{effect}`" for effect in sorted(effects))
+        raise RegistrationError(f"{where} is declared pure and has side effects: {named}")

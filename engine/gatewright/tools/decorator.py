@@ -52,12 +52,16 @@ def tool(
     usage_rule: str | None = None,
     tool_rules: tuple[ToolRule, ...] = (),
     needs_source: bool = False,
+    required_capabilities: Collection[str] | None = None,
+    needs_user: bool = False,
+    enforces_bounds: bool = False,
 ) -> Callable[[Function], FunctionTool]: ...
 def tool(function: Function | None = None, /, **declared: Any) -> FunctionTool | Callable[[Function], FunctionTool]:
     """Make a tool of an async function; name, description and parameter sentences come from it.
 
     ``result_type`` and ``normalization`` come from the return annotation where it says them. Undeclared, the tier is
-    the strictest. Raises RegistrationError for a function that cannot be one, naming the parameter.
+    the strictest; ``required_capabilities`` undeclared are the kinds of its side effects. Raises RegistrationError for
+    a function that cannot be one, naming the parameter.
     """
     if function is not None:
         return _tool(function, declared)
@@ -103,11 +107,13 @@ def operation(
     actions: tuple[Action, ...] = (),
     usage_rule: str | None = None,
     one_of: tuple[tuple[str, ...], ...] = (),
+    capabilities: Collection[str] | None = None,
 ) -> Callable[[_Method], _Method]: ...
 def operation(method: _Method | None = None, /, **said: Any) -> _Method | Callable[[_Method], _Method]:
     """Mark an async method of a Tool as one of its operations, named like the method unless ``name`` says otherwise.
 
-    ``one_of``: groups of parameters of which exactly one has to be given. Raises RegistrationError if it is not async.
+    ``one_of``: groups of parameters of which exactly one has to be given. ``capabilities``: the kinds that it needs,
+    where they are not the tool's. Raises RegistrationError if it is not async.
     """
     if method is not None:
         return _mark(method, OperationMark())

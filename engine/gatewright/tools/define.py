@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,10 +11,11 @@ from gatewright.base.errors import RegistrationError
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
-from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.tools.declaration import Normalization, ResultType, check_conduct
 from gatewright.tools.flat import check_parameters
 from gatewright.tools.model import OperationFactsOf, model_shape
 from gatewright.tools.naming import check_operation_name, check_tool_name, major_of
+from gatewright.tools.needs import kinds_of
 from gatewright.tools.operation import OperationSpec
 from gatewright.tools.shape import InputShape, MethodShape
 from gatewright.tools.signature import Binding, bind
@@ -37,6 +38,7 @@ class OperationMark:
     actions: tuple[Action, ...] = ()
     usage_rule: str | None = None
     one_of: tuple[tuple[str, ...], ...] = ()
+    capabilities: Collection[str] | None = None
 
 
 def check_declaration(declared: Tool | type[Tool], base: type[Tool]) -> None:
@@ -49,6 +51,15 @@ def check_declaration(declared: Tool | type[Tool], base: type[Tool]) -> None:
     if not declared.description.strip():
         raise RegistrationError(f"{where} has no `description`")
     _check_result(declared, base, where)
+    if declared.required_capabilities is not None:
+        kinds_of(declared.required_capabilities, where)
+    check_conduct(
+        where,
+        declared.resource_bounds,
+        declared.determinism,
+        declared.side_effects,
+        enforces_bounds=declared.enforces_bounds,
+    )
     for rule in declared.tool_rules:
         if split_name(rule.tool_name)[0] != declared.name:
             raise RegistrationError(f"{where}: its `tool_rules` hold a rule for `{rule.tool_name}`")
@@ -109,6 +120,9 @@ def _method_shape(declared: type[Tool], methods: Mapping[str, Callable[..., Any]
         bindings[name] = bind(method, f"operation `{name}` of {where}", is_method=True)
         specs.append(_spec(declared, name, mark, bindings[name], where))
     check_parameters(specs, declared.operation_field, where)
+    for name in declared.operation_capabilities:
+        if name not in bindings:
+            raise RegistrationError(f"{where}: `{name}` of `operation_capabilities` is no operation")
     return MethodShape(declared.operation_field, tuple(specs), bindings)
 
 
@@ -121,15 +135,24 @@ def _spec(declared: type[Tool], name: str, mark: OperationMark, binding: Binding
     if not description:
         raise RegistrationError(f"operation `{name}` of {where} has no description")
     tier = mark.tier or declared.safety_tier
-    return OperationSpec(name, description, tier, mark.actions, mark.usage_rule, binding.parameters, mark.one_of)
+    said = declared.operation_capabilities.get(name) if mark.capabilities is None else mark.capabilities
+    kinds = None if said is None else kinds_of(said, f"operation `{name}` of {where}")
+    return OperationSpec(name, description, tier, mark.actions, mark.usage_rule, binding.parameters, mark.one_of, kinds)
 
 
 def _model_shape(declared: type[Tool], where: str) -> InputShape:
     run = getattr(declared, "run", None)
     if not inspect.iscoroutinefunction(run):
         raise RegistrationError(f"{where} has an `input_model` and no `async def run(self, arguments, context)`")
+    kinds = {
+        name: kinds_of(said, f"operation `{name}` of {where}") for name, said in declared.operation_capabilities.items()
+    }
     say = OperationFactsOf(
-        declared.safety_tier, declared.operation_tiers, declared.operation_actions, declared.operation_usage_rules
+        declared.safety_tier,
+        declared.operation_tiers,
+        declared.operation_actions,
+        declared.operation_usage_rules,
+        kinds,
     )
     field = declared.__dict__.get("operation_field")
     return model_shape(declared.input_model, run, where, declared_field=field, say=say)

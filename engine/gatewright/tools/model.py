@@ -9,13 +9,15 @@ from typing import Any, cast, get_args
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure, WeMustFix
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import OperationSet, discover_operations, filter_operations, schema_of
 from gatewright.schema.walk import Schema, objects, properties_of
 from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.mark import marks_of_fields
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of
-from gatewright.tools.parameter import Parameter, Role, role_among
+from gatewright.tools.parameter import Mark, Parameter
 from gatewright.tools.shape import PLAIN
 from gatewright.tools.signature import first_message
 
@@ -82,6 +84,7 @@ class OperationFactsOf:
     tiers: Mapping[str, SafetyTier]
     actions: Mapping[str, tuple[Action, ...]]
     usage_rules: Mapping[str, str]
+    capabilities: Mapping[str, frozenset[CapabilityKind]]
 
 
 def model_shape(
@@ -99,36 +102,46 @@ def model_shape(
     if found is None and schema.get("type") != "object":
         raise RegistrationError(f"{where}: the input model is no object")
     _check_known(found, say, where)
-    roles = _roles(model, where)
+    marks = _marks(model, where)
     names = found.names if found else (PLAIN,)
-    specs = tuple(_spec(schema, found, name, roles, say) for name in names)
+    specs = tuple(_spec(schema, found, name, marks, say) for name in names)
     return ModelShape(schema, found, specs, TypeAdapter[Any](model), function)
 
 
 def _check_known(found: OperationSet | None, say: OperationFactsOf, where: str) -> None:
     known = found.names if found else ()
-    for name in (*say.tiers, *say.actions, *say.usage_rules):
+    for name in (*say.tiers, *say.actions, *say.usage_rules, *say.capabilities):
         if name not in known:
             raise RegistrationError(f"{where}: `{name}` is no operation of the input model")
 
 
 def _spec(
-    schema: Schema, found: OperationSet | None, name: str, roles: Mapping[str, Role], say: OperationFactsOf
+    schema: Schema,
+    found: OperationSet | None,
+    name: str,
+    marks: Mapping[str, tuple[Mark, ...]],
+    say: OperationFactsOf,
 ) -> OperationSpec:
     own = filter_operations(schema, [name], field=found.field) if found else schema
     properties = _all_properties(own or {})
     operation = next((o for o in found.operations if o.name == name), None) if found else None
     required = operation.required if operation else tuple(own.get("required", ()) if own else ())
     names = (*required, *operation.optional) if operation else tuple(properties)
-    parameters = tuple(_parameter(n, properties.get(n, {}), n in required, roles) for n in names)
+    parameters = tuple(_parameter(n, properties.get(n, {}), n in required, marks.get(n, ())) for n in names)
     tier = say.tiers.get(name, say.tier)
-    return OperationSpec(name, "", tier, say.actions.get(name, ()), say.usage_rules.get(name), parameters)
+    actions, usage_rule, kinds = say.actions.get(name, ()), say.usage_rules.get(name), say.capabilities.get(name)
+    return OperationSpec(name, "", tier, actions, usage_rule, parameters, capabilities=kinds)
 
 
-def _parameter(name: str, schema: Schema, required: bool, roles: Mapping[str, Role]) -> Parameter:
+def _parameter(name: str, schema: Schema, required: bool, marks: tuple[Mark, ...]) -> Parameter:
     rest = {key: value for key, value in schema.items() if key != "description"}
     return Parameter(
-        name, rest, required, roles.get(name, Role.PLAIN), schema.get("description", ""), schema.get("default")
+        name,
+        rest,
+        required,
+        description=schema.get("description", ""),
+        default=schema.get("default"),
+        marks=marks,
     )
 
 
@@ -141,15 +154,14 @@ def _all_properties(schema: Schema) -> dict[str, Schema]:
     return found | {name: cast("Schema", value) for name, value in properties_of(schema).items()}
 
 
-def _roles(model: Any, where: str) -> dict[str, Role]:
-    """The role of each field that carries a marker. Raises RegistrationError for one field with two roles."""
-    roles: dict[str, Role] = {}
+def _marks(model: Any, where: str) -> dict[str, tuple[Mark, ...]]:
+    """The marks of each field. Raises RegistrationError for one field with different ones."""
+    marks: dict[str, tuple[Mark, ...]] = {}
     for held in _models(model):
-        for name, info in held.model_fields.items():
-            role = role_among(info.metadata)
-            if role is not Role.PLAIN and roles.setdefault(info.alias or name, role) is not role:
+        for name, found in marks_of_fields(held, where).items():
+            if marks.setdefault(name, found) != found:
                 raise RegistrationError(f"{where}: parameter `{name}` has two roles")
-    return roles
+    return marks
 
 
 def _models(hint: Any) -> Iterator[type[BaseModel]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationFacts
 from gatewright.policy.tier import SafetyTier
-from gatewright.tools.parameter import Parameter
+from gatewright.tools.needs import judged_kinds
+from gatewright.tools.parameter import Parameter, required_kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class ArgumentIssue:
 class OperationSpec:
     """One operation. ``actions``: what it may turn out to do to a file or block.
 
-    ``one_of``: groups of parameters of which exactly one has to be given.
+    ``one_of``: groups of parameters of which exactly one has to be given. ``capabilities`` None: those of the tool.
     """
 
     name: str
@@ -33,10 +35,20 @@ class OperationSpec:
     usage_rule: str | None = None
     parameters: tuple[Parameter, ...] = ()
     one_of: tuple[tuple[str, ...], ...] = ()
+    capabilities: frozenset[CapabilityKind] | None = None
 
-    def facts(self) -> OperationFacts:
-        """What the policy needs to know of it."""
-        return OperationFacts(self.name, self.tier, self.actions, self.description)
+    def facts(self, capabilities: frozenset[CapabilityKind] = frozenset()) -> OperationFacts:
+        """What the policy needs to know of it; ``capabilities`` are the tool's, for an operation that says none."""
+        return OperationFacts(
+            self.name,
+            self.tier,
+            self.actions,
+            self.description,
+            (capabilities if self.capabilities is None else self.capabilities) | required_kinds(self.parameters),
+            tuple(parameter.name for parameter in self.parameters),
+            self.required,
+            judged_kinds(self.parameters),
+        )
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -51,9 +63,11 @@ def issues_of(
 
     ``closed``: whether names that the operation does not take are issues as well.
     """
-    subject = f"`{spec.name}`" if spec.name else "the call"
     given = [name for name in arguments if name not in ignored]
     taken = {parameter.name for parameter in spec.parameters}
+    if not spec.one_of and (not closed or taken.issuperset(given)) and all(map(arguments.__contains__, spec.required)):
+        return ()
+    subject = f"`{spec.name}`" if spec.name else "the call"
     found = [_issue(name, f"{subject} needs `{name}`") for name in spec.required if name not in arguments]
     found += [issue for group in spec.one_of for issue in _choice_issues(subject, group, arguments)]
     if closed:

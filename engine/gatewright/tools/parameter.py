@@ -1,15 +1,20 @@
-"""One parameter of a tool, and the markers that tell the gate which texts are paths, labels or sources.
+"""One parameter of a tool, and the markers that tell the gate what its texts are: paths, addresses, tables, ....
 
-It does not know functions, nor how a path is checked.
+A marker stands on a text, on a list of texts, or on a field inside a pydantic model; ``marks`` says where.
+It does not know functions, nor how a text is checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
+from typing import Literal, get_args
 
+from gatewright.arguments.url import DEFAULT_PORTS, WEB_SCHEMES
+from gatewright.base.errors import RegistrationError
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.capability import CapabilityKind
 from gatewright.schema.walk import Schema
 
 
@@ -20,6 +25,14 @@ class Role(StrEnum):
     PATH = "path"
     LABEL = "label"
     SOURCE = "source"
+    URL = "url"
+    HOST = "host"
+    FILE = "file"
+    TABLE = "table"
+    VARIABLE = "variable"
+
+
+Effect = Literal["read", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +50,118 @@ class SourceParameter:
     """Marks the id of a source: ``Annotated[str, SourceParameter()]``."""
 
 
-_ROLES: dict[type, Role] = {PathParameter: Role.PATH, LabelParameter: Role.LABEL, SourceParameter: Role.SOURCE}
+@dataclass(frozen=True, slots=True)
+class UrlParameter:
+    """Marks a URL; ``effect`` says whether something is sent there. The tool is given its canonical form.
+
+    Raises RegistrationError for a scheme whose URLs have no host that could be judged.
+    """
+
+    schemes: tuple[str, ...] = WEB_SCHEMES
+    effect: Effect = "read"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schemes", tuple(self.schemes))
+        _check_effect(self.effect)
+        if not self.schemes:
+            raise RegistrationError("a URL parameter accepts at least one scheme")
+        for scheme in self.schemes:
+            if scheme not in DEFAULT_PORTS:
+                known = ", ".join(f"`{name}`" for name in DEFAULT_PORTS)
+                raise RegistrationError(f"a URL parameter cannot accept the scheme `{scheme}`; it may be {known}")
 
 
-def role_among(metadata: Iterable[object]) -> Role:
-    """The role that the first marker among ``metadata`` gives; plain without one."""
-    return next((_ROLES[type(item)] for item in metadata if type(item) in _ROLES), Role.PLAIN)
+@dataclass(frozen=True, slots=True)
+class HostParameter:
+    """Marks a host, perhaps with ``:port``; ``effect`` says whether something is sent there."""
+
+    effect: Effect = "read"
+
+    def __post_init__(self) -> None:
+        _check_effect(self.effect)
+
+
+@dataclass(frozen=True, slots=True)
+class FileParameter:
+    """Marks a path on disk, relative to the workspace's folder or absolute; the tool is given the absolute one.
+
+    A path below a source's base has that source's level as well.
+    """
+
+    writes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableParameter:
+    """Marks the name of a database table."""
+
+    writes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VariableParameter:
+    """Marks the name of an environment variable."""
+
+
+Marker = (
+    PathParameter
+    | LabelParameter
+    | SourceParameter
+    | UrlParameter
+    | HostParameter
+    | FileParameter
+    | TableParameter
+    | VariableParameter
+)
+MARKERS: tuple[type, ...] = get_args(Marker)
+_ROLES: dict[type, Role] = {
+    PathParameter: Role.PATH,
+    LabelParameter: Role.LABEL,
+    SourceParameter: Role.SOURCE,
+    UrlParameter: Role.URL,
+    HostParameter: Role.HOST,
+    FileParameter: Role.FILE,
+    TableParameter: Role.TABLE,
+    VariableParameter: Role.VARIABLE,
+}
+_OF_ROLE: dict[Role, type[Marker]] = {
+    Role.PATH: PathParameter,
+    Role.LABEL: LabelParameter,
+    Role.SOURCE: SourceParameter,
+    Role.URL: UrlParameter,
+    Role.HOST: HostParameter,
+    Role.FILE: FileParameter,
+    Role.TABLE: TableParameter,
+    Role.VARIABLE: VariableParameter,
+}
+
+
+class Step(Enum):
+    """A step into a value that has no name: to every item of a list, to every value of an object."""
+
+    ITEMS = "items"
+    VALUES = "values"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A marker and where it stands inside the parameter's value; ``at`` empty: the value itself, or its items."""
+
+    at: tuple[str | Step, ...]
+    marker: Marker
+
+    @property
+    def role(self) -> Role:
+        """What the text there means."""
+        return _ROLES[type(self.marker)]
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A parameter as the model may give it. ``schema`` holds no description of its own; ``default`` None: none or null.
 
-    ``definitions`` are the `$defs` that a recursive ``schema`` refers to.
+    ``definitions`` are the `$defs` that a recursive ``schema`` refers to. ``role`` and ``marks`` follow from each
+    other: the role is the first mark's, and plain exactly when there is none.
     """
 
     name: str
@@ -59,3 +171,39 @@ class Parameter:
     description: str = ""
     default: JsonValue = field(default=None, hash=False)
     definitions: Schema = field(default_factory=dict[str, object], hash=False)
+    marks: tuple[Mark, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.marks:
+            object.__setattr__(self, "role", self.marks[0].role)
+        elif self.role is not Role.PLAIN:
+            object.__setattr__(self, "marks", (Mark((), _OF_ROLE[self.role]()),))
+
+
+def required_kinds(parameters: Iterable[Parameter]) -> frozenset[CapabilityKind]:
+    """The kinds without which no call can be granted, since a parameter that it cannot lack is marked.
+
+    Paths in sources need none.
+    """
+    found = (kind_needed(mark.marker) for one in parameters if one.required for mark in one.marks if not mark.at)
+    return frozenset(kind for kind in found if kind is not None)
+
+
+def kind_needed(marker: Marker) -> CapabilityKind | None:
+    """The kind of capability within which a text with ``marker`` must lie; None: no kind holds such texts."""
+    match marker:
+        case UrlParameter(effect=effect) | HostParameter(effect=effect):
+            return CapabilityKind.NET_WRITE if effect == "write" else CapabilityKind.NET_READ
+        case FileParameter(writes=writes):
+            return CapabilityKind.FS_WRITE if writes else CapabilityKind.FS_READ
+        case TableParameter(writes=writes):
+            return CapabilityKind.DB_WRITE if writes else CapabilityKind.DB_READ
+        case VariableParameter():
+            return CapabilityKind.ENV_READ
+        case PathParameter() | LabelParameter() | SourceParameter():
+            return None
+
+
+def _check_effect(effect: str) -> None:
+    if effect not in get_args(Effect):
+        raise RegistrationError(f"the effect of a marker is `read` or `write`, not `{effect}`")

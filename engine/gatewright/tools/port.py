@@ -11,7 +11,7 @@ from typing import Protocol
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action
-from gatewright.policy.target import Assessment, FileText, LevelDecision, Located, Refusal
+from gatewright.policy.target import Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
 
 
 class SourcePort(Protocol):
@@ -23,6 +23,15 @@ class SourcePort(Protocol):
 
     def locate_label(self, label: str, *, allowed: Sequence[str]) -> Located | Refusal:
         """Where a block's label (``file:{hash8}:{relative}``) leads."""
+        ...
+
+    def find_file(
+        self, path: str, *, folder: str | None, prefixes: Sequence[str] = (), parameter: str = "", writes: bool = False
+    ) -> FileTarget | Refusal:
+        """Where a path on disk leads, links resolved: inside a source, ``folder`` or one of ``prefixes`` (absolute).
+
+        Protected files, and folders that hold one, are refused. Touches metadata only.
+        """
         ...
 
     def label_of(self, at: Located) -> str:

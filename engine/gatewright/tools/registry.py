@@ -18,8 +18,8 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    revision: int = 0
     tools: dict[Key, Tool] = field(default_factory=dict[Key, Tool])
+    facts: list[tuple[ToolFacts, ...]] = field(default_factory=list[tuple[ToolFacts, ...]])
 
 
 class _Once:
@@ -37,11 +37,15 @@ class _Once:
 
 
 class ToolRegistry:
-    """Tools in the order of name and major; ``revision`` tells whoever holds what came of them that they changed."""
+    """Tools in the order of name and major; ``revision`` tells whoever holds what came of them that they changed.
+
+    It grows with every change, after the change: whoever reads it first and then the tools has at least those.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._snapshot = _Snapshot()
+        self.revision = 0
 
     def register(self, tool: Tool) -> Callable[[], None]:
         """Add ``tool``; the answer withdraws it again and may be called more than once.
@@ -71,13 +75,11 @@ class ToolRegistry:
         return tuple(self._snapshot.tools.values())
 
     def facts(self) -> tuple[ToolFacts, ...]:
-        """What policies need to know of all tools, in the same order."""
-        return tuple(tool.facts() for tool in self.tools())
-
-    @property
-    def revision(self) -> int:
-        """A number that grows with every change."""
-        return self._snapshot.revision
+        """What policies need to know of all tools, in the same order; asked of each tool once per revision."""
+        snapshot = self._snapshot
+        if not snapshot.facts:
+            snapshot.facts.append(tuple(tool.facts() for tool in snapshot.tools.values()))
+        return snapshot.facts[0]
 
     def _withdraw(self, key: Key) -> None:
         with self._lock:
@@ -85,4 +87,5 @@ class ToolRegistry:
 
     def _replace(self, tools: dict[Key, Tool]) -> None:
         ordered = dict(sorted(tools.items()))
-        self._snapshot = _Snapshot(self._snapshot.revision + 1, ordered)
+        self._snapshot = _Snapshot(ordered)
+        self.revision += 1

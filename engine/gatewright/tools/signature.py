@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import (
-    Annotated,
     Any,
     NoReturn,
     ParamSpec,
@@ -15,7 +14,6 @@ from typing import (
     TypeVarTuple,
     cast,
     get_args,
-    get_origin,
     get_type_hints,
 )
 
@@ -29,7 +27,8 @@ from gatewright.schema import schema_of
 from gatewright.schema.walk import Schema, objects
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.docstring import Docstring, parse_docstring
-from gatewright.tools.parameter import Parameter, role_among
+from gatewright.tools.mark import marks_in
+from gatewright.tools.parameter import Parameter
 
 Function = Callable[..., Awaitable[object]]
 
@@ -183,6 +182,7 @@ def _refuse(hint: Any, what: str) -> NoReturn:
 def _parameter(
     row: inspect.Parameter, hint: Any, adapter: TypeAdapter[Any], schema: Schema, docstring: Docstring, where: str
 ) -> Parameter:
+    what = f"{where}: parameter `{row.name}`"
     optional = row.default is not inspect.Parameter.empty
     if optional and row.default is None:
         schema = _without_null(schema)
@@ -191,20 +191,11 @@ def _parameter(
         row.name,
         {key: value for key, value in schema.items() if key not in ("description", "$defs")},
         not optional,
-        role_among(_metadata(hint)),
-        described,
-        _json_default(row.default, adapter, f"{where}: parameter `{row.name}`") if optional else None,
-        schema.get("$defs", {}),
+        description=described,
+        default=_json_default(row.default, adapter, what) if optional else None,
+        definitions=schema.get("$defs", {}),
+        marks=marks_in(hint, what),
     )
-
-
-def _metadata(hint: object) -> Iterator[object]:
-    """Everything that ``Annotated`` says about ``hint``, also inside ``X | None``."""
-    if get_origin(hint) is Annotated:
-        yield from get_args(hint)[1:]
-    for argument in get_args(hint):
-        if get_origin(argument) is Annotated:
-            yield from get_args(argument)[1:]
 
 
 def _json_default(default: object, adapter: TypeAdapter[Any], what: str) -> JsonValue:

@@ -7,26 +7,31 @@ when the class is defined. ``abstract=True`` leaves both to its own subclasses o
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from gatewright.base.errors import RegistrationError, ToolFailure
+from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import digest as digest_of
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
-from gatewright.policy.right import OperationFacts, ToolFacts
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
+from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.define import check_declaration, shape_of
 from gatewright.tools.flat import cleaner
+from gatewright.tools.needs import kinds_of, kinds_of_effects
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.parameter import Parameter
 from gatewright.tools.result import checked_result, normalized
-from gatewright.tools.shape import PLAIN, InputShape
+from gatewright.tools.shape import PLAIN, InputShape, MethodShape, PlainShape
 
 __all__ = ["ArgumentIssue", "OperationSpec", "Tool"]
 
@@ -34,7 +39,12 @@ _TIERS, _ACTIONS = tuple(SafetyTier), tuple(Action)
 
 
 class Tool:
-    """The face of every tool. ``safety_tier`` holds for operations that name none; undeclared it is the strictest."""
+    """The face of every tool. ``safety_tier`` holds for operations that name none; undeclared it is the strictest.
+
+    ``required_capabilities``: the kinds that an agent must be granted; None: those of the side effects.
+    ``needs_user``: a call that is made for nobody is denied. ``enforces_bounds``: whoever runs the tool (a process of
+    its own) enforces all its bounds; inside this process only the time is enforced, and others cannot be registered.
+    """
 
     name: str = ""
     version: str = "1.0.0"
@@ -51,11 +61,15 @@ class Tool:
     usage_rule: str | None = None
     tool_rules: tuple[ToolRule, ...] = ()
     needs_source: bool = False
+    needs_user: bool = False
+    enforces_bounds: bool = False
+    required_capabilities: Collection[str] | None = None
 
     input_model: ClassVar[Any] = None
     operation_tiers: ClassVar[Mapping[str, SafetyTier]] = MappingProxyType({})
     operation_actions: ClassVar[Mapping[str, tuple[Action, ...]]] = MappingProxyType({})
     operation_usage_rules: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    operation_capabilities: ClassVar[Mapping[str, Collection[str]]] = MappingProxyType({})
 
     _shape: InputShape
 
@@ -93,10 +107,37 @@ class Tool:
 
     def facts(self) -> ToolFacts:
         """What the policy needs to know; its tier is the highest of its operations."""
-        rows = tuple(spec.facts() for spec in self.operations)
-        tier = max((row.tier for row in rows), key=_TIERS.index, default=self.safety_tier)
-        rows = rows or (OperationFacts(PLAIN, tier, description=self.description),)
-        return ToolFacts(self.name, self.major, rows, tier, self.origin, self.needs_source, self.description)
+        kinds = self.capabilities
+        plain = OperationSpec(PLAIN, self.description, self.safety_tier, parameters=self.parameters(PLAIN))
+        rows = tuple(spec.facts(kinds) for spec in self.operations or (plain,))
+        tier = max((row.tier for row in rows), key=_TIERS.index)
+        return ToolFacts(
+            self.name, self.major, rows, tier, self.origin, self.needs_source, self.description, self.tool_rules
+        )
+
+    @property
+    def capabilities(self) -> frozenset[CapabilityKind]:
+        """The kinds that every operation needs which names none of its own."""
+        declared = self.required_capabilities
+        return kinds_of_effects(self.side_effects) if declared is None else kinds_of(declared, f"tool `{self.name}`")
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of what the tool is to policies and models, 64 hexadecimal digits; worked out once.
+
+        Of the canonical JSON of name, version, description, both schemas, and operations with their tiers.
+        """
+        rows: list[JsonValue] = [{"name": spec.name, "tier": str(spec.tier)} for spec in self.operations]
+        return digest_of(
+            {
+                "name": self.name,
+                "version": self.version,
+                "description": self.description,
+                "input_schema": self.input_schema(),
+                "output_schema": self.output_schema,
+                "operations": rows or [{"name": PLAIN, "tier": str(self.safety_tier)}],
+            }
+        )
 
     @property
     def _names(self) -> frozenset[str]:
@@ -107,13 +148,18 @@ class Tool:
         schema = self._shape.schema_for(self._names)
         return schema if schema is not None else {"type": "object", "properties": {}, "additionalProperties": False}
 
+    @property
+    def schema_may_fail(self) -> bool:
+        """Whether some set of shown operations could have no usable schema; never so for declared parameters."""
+        return type(self).schema_for is not Tool.schema_for or not isinstance(self._shape, (PlainShape, MethodShape))
+
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
         """The schema for the ``shown`` operations (``{""}`` for a tool without operations); None when none is."""
         return self._shape.schema_for(shown)
 
-    def description_for(self, shown: frozenset[str]) -> str:
-        """The description without the names of operations that are not shown."""
-        return self._clean(self.description, shown)
+    def description_for(self, shown: frozenset[str], text: str | None = None) -> str:
+        """The description, or ``text`` in its place, without the names of operations that are not shown."""
+        return self._clean(self.description if text is None else text, shown)
 
     def usage_rule_for(self, shown: frozenset[str]) -> str | None:
         """The tool's own usage rule and those of the shown operations, alphabetically; None when there is none."""
@@ -137,6 +183,8 @@ class Tool:
     ) -> Assessment:
         """What the call would do; without effects. Of several possible actions, the one that needs the most."""
         actions = next((spec.actions for spec in self.operations if spec.name == operation), ())
+        if len(actions) == 1:
+            return Assessment(actions[0])
         return Assessment(max(actions, key=_ACTIONS.index)) if actions else Assessment()
 
     async def execute(
@@ -152,8 +200,17 @@ class Tool:
             raise ToolFailure(f"`{self.name}` does not say how its results are normalised", code="bad-result")
         return normalized(result)
 
+    @cached_property
+    def output_checker(self) -> SchemaChecker | None:
+        """The output schema, compiled once; None when the tool declares none. Raises SchemaError."""
+        return None if self.output_schema is None else SchemaChecker(self.output_schema)
+
     def check(self) -> None:
         """Raises RegistrationError for a declaration that cannot be registered."""
         check_declaration(self, Tool)
+        try:
+            _ = self.output_checker
+        except SchemaError as error:
+            raise RegistrationError(f"tool `{self.name}`: its `output_schema` cannot be used: {error}") from None
         if not hasattr(self, "_shape"):
             raise RegistrationError(f"tool `{self.name}` has no operations and no function")

@@ -7,43 +7,86 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import assert_never
 
 from gatewright.policy import rule as kinds
-from gatewright.policy.rule import OPERATION_CONDITION, ToolRule
+from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
 from gatewright.policy.toolname import split_name
 
 HEADING = "## Tool Usage Rules"
 Shown = Mapping[str, frozenset[str]]
 """What the model sees: operations by tool name; ``{""}`` for a tool without operations."""
 
+_NAMING = (
+    kinds.RequiresPrecedingTools,
+    kinds.RequiresFollowingTools,
+    kinds.RequiredBeforeExitIf,
+    kinds.ExclusiveGroups,
+)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """One shown tool: its usage rule (see ``Tool.usage_rule_for``) and the rules on it, in the order to be told."""
+    """One shown tool: its usage rule (see ``Tool.usage_rule_for``) and the rules on it, in the order to be told.
+
+    ``source_rules``: source id and rule, for calls that go to files of that source.
+    """
 
     name: str
     shown: frozenset[str]
     usage_rule: str | None = None
     rules: tuple[ToolRule, ...] = ()
+    source_rules: tuple[tuple[str, ToolRule], ...] = ()
 
 
-def usage_rules(rows: Sequence[UsageRow]) -> str:
+class UsageSection:
+    """The section for some shown tools. ``before``: an earlier one, from which the bullets that stay are taken."""
+
+    def __init__(self, rows: Iterable[UsageRow], before: UsageSection | None = None) -> None:
+        shown_rows = sorted((row for row in rows if row.shown), key=lambda row: row.name)
+        shown = {row.name: row.shown for row in shown_rows}
+        old = before._bullets if before is not None else {}
+        is_same = before is not None and before._shown == shown
+        self._shown = shown
+        self._bullets: dict[str, tuple[UsageRow, str | None]] = {}
+        for row in shown_rows:
+            held = old.get(row.name)
+            if held is None or held[0] != row or not (is_same or _names_no_other(row)):
+                held = row, _bullet(row, shown)
+            self._bullets[row.name] = held
+
+    @cached_property
+    def text(self) -> str:
+        """The section, its tools in alphabetical order; empty when there is nothing to say."""
+        bullets = [bullet for _, bullet in self._bullets.values() if bullet]
+        return "\n".join([HEADING, "", *bullets]) + "\n" if bullets else ""
+
+
+def usage_rules(rows: Iterable[UsageRow]) -> str:
     """The section for the shown tools, alphabetically; empty when there is nothing to say."""
-    shown = {row.name: row.shown for row in rows if row.shown}
-    bullets = [
-        bullet for row in sorted(rows, key=lambda row: row.name) if row.shown and (bullet := _bullet(row, shown))
-    ]
-    return "\n".join([HEADING, "", *bullets]) + "\n" if bullets else ""
+    return UsageSection(rows).text
+
+
+def _names_no_other(row: UsageRow) -> bool:
+    """Whether what is told of the tool hangs on no other tool's being shown."""
+    return not any(
+        isinstance(rule.rule_type, _NAMING) for rule in (*row.rules, *(rule for _, rule in row.source_rules))
+    )
 
 
 def _bullet(row: UsageRow, shown: Shown) -> str | None:
     rules = _without_overruled(row.rules)
     sentences = [rule_sentence(rule, shown, tool_name=row.name) for rule in rules]
+    sentences += [_at_source(source_id, rule, shown, row.name) for source_id, rule in row.source_rules]
     told = dict.fromkeys(text for text in (row.usage_rule, *sentences) if text)
     return f"- `{row.name}`: {' '.join(' '.join(told).split())}" if told else None
+
+
+def _at_source(source_id: str, rule: ToolRule, shown: Shown, name: str) -> str | None:
+    sentence = rule_sentence(rule, shown, tool_name=name)
+    return f"For files of source `{source_id}`: {_lowered(sentence)}" if sentence else None
 
 
 def _without_overruled(rules: Iterable[ToolRule]) -> list[ToolRule]:
@@ -56,18 +99,24 @@ def _without_overruled(rules: Iterable[ToolRule]) -> list[ToolRule]:
 def rule_sentence(rule: ToolRule, shown: Shown, *, tool_name: str | None = None) -> str | None:
     """What ``rule`` means for calls of ``tool_name`` (the rule's own tool when None); None: nothing to tell.
 
-    A rule that names the operations it is for begins with those of them that are shown.
+    A rule that names the operations it is for begins with those of them that are shown. Groups are told to each of
+    their tools, whichever the rule stands on.
     """
-    name = tool_name or split_name(rule.tool_name)[0]
+    subject = split_name(rule.tool_name)[0]
+    name = tool_name or subject
     operations = shown.get(name, frozenset())
-    limited = rule.operations
+    limited = rule.operations if subject in (name, ANY_TOOL) else None
     visible = sorted((limited or frozenset()) & operations)
     if limited and not visible:
         return None
     sentence = _sentence(rule, name, operations, shown)
     if sentence is None or not limited:
         return sentence
-    return f"For {_listed(visible, 'and')}: {sentence[0].lower()}{sentence[1:]}"
+    return f"For {_listed(visible, 'and')}: {_lowered(sentence)}"
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
 
 
 def _sentence(rule: ToolRule, name: str, operations: frozenset[str], shown: Shown) -> str | None:
@@ -132,8 +181,9 @@ def _limit(kind: kinds.MaxCalls | kinds.Cooldown | kinds.RateLimit | kinds.Perio
 
 def _exclusive(kind: kinds.ExclusiveGroups, name: str, shown: Shown) -> str | None:
     """The groups that hold this tool, as far as they are shown."""
-    groups = [_visible(group, shown) for group in kind.groups]
-    own = [group for group in groups if name in group and len(group) > 1]
+    written = (group for group in kind.groups if any(one.startswith(name) for one in group))
+    groups = [_visible(group, shown) for group in written]
+    own = [group for group in groups if any(_owner(one, shown) == name for one in group) and len(group) > 1]
     told = [f"Only one of {_listed(group, 'and')} can be used in a session." for group in own]
     return " ".join(told) or None
 
@@ -145,10 +195,15 @@ def _visible(names: Iterable[str], shown: Shown) -> list[str]:
 
 
 def _is_visible(name: str, shown: Shown) -> bool:
+    owner = _owner(name, shown)
+    return owner == name or (owner is not None and name[len(owner) + 1 :] in shown[owner])
+
+
+def _owner(name: str, shown: Shown) -> str | None:
+    """The shown tool that ``tool`` or ``tool.operation`` is about; the longest name wins."""
     if name in shown:
-        return True
-    owners = [tool for tool in shown if name.startswith(f"{tool}.")]
-    return bool(owners) and name[len(max(owners, key=len)) + 1 :] in shown[max(owners, key=len)]
+        return name
+    return max((tool for tool in shown if name.startswith(f"{tool}.")), key=len, default=None)
 
 
 def _calls(number: int) -> str:

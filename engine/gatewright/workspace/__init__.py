@@ -1,18 +1,33 @@
 """Assembly, and the one door for the app and the command line. It does not know widgets or options."""
 
-from gatewright.gate import Approval, ApprovalRequest, Decision, Outcome, Session, StageTrace, Status
-from gatewright.workspace.assembly import audit_log
+from gatewright.gate import (
+    Approval,
+    ApprovalRequest,
+    Decision,
+    Grant,
+    Outcome,
+    PermissionBroker,
+    Remember,
+    Session,
+    StageTrace,
+    Status,
+)
+from gatewright.workspace.assembly import audit_log, permission_broker
+from gatewright.workspace.pathrow import PathRow
 from gatewright.workspace.sandbox import CopyCancelled, Sandbox
 from gatewright.workspace.template import create_workspace, template_names, write_demo
-from gatewright.workspace.workspace import PathRow, Workspace, format_names
+from gatewright.workspace.workspace import Workspace, format_names
 
 __all__ = [
     "Approval",
     "ApprovalRequest",
     "CopyCancelled",
     "Decision",
+    "Grant",
     "Outcome",
     "PathRow",
+    "PermissionBroker",
+    "Remember",
     "Sandbox",
     "Session",
     "StageTrace",
@@ -21,6 +36,7 @@ __all__ = [
     "audit_log",
     "create_workspace",
     "format_names",
+    "permission_broker",
     "template_names",
     "write_demo",
 ]

@@ -6,10 +6,12 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.base.clock import SystemClock
 from gatewright.base.errors import PolicyInvalid
 from gatewright.base.problem import Problem, Severity
 from gatewright.builtins import builtin_tools, file_tool
-from gatewright.gate import AuditLog, Gate, key_folder, state_folder
+from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
+from gatewright.gate.rates import FILE_NAME as RATES_FILE
 from gatewright.memory import BlockStore
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
 from gatewright.sources import Protection, SourceManager
@@ -18,12 +20,14 @@ from gatewright.workspace.location import is_inside, policy_path_of, resolved
 from gatewright.workspace.trust import TrustRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from gatewright.base.clock import Clock
     from gatewright.base.problem import Address, Place
+    from gatewright.gate.decision import Places
     from gatewright.policy.document import Policy, Source
+    from gatewright.tools import Tool
 
 
 _ABSENT = {"file": "`file` comes with the first source, and the policy has none"}
@@ -44,15 +48,22 @@ class Folders:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Everything that one open workspace is made of."""
+    """What one open workspace is made of, beside its policy; it stays the same when the policy is read again."""
 
-    loaded: LoadedPolicy
-    policy: Policy
     registry: ToolRegistry
     blocks: BlockStore
     sources: SourceManager
     audit: AuditLog
+    rates: RateBook
+    broker: PermissionBroker
     gate: Gate
+
+    def close(self) -> None:
+        """Let go of every file."""
+        self.broker.close()
+        self.audit.close()
+        self.rates.close()
+        self.blocks.close()
 
 
 def audit_log(path: Path, *, state: Path | None = None, keys: Path | None = None) -> AuditLog:
@@ -61,10 +72,29 @@ def audit_log(path: Path, *, state: Path | None = None, keys: Path | None = None
     return AuditLog(folders.state, folders.keys)
 
 
-def known_tools() -> KnownTools:
-    """What policies may name: the built-ins with their operations; what is planned is refused as not supported."""
-    facts = tuple(tool.facts() for tool in (*builtin_tools(), file_tool()))
-    return KnownTools(facts)
+def permission_broker(
+    path: Path, *, state: Path | None = None, keys: Path | None = None, clock: Clock | None = None
+) -> PermissionBroker:
+    """The broker that belongs to a policy file or its folder; the policy itself need not be valid."""
+    folders = Folders.of(policy_path_of(path), state=state, keys=keys)
+    clock = clock or SystemClock()
+    return broker_of(folders, clock, AuditLog(folders.state, folders.keys, clock=clock))
+
+
+def broker_of(folders: Folders, clock: Clock, audit: AuditLog) -> PermissionBroker:
+    """The questions and standing approvals in the state folder; revocations go to the log."""
+    return PermissionBroker(ApprovalStore(folders.state, folders.keys, clock=clock), clock, audit=audit)
+
+
+def known_tools(tools: Iterable[Tool] = ()) -> KnownTools:
+    """What policies may name: the built-ins and ``tools``; what is planned is refused as not supported.
+
+    Raises AlreadyRegistered for one of ``tools`` that has the name and major version of another.
+    """
+    registry = ToolRegistry()
+    for tool in (*builtin_tools(), file_tool(), *tools):
+        registry.register(tool)
+    return KnownTools(registry.facts())
 
 
 def load_valid(policy_path: Path, known: KnownTools | None = None) -> tuple[LoadedPolicy, Policy]:
@@ -98,25 +128,45 @@ def base_problems(
 
 
 def assemble(
-    loaded: LoadedPolicy,
     policy: Policy,
     policy_path: Path,
     folders: Folders,
     clock: Clock,
-    places: Callable[[Address], Place | None],
+    places: Places,
+    tools: Iterable[Tool],
+    *,
+    durable: bool,
 ) -> Parts:
-    """Registry, sources and gate for a loaded policy; starts no process, connects nowhere, writes nothing."""
+    """Registry, sources and gate for a policy; starts no process, connects nowhere, writes nothing."""
     registry = ToolRegistry()
-    for tool in builtin_tools():
+    for tool in (*builtin_tools(), *tools):
         registry.register(tool)
     blocks = BlockStore(folders.state / "memory.sqlite")
     protection = Protection((policy_path, folders.state, folders.keys))
     sources = SourceManager(lambda: registry.register(file_tool()), blocks, protection)
-    for source in policy.sources:
-        sources.start(source, resolved(source.base_path, policy_path.parent))
-    audit = AuditLog(folders.state, folders.keys, clock=clock)
-    gate = Gate(policy, registry, sources=sources, audit=audit, clock=clock, places=places, absent=_ABSENT)
-    return Parts(loaded, policy, registry, blocks, sources, audit, gate)
+    sources.follow(based(policy, policy_path.parent))
+    audit = AuditLog(folders.state, folders.keys, clock=clock, durable=durable)
+    rates = RateBook(folders.state / RATES_FILE)
+    broker = broker_of(folders, clock, audit)
+    gate = Gate(
+        policy,
+        registry,
+        sources=sources.pinned(),
+        audit=audit,
+        clock=clock,
+        places=places,
+        absent=_ABSENT,
+        rates=rates,
+        grants=broker.grants,
+        folder=str(policy_path.parent),
+        file=str(policy_path),
+    )
+    return Parts(registry, blocks, sources, audit, rates, broker, gate)
+
+
+def based(policy: Policy, folder: Path) -> list[tuple[Source, Path]]:
+    """The sources of a policy, each with its real folder."""
+    return [(source, resolved(source.base_path, folder)) for source in policy.sources]
 
 
 def _base_problem(

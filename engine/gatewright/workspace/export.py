@@ -22,8 +22,16 @@ def export_texts(policy: Policy, text: str, dialect: str, agent_id: str | None) 
         return {POLICY_NAME: text}
     if dialect != "pattern":
         raise NotSupported(f"no dialect `{dialect}` (there are: gatewright, pattern)")
-    carried = [one for one, agent in policy.agents.items() if carries(policy, agent)]
-    return {f"{one}.toml": render_pattern(policy, one) for one in ([agent_id] if agent_id else carried)}
+    left_out = not_exported(policy, dialect)
+    carried = [agent_id] if agent_id else [one for one in policy.agents if one not in left_out]
+    return {f"{one}.toml": render_pattern(policy, one) for one in carried}
+
+
+def not_exported(policy: Policy, dialect: str) -> tuple[str, ...]:
+    """The agents that have no file of their own in the dialect, as they have no tool; all stand in our own."""
+    if dialect != "pattern":
+        return ()
+    return tuple(one for one, agent in policy.agents.items() if not carries(policy, agent))
 
 
 def write_export(folder: Path, texts: Mapping[str, str], workspace: Path, bases: Iterable[str]) -> tuple[Path, ...]:

@@ -16,20 +16,24 @@ from gatewright.policyfile import (
     read_policy_text,
     write_policy_text,
 )
-from gatewright.workspace.assembly import known_tools
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gatewright.base.problem import Address, Place
+    from gatewright.gate.decision import Places
     from gatewright.policy.document import Policy
-    from gatewright.policyfile import LoadedPolicy
+    from gatewright.policyfile import KnownTools, LoadedPolicy
 
 
 class PolicyText:
-    """``saved`` is what the file held when it was read or saved here, ``saved_policy`` what that text says."""
+    """``saved`` is what the file held when it was read or saved here, ``saved_policy`` what that text says.
 
-    def __init__(self, path: Path, loaded: LoadedPolicy, policy: Policy) -> None:
-        self._path = path
+    ``known``: the tools that the text may name.
+    """
+
+    def __init__(self, path: Path, loaded: LoadedPolicy, policy: Policy, known: KnownTools) -> None:
+        self._path, self._known = path, known
         self._lock, self._saving = threading.Lock(), threading.Lock()
         self.saved, self.saved_policy = loaded.text, policy
         self._now = (policy, loaded)
@@ -40,6 +44,14 @@ class PolicyText:
             if self._now[0] is not policy:
                 self._now = (policy, self._read(patch_text(self.saved, self.saved_policy, policy)))
             return self._now[1]
+
+    def places(self, policy: Policy) -> Places:
+        """Where the parts of ``policy`` stand in its text, looked up when it is asked; for this policy for good."""
+
+        def place(address: Address) -> Place | None:
+            return self.of(policy).places.place(address)
+
+        return place
 
     def save(self, policy: Policy, *, overwrite: bool = False) -> None:
         """Write the difference into the file, atomically. Raises WorkspaceError; then nothing has changed.
@@ -81,7 +93,7 @@ class PolicyText:
             return None
 
     def _read(self, text: str) -> LoadedPolicy:
-        return parse_policy(text, file=str(self._path), known=known_tools())
+        return parse_policy(text, file=str(self._path), known=self._known)
 
     def _on_disk(self) -> str | None:
         try:

@@ -135,6 +135,7 @@ def tour(scene: Scene, ground: Ground) -> None:
         agent_steps.click_mixed(scene, subject)
         agent_steps.undo_redo(scene, subject)
         agent_steps.reset(scene, subject)
+    agent_steps.other_layer(scene)
     file_steps.show_files(scene)
     file_steps.change_level(scene)
     file_steps.deciding_rule(scene)
@@ -144,6 +145,7 @@ def tour(scene: Scene, ground: Ground) -> None:
         console_steps.rule_of_denied(scene)
         console_steps.allowed_call(scene, subject)
         console_steps.asking_call(scene, subject, allow=False, name="call-refused")
+        console_steps.standing_approval(scene, subject, "approval-standing")
     policy_steps.show_text(scene)
     policy_steps.show_difference(scene)
     policy_steps.undo_everything(scene)
@@ -172,6 +174,7 @@ def _in_the_dark(scene: Scene, subject: Subject | None) -> None:
     file_steps.deciding_rule(scene)
     if subject is not None:
         console_steps.asking_call(scene, subject, allow=True, name="call-approved")
+        console_steps.standing_approval(scene, subject, "approval-standing")
         console_steps.show_again(scene)
     policy_steps.show_text(scene)
     policy_steps.show_difference(scene)

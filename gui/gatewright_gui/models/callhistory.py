@@ -6,6 +6,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from gatewright_gui.models.stages import duration
 from gatewright_gui.session.calls import CallRecord
 
 Index = QModelIndex | QPersistentModelIndex
@@ -100,3 +101,22 @@ def outcome_word(record: CallRecord) -> str:
     if record.status is None or record.status in {"denied", "allowed"}:
         return str(record.verdict)
     return record.status.replace("_", " ")
+
+
+def result_note(record: CallRecord) -> str:
+    """What is to be said of a result beside its text: how it ended, how large it is, what was done to it, its hash."""
+    parts = [(record.status or "").replace("_", " ")]
+    if record.is_binary:
+        parts.append(f"binary, {record.output_bytes:,} bytes")
+    else:
+        parts.append(f"{len((record.output or '').encode('utf-8', 'replace')):,} bytes")
+    if record.truncated:
+        parts.append(f"truncated from {record.output_bytes:,} bytes")
+    if record.secrets:
+        parts.append(f"{record.secrets} secret{'s' if record.secrets != 1 else ''} removed")
+    if record.reused:
+        parts.append("reused: the tool was not run again")
+    parts.append(duration(record.elapsed_ms * 1000))
+    if record.output_hash:
+        parts.append(f"SHA-256 {record.output_hash[:12]}")
+    return ", ".join(parts)

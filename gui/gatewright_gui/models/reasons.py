@@ -7,19 +7,30 @@ from typing import Any
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from gatewright.base.problem import Address
-from gatewright.policy.right import Reason
+from gatewright.policy.right import Layer, Reason
 from gatewright.policy.verdict import Verdict
+from gatewright_gui.models.notes import Note
 
 Index = QModelIndex | QPersistentModelIndex
 WHY = Qt.ItemDataRole.UserRole + 1
-LAYER_WORDS = {"tools": "tools list", "rule": "tool rule", "approvals": "approvals", "source": "source"}
+LAYER_WORDS = {
+    Layer.TOOLS: "tools list",
+    Layer.RULE: "tool rule",
+    Layer.APPROVALS: "approvals",
+    Layer.SOURCE: "source",
+    Layer.CAPABILITY: "capability",
+    Layer.POLICY: "policy",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """One reason; `line` of the policy file, None when it follows from no line (a default)."""
+    """One reason; `line` of the policy file, None when it follows from no line (a default).
 
-    verdict: Verdict
+    `verdict` None: a note, what it says depends on the call.
+    """
+
+    verdict: Verdict | None
     layer: str
     text: str
     line: int | None
@@ -34,11 +45,11 @@ class Why:
 
 
 class ReasonModel(QAbstractListModel):
-    """Reasons in the order in which they decide."""
+    """Reasons in the order in which they decide, then the notes."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._reasons: tuple[Reason, ...] = ()
+        self._reasons: tuple[Reason | Note, ...] = ()
         self._lines: Mapping[Address, int] = {}
         self._file = ""
 
@@ -47,9 +58,9 @@ class ReasonModel(QAbstractListModel):
         """The places whose lines are wanted."""
         return tuple(reason.address for reason in self._reasons if reason.address is not None)
 
-    def set_reasons(self, reasons: Sequence[Reason]) -> None:
+    def set_reasons(self, reasons: Sequence[Reason], notes: Sequence[Note] = ()) -> None:
         """Show these; lines that were known stay until others come."""
-        new = tuple(reasons)
+        new = (*reasons, *notes)
         if new == self._reasons:
             return
         self.beginResetModel()
@@ -68,7 +79,10 @@ class ReasonModel(QAbstractListModel):
             return None
         reason = self._reasons[row]
         line = self._lines.get(reason.address) if reason.address is not None else None
-        return Why(reason.verdict, LAYER_WORDS[reason.layer], reason.text, line, self._file if line else "")
+        file = self._file if line else ""
+        if isinstance(reason, Note):
+            return Why(None, reason.layer, reason.text, line, file)
+        return Why(reason.verdict, LAYER_WORDS[reason.layer], reason.text, line, file)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
         """How many reasons."""
@@ -83,5 +97,5 @@ class ReasonModel(QAbstractListModel):
             return why
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
             where = f", line {why.line}" if why.line else ""
-            return f"{why.verdict}, {why.layer}: {why.text}{where}"
+            return f"{why.verdict or 'note'}, {why.layer}: {why.text}{where}"
         return None

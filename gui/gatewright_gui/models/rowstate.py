@@ -54,8 +54,8 @@ def operation_asking(right: OperationRight) -> Asking:
     """Of one operation; a hidden one does not ask."""
     if right.verdict is not Verdict.ASK:
         return Asking.NO
-    by_approvals = any(r.layer is Layer.APPROVALS and r.verdict is Verdict.ASK for r in right.reasons)
-    return Asking.YES if by_approvals else Asking.LOCKED
+    asking = [reason.layer for reason in right.reasons if reason.verdict is Verdict.ASK]
+    return Asking.YES if all(layer is Layer.APPROVALS for layer in asking) else Asking.LOCKED
 
 
 def tool_asking(right: ToolRight) -> Asking:

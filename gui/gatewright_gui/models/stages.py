@@ -6,12 +6,12 @@ from typing import Any, Literal
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.session.calls import StageRow
+from gatewright_gui.session.calls import RuleLink, StageRow
 from gatewright_gui.session.console import DECIDING_NAMES, STAGE_NAMES
 
 Index = QModelIndex | QPersistentModelIndex
-STAGE, VERDICT, REASON, TIME = range(4)
-HEADERS = ("Stage", "Verdict", "Reason", "Time")
+STAGE, VERDICT, REASON, RULE, TIME = range(5)
+HEADERS = ("Stage", "Verdict", "Reason", "Rule", "Time")
 STATE = Qt.ItemDataRole.UserRole + 1
 """A Verdict, or `working`, `waiting`, `skipped`."""
 APPROVAL = "approval"
@@ -75,12 +75,17 @@ class StageModel(QAbstractTableModel):
             return "skipped" if self._rows or self._is_running else "waiting"
         return "working" if row == len(self._rows) and not self._is_held else "waiting"
 
+    def rule_at(self, row: int) -> RuleLink | None:
+        """The place of the policy that a stage speaks of."""
+        found = self._rows.get(STAGE_NAMES[row]) if 0 <= row < len(STAGE_NAMES) else None
+        return found.rule if found is not None else None
+
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
         """All stages."""
         return 0 if parent.isValid() else len(STAGE_NAMES)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Stage, verdict, reason, time."""
+        """Stage, verdict, reason, rule, time."""
         return 0 if parent.isValid() else len(HEADERS)
 
     def headerData(  # noqa: N802
@@ -125,6 +130,8 @@ class StageModel(QAbstractTableModel):
             return str(self.state_at(row))
         if column == REASON:
             return self._reason(found)
+        if column == RULE:
+            return f"line {found.rule.line}" if found.rule is not None and found.rule.line else ""
         return duration(found.elapsed_us)
 
     def _reason(self, found: StageRow) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from gatewright.policy.document import Agent
+from gatewright.policy.document import Agent, Source
 from gatewright.policy.right import OperationRight, Reason, ToolRight
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models import rowstate
@@ -62,26 +62,27 @@ class ToolTreeModel(QAbstractItemModel):
         super().__init__(parent)
         self._verbs = verbs
         self._agent = Agent("")
+        self._sources: tuple[Source, ...] = ()
         self._rights: tuple[ToolRight, ...] = ()
         self._rows: dict[str, int] = {}
 
     # content
 
-    def set_agent(self, agent: Agent | None, rights: Mapping[str, ToolRight]) -> None:
-        """Show the rights of an agent. The same tools as before keep their rows, whoever the agent is."""
+    def set_agent(self, agent: Agent | None, rights: Mapping[str, ToolRight], sources: tuple[Source, ...] = ()) -> None:
+        """Show the rights of an agent with its sources. The same tools as before keep their rows, whoever it is."""
         new = tuple(rights.values())
         if len(new) == len(self._rights) and all(map(_same_shape, new, self._rights)):
-            self._refresh(agent or Agent(""), new)
+            self._refresh(agent or Agent(""), new, sources)
             return
         self.beginResetModel()
-        self._agent, self._rights = agent or Agent(""), new
+        self._agent, self._rights, self._sources = agent or Agent(""), new, sources
         self._rows = {right.facts.name: row for row, right in enumerate(new)}
         self.endResetModel()
 
-    def _refresh(self, agent: Agent, new: tuple[ToolRight, ...]) -> None:
+    def _refresh(self, agent: Agent, new: tuple[ToolRight, ...], sources: tuple[Source, ...]) -> None:
         old, self._rights = self._rights, new
-        other_rules = agent.tool_rules != self._agent.tool_rules
-        self._agent = agent
+        other_rules = agent.tool_rules != self._agent.tool_rules or sources != self._sources
+        self._agent, self._sources = agent, sources
         for row, (before, after) in enumerate(zip(old, new, strict=True)):
             if before is after or (not other_rules and _looks_alike(before, after)):
                 continue
@@ -213,7 +214,7 @@ class ToolTreeModel(QAbstractItemModel):
             case Column.TIER:
                 return TIER_WORDS[operation.tier if operation else facts.tier]
             case Column.LIMITS:
-                return limits_of(self._agent, facts, operation.operation if operation else None)
+                return limits_of(self._agent, facts, operation.operation if operation else None, self._sources)
             case Column.ORIGIN:
                 return "" if operation else facts.origin
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -62,18 +62,8 @@ class CallRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class StageRow:
-    """One stage as it passed."""
-
-    name: str
-    verdict: Verdict
-    reason: str
-    elapsed_us: float
-
-
-@dataclass(frozen=True, slots=True)
 class RuleLink:
-    """The deciding place of the policy; `line` from 1 where it was found."""
+    """A place of the policy; `line` from 1 where it was found."""
 
     rule_id: str
     address: Address
@@ -81,8 +71,23 @@ class RuleLink:
 
 
 @dataclass(frozen=True, slots=True)
+class StageRow:
+    """One stage as it passed; `rule`: the place of the policy that it speaks of."""
+
+    name: str
+    verdict: Verdict
+    reason: str
+    elapsed_us: float
+    rule: RuleLink | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CallRecord:
-    """What became of one request. `status` and `output` are None when it was only decided."""
+    """What became of one request. `status` and `output` are None when it was only decided.
+
+    `secrets`: how many were taken out of the result. `reused`: an earlier result stands for it. `is_binary`: the result
+    is no text, and `output` only names it. `detail`: what went wrong in the execution, for the operator.
+    """
 
     number: int
     kind: Kind
@@ -102,34 +107,15 @@ class CallRecord:
     output_hash: str | None = None
     output_bytes: int = 0
     elapsed_ms: float = 0.0
+    secrets: int = 0
+    reused: bool = False
+    is_binary: bool = False
+    detail: str = ""
 
     @property
     def called(self) -> str:
         """Tool and operation, as they can be shown."""
         return visible(f"{self.request.tool}.{self.operation}" if self.operation else self.request.tool)
-
-
-@dataclass(frozen=True, slots=True)
-class PendingApproval:
-    """A call that waits for the operator. `answer(True)` allows it once."""
-
-    agent_id: str
-    tool: str
-    operation: str
-    arguments: str
-    reasons: tuple[str, ...]
-    diff: str | None
-    answer: Callable[[bool], None] = field(hash=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class SessionState:
-    """The conversation of one agent so far. `calls`: name and count, by name."""
-
-    agent_id: str
-    should_continue: bool
-    phase: str
-    calls: tuple[tuple[str, int], ...]
 
 
 def shown_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:

@@ -5,6 +5,7 @@ It does not know widgets. Signals are emitted in the window's thread; what a cal
 
 import asyncio
 import contextlib
+import re
 import time
 import weakref
 from collections.abc import Callable, Coroutine
@@ -14,29 +15,22 @@ from PySide6.QtCore import QObject, Signal
 
 from gatewright.base.errors import GatewrightError
 from gatewright.base.problem import Address
+from gatewright.gate.decision import dotted
 from gatewright.gate.pipeline import STAGES
 from gatewright.policy.document import Policy
 from gatewright.workspace import Approval, ApprovalRequest, Decision, Outcome, Session, StageTrace, Workspace
-from gatewright_gui.session.calls import (
-    CallRecord,
-    CallRequest,
-    Kind,
-    PendingApproval,
-    RuleLink,
-    SessionState,
-    StageRow,
-    argument_text,
-    operator_words,
-    visible,
-)
+from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, RuleLink, StageRow, visible
+from gatewright_gui.session.conversation import SessionState, brief, whole
 from gatewright_gui.session.copy import DisposableCopy
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.loopthread import LoopThread
+from gatewright_gui.session.question import Reply, question_of
 
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 """The stages in the gate's order."""
 DECIDING_NAMES = STAGE_NAMES[: STAGE_NAMES.index("approval") + 1]
 """The stages that a decision passes; the others belong to a call."""
+WHO = "the operator in the console"
 MAX_RECORDS = 200
 MAX_KEPT = 64_000_000
 """Characters of arguments and results that the history keeps at most."""
@@ -96,10 +90,8 @@ class Console(QObject):
         return tuple(self._records)
 
     def session_state(self, agent_id: str) -> SessionState:
-        """The agent's conversation as it stands."""
-        state = cast("dict[str, Any]", self._session(agent_id).to_json())
-        calls = cast("dict[str, int]", state["calls"])
-        return SessionState(agent_id, bool(state["should_continue"]), str(state["phase"]), tuple(calls.items()))
+        """What is known of the agent's conversation without looking anything up."""
+        return brief(agent_id, self._session(agent_id))
 
     # what can be done
 
@@ -115,6 +107,33 @@ class Console(QObject):
         """The agent begins a new conversation."""
         self._sessions.pop(agent_id, None)
         self.session_changed.emit(self.session_state(agent_id))
+
+    async def look_at_session(self, agent_id: str) -> None:
+        """Look up where the agent's conversation stands, and tell it by `session_changed`."""
+        if not self._end.alive or not self._document.is_open:
+            return
+        workspace, session = self._workspace(), self._session(agent_id)
+
+        async def work() -> SessionState:
+            return whole(self._copy.of(workspace) or workspace, agent_id, session, time.monotonic())
+
+        try:
+            state = await self._loop.run(work)
+        except GatewrightError:
+            return
+        if session is self._sessions.get(agent_id):
+            with contextlib.suppress(RuntimeError):  # the page is gone
+                self.session_changed.emit(state)
+
+    async def revoke(self, agent_id: str, grant_id: str) -> None:
+        """Take a standing approval back, and tell the conversation anew. Raises GatewrightError."""
+        workspace = self._workspace()
+
+        async def work() -> None:
+            (self._copy.of(workspace) or workspace).broker.revoke(grant_id, WHO)
+
+        await self._loop.run(work)
+        await self.look_at_session(agent_id)
 
     async def reset_copy(self) -> None:
         """Throw the copy away; the next call gets a fresh one."""
@@ -192,8 +211,8 @@ class Console(QObject):
         decision = asked.decide(request.agent_id, request.tool, request.arguments, session=session)
         elapsed = (time.perf_counter() - began) * 1000
         for row in decision.trace:
-            self._passed(row)
-        return _record(kind, number, request, decision, workspace, elapsed_ms=elapsed)
+            self._tell(self.stage_passed.emit, _stage(row, workspace, asked))
+        return _record(kind, number, request, decision, workspace, asked, elapsed_ms=elapsed)
 
     async def _called(
         self, kind: Kind, number: int, request: CallRequest, workspace: Workspace, policy: Policy, session: Session
@@ -206,35 +225,29 @@ class Console(QObject):
             request.arguments,
             session=session,
             approver=self._ask,
-            on_stage=self._passed,
+            on_stage=lambda row: self._tell(self.stage_passed.emit, _stage(row, workspace, copy)),
         )
-        return _record(kind, number, request, outcome.decision, workspace, outcome, elapsed_ms=outcome.elapsed_ms)
+        return _record(kind, number, request, outcome.decision, workspace, copy, outcome, elapsed_ms=outcome.elapsed_ms)
 
     async def _ask(self, request: ApprovalRequest) -> Approval:
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[bool] = loop.create_future()
+        answer: asyncio.Future[Reply] = loop.create_future()
 
-        def settle(approved: bool) -> None:
+        def settle(given: Reply) -> None:
             if not answer.done():
-                answer.set_result(approved)
+                answer.set_result(given)
 
-        def reply(approved: bool) -> None:
+        def reply(given: Reply) -> None:
             with contextlib.suppress(RuntimeError):  # the thread has ended, and the question with it
-                loop.call_soon_threadsafe(settle, approved)
+                loop.call_soon_threadsafe(settle, given)
 
-        text = argument_text(request.arguments)
-        reasons = tuple(visible(operator_words(reason, request.operation)) for reason in request.reasons)
-        question = PendingApproval(
-            request.agent_id, request.tool, request.operation, text, reasons, request.diff, reply
-        )
-        self._tell(self.asked.emit, question)
+        self._tell(self.asked.emit, question_of(request, reply))
         try:
-            return Approval(await answer, "the operator in the console")
+            given = await answer
+            self._copy.follow(self._document.policy)  # what was edited meanwhile counts when the call is decided again
+            return given.approval(WHO)
         finally:
             self._tell(self.answered.emit)
-
-    def _passed(self, row: StageTrace) -> None:
-        self._tell(self.stage_passed.emit, _stage(row))
 
     def _tell(self, tell: Callable[..., object], *values: object) -> None:
         """Say something in the window's thread; nobody hears it once the window is gone."""
@@ -261,8 +274,28 @@ def _length(arguments: object) -> int:
     return 16
 
 
-def _stage(row: StageTrace) -> StageRow:
-    return StageRow(row.stage, row.verdict, visible(row.reason), row.elapsed_us)
+_COVERED = re.compile(r"covered by the standing approval `([^`]*)` of (.*)")
+
+
+def _earlier(reason: str, asked: Workspace) -> str:
+    """What a standing approval that covers a call says: who gave it, and until when it stands."""
+    found = _COVERED.fullmatch(reason)
+    if found is None:
+        return reason
+    grant = asked.broker.grants.get(found[1])
+    until = ""
+    if grant is not None and grant.expires_wall_s is not None:
+        form = "%H:%M" if grant.expires_wall_s - time.time() < 43_200 else "%Y-%m-%d"
+        until = f", until {time.strftime(form, time.localtime(grant.expires_wall_s))}"
+    return f"approved earlier by {found[2]}{until} (standing approval {found[1]})"
+
+
+def _stage(row: StageTrace, workspace: Workspace, asked: Workspace) -> StageRow:
+    link = None
+    if row.address is not None:
+        link = RuleLink(dotted(row.address), row.address, _line_of(workspace, row.address))
+    reason = _earlier(row.reason, asked) if row.stage == "approval" else row.reason
+    return StageRow(row.stage, row.verdict, visible(reason), row.elapsed_us, link)
 
 
 def _line_of(workspace: Workspace, address: Address) -> int | None:
@@ -289,6 +322,7 @@ def _record(
     request: CallRequest,
     decision: Decision,
     workspace: Workspace,
+    asked: Workspace,
     outcome: Outcome | None = None,
     *,
     elapsed_ms: float,
@@ -306,11 +340,25 @@ def _record(
         visible(decision.reason),
         decision.model_message,
         RuleLink(rule.rule_id, rule.address, _line_of(workspace, rule.address)) if rule is not None else None,
-        tuple(_stage(row) for row in decision.trace),
+        tuple(_stage(row, workspace, asked) for row in decision.trace),
         str(outcome.status) if outcome is not None else None,
         outcome.output if outcome is not None else None,
         outcome.truncated if outcome is not None else False,
         outcome.output_hash if outcome is not None else None,
         outcome.output_bytes if outcome is not None else 0,
         elapsed_ms,
+        outcome.secrets if outcome is not None else 0,
+        outcome.reused if outcome is not None else False,
+        _is_binary(outcome.data) if outcome is not None else False,
+        visible(outcome.detail) if outcome is not None else "",
     )
+
+
+def _is_binary(data: bytes | None) -> bool:
+    if data is None:
+        return False
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return True
+    return False

@@ -24,6 +24,10 @@ class DisposableCopy:
         """Whether there is a copy."""
         return self._sandbox is not None
 
+    def of(self, origin: Workspace) -> Workspace | None:
+        """The workspace of the copy as it is, if there is one of `origin`."""
+        return self._sandbox.workspace if self._sandbox is not None and self._origin is origin else None
+
     def in_step(self, origin: Workspace, policy: Policy) -> Workspace:
         """The workspace of the copy, under `policy`. Raises WorkspaceError when it cannot be made."""
         if self._origin is not origin:
@@ -33,6 +37,11 @@ class DisposableCopy:
         if self._sandbox is None:
             raise LookupError("the copy was made and is not there")
         return self._sandbox.workspace
+
+    def follow(self, policy: Policy) -> None:
+        """Give the copy what was edited, where that can be done without making it anew."""
+        if self._sandbox is not None:
+            _follows(self._sandbox.workspace, policy)
 
     def throw_away(self) -> None:
         """Remove the copy; the next one is fresh."""

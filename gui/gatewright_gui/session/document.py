@@ -6,7 +6,6 @@ It does not know menus, pages or dialogs; it says what happened by signals that 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -21,29 +20,14 @@ from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.workspace import Workspace
 from gatewright_gui.session.command import EditCommand
 from gatewright_gui.session.message import Message, Tone
+from gatewright_gui.session.policyfailure import FileAlarm, OpenFailure, failure_of, text_of
 
 T = TypeVar("T")
-__all__ = ["EVERYTHING", "ChangeSet", "Document", "OpenFailure", "Opener"]
+__all__ = ["EVERYTHING", "ChangeSet", "Document", "FileAlarm", "OpenFailure", "Opener"]
 
-NOT_TRUSTED = "not-trusted"
 Opener: TypeAlias = Callable[[Path, bool], Workspace]
 """Opens a workspace; True trusts what reaches outside it. Raises WorkspaceError or PolicyInvalid."""
 EVERYTHING = ChangeSet(frozenset(), frozenset(), everything=True)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenFailure:
-    """A policy that has errors: nothing is enforced, its text can only be read."""
-
-    path: Path
-    text: str
-    problems: tuple[Problem, ...]
-
-    @property
-    def needs_only_trust(self) -> bool:
-        """Whether nothing is wrong but that the operator has not trusted what it reaches outside its folder."""
-        errors = [problem for problem in self.problems if problem.is_error]
-        return bool(errors) and all(problem.code == NOT_TRUSTED for problem in errors)
 
 
 class Document(QObject):
@@ -65,6 +49,8 @@ class Document(QObject):
     """Somebody else wrote the policy file."""
     save_refused = Signal()
     """Nothing was written, because somebody else wrote the policy file meanwhile."""
+    alarm_changed = Signal(object)
+    """FileAlarm: the file could not be taken over; None once it could."""
     said = Signal(object)
     """Message."""
 
@@ -75,6 +61,7 @@ class Document(QObject):
         self._workspace: Workspace | None = None
         self._failure: OpenFailure | None = None
         self._problems: tuple[Problem, ...] = ()
+        self._alarm: FileAlarm | None = None
         self._snapshot_id = 0
         self._was_dirty = False
         self._saved_at: float | None = None
@@ -135,6 +122,11 @@ class Document(QObject):
         return self._problems
 
     @property
+    def alarm(self) -> FileAlarm | None:
+        """The alarm that lasts since the file could not be taken over."""
+        return self._alarm
+
+    @property
     def is_dirty(self) -> bool:
         """Whether there is something to save."""
         return self._workspace is not None and self._workspace.is_dirty
@@ -161,8 +153,9 @@ class Document(QObject):
         return self._workspace.rights(agent_id)
 
     def set_problems(self, problems: Sequence[Problem]) -> None:
-        """What was found in the policy as it is now."""
-        new = tuple(problems)
+        """What was found in the policy as it is now; while an alarm lasts, what is wrong with the file comes first."""
+        of_file = self._alarm.problems if self._alarm else ()
+        new = (*of_file, *(problem for problem in problems if problem not in of_file))
         if new != self._problems:
             self._problems = new
             self.problems_changed.emit(new)
@@ -234,7 +227,7 @@ class Document(QObject):
             workspace = await self.in_worker(lambda: self._opener(path, trust))
         except PolicyInvalid as error:
             problems = error.problems
-            self._put_in(None, await self.in_worker(lambda: _failure(path, problems)))
+            self._put_in(None, await self.in_worker(lambda: failure_of(path, problems)))
             return False
         except GatewrightError as error:
             self.say("error", str(error))
@@ -250,12 +243,13 @@ class Document(QObject):
         try:
             problems = await self.in_worker(workspace.reload)
         except GatewrightError as error:
+            self._ring(workspace)
             self.say("error", str(error))
             return False
-        if errors := [problem for problem in problems if problem.is_error]:
-            self.set_problems(problems)
-            self.say("error", f"the file has errors, the last good policy stays: {errors[0].message}")
+        if any(problem.is_error for problem in problems):
+            self._ring(workspace)
             return False
+        self._calm()
         self._saved_at = _written_at(workspace.policy_path)
         self.undo_stack.clear()
         self._snapshot_id += 1
@@ -280,6 +274,7 @@ class Document(QObject):
         except (GatewrightError, OSError) as error:
             self.say("error", f"not saved: {error}")
             return False
+        self._calm()
         self._saved_at = _written_at(path)
         self.undo_stack.setClean()
         self.saved.emit(path)
@@ -306,7 +301,7 @@ class Document(QObject):
         if self._workspace is not None:
             changed = self._workspace.changed_outside()
         else:
-            changed = self._failure is not None and _text_of(self._failure.path) != self._failure.text
+            changed = self._failure is not None and text_of(self._failure.path) != self._failure.text
         if changed:
             self.changed_outside.emit()
 
@@ -326,10 +321,27 @@ class Document(QObject):
         finally:
             self._busy = False
 
+    def _ring(self, workspace: Workspace) -> None:
+        """The engine's alarm for the file. It lasts until the file is good again: an edit here does not mend it."""
+        alarm = workspace.alarm
+        if alarm is None:
+            return
+        self._alarm = FileAlarm(workspace.policy_path, alarm.problems, alarm.raised_wall_s)
+        self.set_problems(workspace.problems)
+        self.alarm_changed.emit(self._alarm)
+
+    def _calm(self) -> None:
+        """The file is good again."""
+        if self._alarm is not None:
+            of_file, self._alarm = self._alarm.problems, None
+            self.set_problems([problem for problem in self._problems if problem not in of_file])
+            self.alarm_changed.emit(None)
+
     def _put_in(self, workspace: Workspace | None, failure: OpenFailure | None) -> None:
         if self._workspace is not None:
             self._workspace.close()
         self._workspace, self._failure = workspace, failure
+        self._calm()
         self._saved_at = _written_at(workspace.policy_path) if workspace else None
         self.undo_stack.clear()
         self._snapshot_id += 1
@@ -361,15 +373,3 @@ def _written_at(path: Path) -> float | None:
         return path.stat().st_mtime
     except OSError:
         return None
-
-
-def _failure(path: Path, problems: tuple[Problem, ...]) -> OpenFailure:
-    file = path / "policy.toml" if path.is_dir() else path
-    return OpenFailure(file, _text_of(file), problems)
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text("utf-8", errors="replace")
-    except OSError as unreadable:
-        return f"# cannot be read: {unreadable.strerror}\n"

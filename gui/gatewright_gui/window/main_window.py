@@ -1,5 +1,9 @@
-"""The window: puts rail, bars and pages together and does what the actions say. It decides nothing about policies."""
+"""The window: puts rail, bars and pages together and does what the actions say. It decides nothing about policies.
 
+Over 400 lines, because every action of the menu is a short method here and each is one line away from its signal.
+"""
+
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,6 +11,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
+from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import choose_folder, choose_open_file
 from gatewright_gui.qt.look import tie_icon
@@ -15,12 +20,14 @@ from gatewright_gui.qt.widget.icon_rail import IconRail
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.toast import Toast
 from gatewright_gui.session.derive import Deriver
-from gatewright_gui.session.document import Document
+from gatewright_gui.session.document import Document, FileAlarm
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
+from gatewright_gui.session.question import PendingApproval
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.upkeep import Upkeep
 from gatewright_gui.session.verbs import file as verbs
+from gatewright_gui.session.waiting import Waiting
 from gatewright_gui.session.watch import PolicyWatch
 from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
@@ -47,12 +54,14 @@ class MainWindow(QMainWindow):
         self.document, self.theme, self.preferences = document, theme, preferences
         self._demo = demo
         self._may_close = False
+        self._is_answering = False
         self.tasks = TaskOwner(self._failed)
         self.deriver = Deriver(document)
         self.selection = Selection(self)
         self.navigator = Navigator(self)
         self.upkeep = Upkeep(document, self.deriver, self.tasks)
         self.watch = PolicyWatch(document)
+        self.waiting = Waiting(document, self)
         context = PageContext(document, self.selection, self.navigator, self.deriver, self.tasks, preferences)
         self.actions_by_key = make_actions(self, self)
         self.menu = QMenu(self)
@@ -60,6 +69,8 @@ class MainWindow(QMainWindow):
         self.top = TopBar(self.actions_by_key, self.menu)
         self.message = MessageBar()
         self.outside = MessageBar()
+        self.alarm = MessageBar()
+        self.approval = ApprovalBar(name="window")
         self.shelf = PageShelf(PAGES, context)
         self.status = StatusBar()
         self._lay_out()
@@ -92,10 +103,11 @@ class MainWindow(QMainWindow):
         self.message.setObjectName("window.message")
         self.outside.setObjectName("window.outside")
         self.outside.close_button.set_icon("x", "Keep what is open here")
+        self.alarm.setObjectName("window.alarm")
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
-        for part in (self.top, self.outside, self.message):
+        for part in (self.top, self.alarm, self.outside, self.message, self.approval):
             right.addWidget(part)
         right.addWidget(self.shelf, 1)
         middle = QHBoxLayout()
@@ -124,6 +136,12 @@ class MainWindow(QMainWindow):
         document.said.connect(self.show_message)
         document.changed_outside.connect(self._changed_outside)
         document.save_refused.connect(self._save_refused)
+        document.alarm_changed.connect(self._tell_alarm)
+        self.alarm.action_requested.connect(lambda: self.show_page("problems"))
+        self.alarm.other_requested.connect(self.reload)
+        self.waiting.changed.connect(self._tell_waiting)
+        self.status.waiting_requested.connect(self.show_waiting)
+        self.approval.keys_given_back.connect(self.shelf.focus_current)
         document.undo_stack.indexChanged.connect(self._refresh_actions)
         self.upkeep.selfcheck_changed.connect(self.status.set_selfcheck)
         self.selection.agent_changed.connect(self._tell_trail)
@@ -304,6 +322,30 @@ class MainWindow(QMainWindow):
     def _save_refused(self) -> None:
         self._tell_outside("Not saved: the policy file was changed outside this window.")
 
+    def _tell_alarm(self, alarm: FileAlarm | None) -> None:
+        """Stays until the file is good again; it cannot be closed."""
+        if alarm is None:
+            self.alarm.dismiss()
+            return
+        since = time.strftime("%H:%M", time.localtime(alarm.raised_wall_s))
+        self.alarm.show_message("error", f"{alarm.words}, since {since}.", action="Show problems", other="Reload")
+        self.alarm.close_button.hide()
+
+    def show_waiting(self) -> None:
+        """Show the oldest call of another process that waits, and bring the keys to what denies it."""
+        self._is_answering = True
+        self._tell_waiting(self.waiting.questions)
+        self.approval.focus_question()
+
+    def _tell_waiting(self, questions: tuple[PendingApproval, ...]) -> None:
+        """A new question only shows at the foot; once one was asked for, the next follows."""
+        self.status.set_waiting(len(questions))
+        if not questions:
+            self._is_answering = False
+            self.approval.withdraw()
+        elif self._is_answering:
+            self.approval.ask(questions[0], f"1 of {len(questions)}: " if len(questions) > 1 else "")
+
     def _tell_outside(self, text: str) -> None:
         if self.document.is_dirty:
             text += " Reload to drop the unsaved changes here, or save them over what is in the file now."
@@ -372,6 +414,7 @@ class MainWindow(QMainWindow):
 
     async def shut(self) -> None:
         """End every task and thread and close the document. The window is of no use afterwards."""
+        self.waiting.close()
         await self.tasks.close()
         self.deriver.close()
         self.document.close()

@@ -17,6 +17,7 @@ class StatusBar(QWidget):
     """Each part is an icon with words."""
 
     problems_requested = Signal()
+    waiting_requested = Signal()
 
     def __init__(self, clock: Callable[[], float] = time.time, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,6 +32,11 @@ class StatusBar(QWidget):
         self.problems.setObjectName("status.problems")
         self.problems.setProperty("kind", "link")
         self.problems.clicked.connect(self.problems_requested)
+        self._waiting_icon = IconLabel("hand", "ask", size=14)
+        self.waiting = QPushButton()
+        self.waiting.setObjectName("status.waiting")
+        self.waiting.setProperty("kind", "link")
+        self.waiting.clicked.connect(self.waiting_requested)
         self._saved_icon = IconLabel("check", "muted", size=14)
         self.saved = _label("status.saved")
         row = QHBoxLayout(self)
@@ -40,6 +46,7 @@ class StatusBar(QWidget):
             (self._check_icon, self.check),
             (self._problem_icon, self.problems),
             (self._saved_icon, self.saved),
+            (self._waiting_icon, self.waiting),
         ):
             row.addWidget(icon)
             row.addWidget(words)
@@ -50,6 +57,7 @@ class StatusBar(QWidget):
         self._tick.timeout.connect(self._tell_saved)
         self._tick.start()
         self.set_selfcheck(None)
+        self.set_waiting(0)
 
     def set_selfcheck(self, found: CheckCount | None) -> None:
         """How many of how many agree; None: not known."""
@@ -82,6 +90,13 @@ class StatusBar(QWidget):
         parts = [_number(errors, "error")] if errors else []
         parts += [_number(warnings, "warning")] if warnings or not errors else []
         self.problems.setText(", ".join(parts) if errors or warnings else "no problems")
+
+    def set_waiting(self, count: int) -> None:
+        """How many calls of other processes wait for an answer."""
+        for part in (self._waiting_icon, self.waiting):
+            part.setVisible(count > 0)
+        self.waiting.setText("1 call waits for you" if count == 1 else f"{count:,} calls wait for you")
+        self.waiting.setToolTip("Another process asks before it makes a call; click to answer")
 
     def set_unsaved(self) -> None:
         """There is something to save."""

@@ -46,4 +46,4 @@ def test_info_is_read_only_and_its_label_is_one_to_the_gate() -> None:
 
     assert (info.name, info.tier, info.actions) == ("info", SafetyTier.READ_ONLY, (Action.READ,))
     assert [parameter.role for parameter in TOOL.parameters("info")] == [Role.LABEL]
-    assert not TOOL.needs_source
+    assert TOOL.needs_source

@@ -116,12 +116,29 @@ def test_a_hidden_and_an_unknown_operation_get_the_same_words(seed_policy: Path,
     assert len({ran.json["model_message"] for ran in words}) == 1
 
 
-@pytest.mark.parametrize("format_name", ["mcp", "openai", "anthropic"])
+@pytest.mark.parametrize("format_name", ["mcp", "openai", "openai-responses", "anthropic", "gemini", "genai"])
 def test_preview_prints_a_list_of_tools_in_each_format(demo: Path, run: Runner, format_name: str) -> None:
     shown = run("preview", demo, "--agent", "archivist", "--format", format_name)
     assert shown.status == 0
     assert len(shown.json) == 2
     assert "delete" not in shown.out
+
+
+def test_preview_tells_tokens_and_lints_beside_the_list(demo: Path, run: Runner) -> None:
+    shown = run("preview", demo, "--agent", "archivist", "--format", "gemini")
+    assert "file: about" in shown.err
+    assert "tokens in all (o200k_base)" in shown.err
+    assert "looser: " in shown.err
+
+
+def test_preview_calls_only_estimates_estimates(demo: Path, run: Runner) -> None:
+    shown = run("preview", demo, "--agent", "archivist", "--format", "openai")
+    assert "about" not in shown.err.split(" tokens in all", maxsplit=1)[0]
+
+
+def test_preview_as_json_prints_the_list_and_nothing_beside_it(demo: Path, run: Runner) -> None:
+    shown = run("preview", demo, "--agent", "archivist", "--format", "gemini", "--json")
+    assert (len(shown.json), shown.err) == (2, "")
 
 
 def test_an_agent_with_nothing_ticked_sees_nothing(demo: Path, run: Runner) -> None:
@@ -243,7 +260,7 @@ def test_a_tool_that_fails_itself_exits_5(demo: Path, run: Runner) -> None:
         (("check", "missing-folder"), 2, "does not exist"),
         (("decide", "{demo}", "--agent", "archivst", "--tool", "file"), 2, "did you mean `archivist`"),
         (("permission", "{demo}", "--source", "archiv", "a"), 2, "did you mean `archive`"),
-        (("preview", "{demo}", "--agent", "archivist", "--format", "gemini"), 2, "not supported"),
+        (("preview", "{demo}", "--agent", "archivist", "--format", "yaml"), 2, "no format `yaml`"),
         (("preview", "{demo}"), 2, "--agent"),
         (("serve", "{demo}"), 2, "not supported yet"),
         (("filter", "missing.json", "--allow", "a"), 2, "cannot read"),
@@ -327,3 +344,15 @@ def test_export_in_patterns_shape_says_that_its_runtime_enforces_no_operations(d
     assert ran.status == 0
     assert ran.out.startswith("#")
     assert "AllowedOperations" in ran.out
+
+
+def test_export_in_patterns_shape_names_the_agents_that_it_leaves_out(demo: Path, tmp_path: Path, run: Runner) -> None:
+    printed = run("export", demo, "--dialect", "pattern")
+    written = run("export", demo, "--dialect", "pattern", "--out", tmp_path / "out", "--json")
+    own = run("export", demo)
+
+    assert (printed.status, written.status) == (0, 0)
+    assert "without a file: `newcomer`" in printed.err
+    assert printed.err == written.err
+    assert not (tmp_path / "out/newcomer.toml").exists()
+    assert own.err == ""

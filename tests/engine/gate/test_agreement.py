@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewright.gate import Gate, ruleset
+from gatewright.gate import Gate
 from gatewright.gate.call import CallState
 from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.lookup import LOOKUP
@@ -24,7 +24,6 @@ from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.verdict import Verdict
-from gatewright.policyfile import rulekind
 from gatewright.tools.registry import ToolRegistry
 from gatewright.tools.tool import Tool
 from tests.engine.gate.world import POLICY, World
@@ -199,7 +198,3 @@ def test_nothing_that_a_model_sends_makes_the_gate_raise(open_world: World, tool
     assert decision.verdict in set(Verdict)
     assert decision.code != "internal-error", decision.reason
     assert isinstance(outcome.output, str)
-
-
-def test_the_gate_enforces_exactly_the_kinds_of_rules_that_a_file_may_hold() -> None:
-    assert {kind.__name__ for kind in ruleset.ENFORCED} == rulekind.ENFORCED

@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from gatewright.gate import AuditEntry, AuditLog, AuditUnavailable, RowKind, Status, key_folder, state_folder
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.declaration import Normalization, ResultType, SideEffect
+from gatewright.tools.decorator import tool
 from tests.engine.gate.conftest import MakeWorld
-from tests.engine.gate.world import Operator, World
+from tests.engine.gate.world import POLICY, Operator, World
 
 Tamper = Callable[[sqlite3.Connection], object]
 
@@ -58,7 +61,7 @@ def test_untouched_log_is_sound(tmp_path: Path) -> None:
         ("DELETE FROM rows WHERE seq = 3", "row 3 is missing"),
         ("DELETE FROM rows WHERE seq = 1", "first row"),
         ("DELETE FROM rows WHERE seq > 3", "ends after row 3"),
-        ("DELETE FROM rows", "no first row"),
+        ("DELETE FROM rows", "with 6 rows is gone"),
         ("UPDATE rows SET body = replace(body, 'log-', 'log+') WHERE seq = 1", "the key of the log"),
         (
             "INSERT INTO rows SELECT 7, time, kind, call_id, agent, '', tool, operation, body, mac FROM rows LIMIT 1",
@@ -77,7 +80,7 @@ def test_swapped_rows_are_found(tmp_path: Path) -> None:
         for old, new in ((2, 99), (3, 2), (99, 3)):
             connection.execute("UPDATE rows SET seq = ? WHERE seq = ?", (new, old))
 
-    assert tampered(tmp_path, swap) == ("row 2 was changed, moved or added",)
+    assert tampered(tmp_path, swap) == tuple(f"row {seq} was changed, moved or added" for seq in (2, 3, 4))
 
 
 def test_removed_log_is_found(tmp_path: Path) -> None:
@@ -167,17 +170,67 @@ async def test_rows_stand_before_execution(world: World) -> None:
     assert world.row_kinds() == ["ToolInvoked", "PolicyDecision", "ToolCompleted"]
 
 
-async def test_argument_values_do_not_reach_the_log(world: World) -> None:
-    await world.call("echo", {"text": "swordfish"})
-    await world.call("echo", {"text": "swordfish"})
+async def test_arguments_are_kept_without_their_secrets(world: World) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    await world.call("echo", {"text": f"use {token} there"})
+    await world.call("echo", {"text": "trout"})
     await world.call("echo", {"text": "trout"})
     assert world.audit is not None
+    bodies = [json.loads(row.body) for row in world.audit.rows() if row.kind == "ToolInvoked"]
     world.audit.close()
 
-    assert b"swordfish" not in world.audit.path.read_bytes()
-    bodies = [json.loads(row.body) for row in world.audit.rows() if row.kind == "ToolInvoked"]
-    assert bodies[0]["arguments"] == {"text": "text of 9 characters"}
-    assert bodies[0]["digest"] == bodies[1]["digest"] != bodies[2]["digest"]
+    assert all(token.encode() not in path.read_bytes() for path in world.audit.path.parent.iterdir())
+    assert bodies[0]["scrubbed"] == 1
+    assert bodies[1]["arguments"] == {"text": "trout"}
+    assert set(bodies[1]) == {"arguments", "digest"}
+    assert bodies[0]["digest"] != bodies[1]["digest"] == bodies[2]["digest"]
+
+
+async def test_large_arguments_are_cut_and_the_row_says_what_is_missing(world: World) -> None:
+    deep: object = "x"
+    for _ in range(20):
+        deep = {"a": [deep]}
+    await world.call("echo", {"text": "y" * 100_000})
+    await world.call("echo", {"many": list(range(10_000)), "deep": deep})
+    await world.call("echo", {f"key{number}": "z" * 1000 for number in range(500)})
+    await world.call("echo", {"k" * 5000: 1})
+    assert world.audit is not None
+    rows = [row for row in world.audit.rows() if row.kind == "ToolInvoked"]
+    cuts = [json.loads(row.body)["cut"] for row in rows[:3]]
+
+    assert cuts[0] == ["/text: 98,000 of 100,000 characters left out"]
+    assert cuts[1] == ["/many: 9,936 of 10,000 items left out", "/deep/a/0/a/0/a/0/a: deeper values left out"]
+    assert cuts[2] == ["/key15: 60 of 1,000 characters left out", "/: 484 of 500 fields left out"] or len(cuts[2]) == 2
+    assert all(len(row.body) < 25_000 for row in rows)
+
+
+async def test_capabilities_that_were_checked_are_recorded_before_the_decision(make_world: MakeWorld) -> None:
+    @tool(
+        side_effects=[SideEffect.NET_READ],
+        safety_tier=SafetyTier.READ_ONLY,
+        result_type=ResultType.STRING,
+        normalization=Normalization.JSON,
+    )
+    async def fetch(text: str) -> str:
+        """Fetch something.
+
+        Args:
+            text: What.
+        """
+        return text
+
+    granted = POLICY.replace('"vault"]', '"vault", "fetch"]\ncapabilities = [{ NetRead = { allowlist = ["*"] } }]')
+    world = make_world(granted, fetch)
+    await world.call("fetch", {"text": "a"})
+    assert world.audit is not None
+    check = next(row for row in world.audit.rows() if row.kind == "CapabilityCheck")
+
+    assert world.row_kinds() == ["ToolInvoked", "CapabilityCheck", "PolicyDecision", "ToolCompleted"]
+    assert json.loads(check.body) == {
+        "kinds": ["NetRead"],
+        "checks": [{"kind": "NetRead", "target": "", "allowed": True}],
+        "allowed": True,
+    }
 
 
 @pytest.mark.parametrize("how", ["folder is a file", "log is not a database", "key folder is a file"])

@@ -314,7 +314,7 @@ async def test_failing_watcher_of_stages_stops_no_call(world: World, caplog: pyt
     assert "watcher" in caplog.text
 
 
-async def test_binary_result_is_said_to_be_unsupported(make_world: MakeWorld) -> None:
+async def test_binary_result_is_named_by_size_and_hash_and_the_host_gets_the_bytes(make_world: MakeWorld) -> None:
     from gatewright.policy.tier import SafetyTier
     from gatewright.tools.declaration import Normalization, ResultType
     from gatewright.tools.decorator import tool
@@ -326,8 +326,11 @@ async def test_binary_result_is_said_to_be_unsupported(make_world: MakeWorld) ->
 
     outcome = await make_world(POLICY.replace('"vault"', '"vault", "picture"'), picture).call("picture", {})
 
-    assert (outcome.status, outcome.code) == (Status.FAILED, "binary-result")
-    assert "not supported" in outcome.output
+    assert (outcome.status, outcome.data) == (Status.ALLOWED, b"\x89PNG\xff")
+    assert outcome.output_hash == hashlib.sha256(b"\x89PNG\xff").hexdigest()
+    assert "binary result of 5 bytes" in outcome.output
+    assert outcome.output_hash is not None
+    assert outcome.output_hash in outcome.output
 
 
 @pytest.mark.parametrize("answer", [None, True, "yes", Approval("yes")])  # pyright: ignore[reportArgumentType]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gatewright.gate import Session
-from gatewright.gate.pipeline import STAGES
+from gatewright.gate.pipeline import DECIDING, STAGES
 from gatewright.policy.verdict import Verdict
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, World
@@ -19,7 +19,8 @@ PREFIX = "Tool execution failed:"
 def test_stages_stand_in_the_order_of_the_contract() -> None:
     names = " ".join(stage.name for stage in STAGES)
 
-    assert names == "parse lookup operation schema arguments rules permission approval execute truncate"
+    deciding = "parse lookup operation schema arguments rules capability policy permission approval"
+    assert names == f"{deciding} execute output normalise truncate"
 
 
 def test_allowed_call_passes_every_deciding_stage(world: World) -> None:
@@ -28,7 +29,7 @@ def test_allowed_call_passes_every_deciding_stage(world: World) -> None:
     assert (decision.verdict, decision.stage, decision.code) == (Verdict.ALLOW, "approval", "allowed")
     assert decision.rule is None
     assert decision.model_message is None
-    assert [row.stage for row in decision.trace] == [stage.name for stage in STAGES[:8]]
+    assert [row.stage for row in decision.trace] == [stage.name for stage in DECIDING]
     assert all(row.elapsed_us > 0 for row in decision.trace)
 
 

@@ -31,6 +31,30 @@ def test_hidden_tool_goes_where_it_is_named_in_backticks() -> None:
     assert Redactor((), ("block",))("the block is busy, ask `block` for more") == "the block is busy"
 
 
+@pytest.mark.parametrize(
+    ("hidden", "text", "left"),
+    [
+        ("block", "busy; try `block.read` or so", "busy"),
+        ("block", "busy; try `block@2`, then go on", "busy; then go on"),
+        ("block", "busy; try `block(label)`", "busy"),
+        ("block", "the block is busy", "the block is busy"),
+        ("web_fetch", "no page, use web_fetch instead", "no page"),
+        ("web_fetch", "no page, Web_Fetch.get has it", "no page"),
+        ("web_fetch", "no page, web_fetcher has it", "no page, web_fetcher has it"),
+        ("mail.send", "sent; never use mail.send again", "sent"),
+    ],
+)
+def test_hidden_tool_goes_in_every_way_of_naming_it(hidden: str, text: str, left: str) -> None:
+    assert Redactor((), (hidden,))(text) == left
+
+
+def test_text_of_any_length_is_looked_through_quickly() -> None:
+    redactor = Redactor(("load",), ("web_fetch",))
+    for piece in ("a", "a_", "a.", "`", "a-b_", ", "):
+        text = piece * (400_000 // len(piece))
+        assert redactor(text) == text
+
+
 @pytest.mark.parametrize("limit", range(12))
 def test_cut_text_is_whole_characters_within_the_limit(limit: int) -> None:
     text = "aü€😀z"

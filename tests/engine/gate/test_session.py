@@ -1,62 +1,128 @@
-"""Counting in a session: slots, gaps, phases."""
+"""Counting in a session: slots, gaps, phases, and what is left of it on disk."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewright.base.errors import AuthorMustFix, WorkspaceError
 from gatewright.gate import Phase, Session
-from gatewright.gate.session import Breach, Limit, Reservation
-
-TWICE = (Limit("t", calls=2),)
-GAP = (Limit("t", gap_s=5.0),)
+from gatewright.gate.session import Reservation, SessionFacts
+from tests.support.clock import ManualClock
 
 
-def taken(session: Session, limits: tuple[Limit, ...], now_s: float = 0.0, operation: str = "") -> Reservation:
-    result = session.reserve("t", operation, limits, now_s)
+def at_most(calls: int, operations: frozenset[str] | None = None) -> Callable[[SessionFacts], str | None]:
+    return lambda facts: "full" if facts.calls("t", operations) >= calls else None
+
+
+def taken(session: Session, now_s: float = 0.0, operation: str = "", **more: Any) -> Reservation:
+    result = session.reserve("t", operation, now_s, **more)
     assert isinstance(result, Reservation)
     return result
 
 
 def test_released_slot_can_be_taken_again() -> None:
     session = Session()
-    taken(session, TWICE)
-    session.release(taken(session, TWICE))
-    taken(session, TWICE)
+    taken(session)
+    session.release(taken(session, test=at_most(2)))
+    taken(session, test=at_most(2))
 
-    assert isinstance(session.reserve("t", "", TWICE, 0.0), Breach)
+    assert session.reserve("t", "", 0.0, test=at_most(2)) == "full"
+
+
+def test_slot_is_released_once_however_often_one_asks() -> None:
+    session = Session()
+    taken(session)
+    slot = taken(session)
+    session.release(slot)
+    session.release(slot)
+    session.settle(slot)
+
+    assert session.calls("t") == 1
+    assert session.facts().use("t", ("", "")).flying == 1
+
+
+def test_slot_of_an_ended_execution_cannot_be_given_back() -> None:
+    session = Session()
+    slot = taken(session)
+    session.settle(slot)
+    session.release(slot)
+
+    assert session.calls("t") == 1
+    assert not session.facts().is_flying("t")
 
 
 def test_released_slot_restores_the_start_before_it() -> None:
     session = Session()
-    taken(session, GAP, 1.0)
-    session.release(taken(session, (), 4.0))
-    breach = session.breach(GAP, 5.5)
+    taken(session, 1.0)
+    session.release(taken(session, 4.0))
 
-    assert breach is not None
-    assert breach.wait_s == 0.5
-    assert session.breach(GAP, 6.0) is None
+    assert session.facts().last_start_s("t") == 1.0
 
 
-def test_limit_on_operations_counts_only_those() -> None:
+def test_released_slot_leaves_the_start_of_another_one() -> None:
     session = Session()
-    limits = (Limit("t", frozenset({"a"}), calls=1),)
-    taken(session, limits, operation="b")
+    first = taken(session, 4.0)
+    taken(session, 4.0)
+    session.release(first)
 
-    assert session.breach(limits, 0.0) is None
-    taken(session, limits, operation="a")
-    assert session.breach(limits, 0.0) is not None
+    assert session.facts().last_start_s("t") == 4.0
+
+
+def test_operations_are_counted_apart() -> None:
+    session = Session()
+    taken(session, operation="b")
+
+    assert session.calls("t", frozenset({"a"})) == 0
+    taken(session, operation="a")
+    assert session.calls("t", frozenset({"a"})) == 1
+    assert session.calls("t") == 2
+
+
+def test_calls_to_a_source_are_counted_for_it_too() -> None:
+    session = Session()
+    taken(session, 1.0, sources=["docs"])
+    taken(session, 2.0, sources=["notes"])
+
+    assert session.calls("t") == 2
+    assert session.facts().calls("t", source="docs") == 1
+    assert session.facts().last_start_s("t", source="docs") == 1.0
+
+
+def test_facts_taken_earlier_do_not_change() -> None:
+    session = Session()
+    taken(session)
+    facts = session.facts()
+    taken(session)
+
+    assert facts.calls("t") == 1
+    assert session.facts().calls("t") == 2
+
+
+def test_facts_cost_nothing_until_something_changes() -> None:
+    session = Session()
+    taken(session)
+
+    assert session.facts() is session.facts()
 
 
 def test_threads_cannot_take_more_slots_than_there_are() -> None:
-    session, limits = Session(), (Limit("t", calls=50),)
+    session = Session()
 
-    def take(_number: int) -> Reservation | Breach:
-        return session.reserve("t", "", limits, 0.0)
+    def take(_number: int) -> object:
+        return session.reserve("t", "", 0.0, test=at_most(50))
 
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(take, range(400)))
 
     assert sum(isinstance(result, Reservation) for result in results) == 50
+    assert session.calls("t") == 50
 
 
 def test_phase_follows_success_and_end() -> None:
@@ -66,8 +132,161 @@ def test_phase_follows_success_and_end() -> None:
     phases.append(session.phase)
     session.succeeded("t", "", ends_loop=True)
     phases.append(session.phase)
+    assert not session.should_continue
     session.begin_turn()
 
     assert phases == [Phase.START, Phase.OPEN, Phase.ENDED]
     assert session.should_continue
     assert session.has_succeeded("t")
+
+
+def test_app_is_shown_calls_and_successes_by_name() -> None:
+    session = Session("s")
+    taken(session, operation="up", sources=["docs"])
+    session.succeeded("t", "up", sources=["docs"])
+
+    assert session.to_json() == {
+        "session": "s",
+        "phase": "open",
+        "should_continue": True,
+        "calls": {"t.up": 1},
+        "successes": {"t.up": 1},
+    }
+
+
+NAMES = st.sampled_from(["a", "b.c", "d@2"])
+STEPS = st.lists(
+    st.tuples(
+        NAMES,
+        st.sampled_from(["", "up", "down"]),
+        st.sampled_from([(), ("docs",), ("docs", "notes")]),
+        st.sampled_from(["fly", "release", "fail", "succeed", "end"]),
+    ),
+    max_size=12,
+)
+
+
+def lived(steps: list[tuple[str, str, tuple[str, ...], str]], clock: ManualClock) -> Session:
+    session = Session("s")
+    for tool, operation, sources, fate in steps:
+        clock.advance(1)
+        slot = session.reserve(tool, operation, clock.monotonic_s(), sources=sources)
+        assert isinstance(slot, Reservation)
+        if fate == "release":
+            session.release(slot)
+        elif fate != "fly":
+            if fate != "fail":
+                session.succeeded(tool, operation, ends_loop=fate == "end", sources=sources)
+            session.settle(slot)
+    return session
+
+
+@given(STEPS)
+def test_facts_survive_json(steps: list[tuple[str, str, tuple[str, ...], str]]) -> None:
+    facts = lived(steps, ManualClock()).facts()
+
+    assert SessionFacts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+
+
+@given(STEPS)
+def test_resumed_session_remembers_everything_but_what_was_under_way(
+    steps: list[tuple[str, str, tuple[str, ...], str]],
+) -> None:
+    clock = ManualClock()
+    session = lived(steps, clock)
+    again = Session.resumed(json.loads(json.dumps(session.saved(clock))), clock)
+
+    assert again.to_json() == session.to_json()
+    assert [row.landed() for row in session.facts().rows()] == again.facts().rows()
+
+
+def test_gap_goes_on_while_the_process_is_away() -> None:
+    clock = ManualClock()
+    session = Session()
+    taken(session, clock.monotonic_s())
+    data = session.saved(clock)
+    later = ManualClock(clock.wall_s() + 20)
+    again = Session.resumed(data, later)
+
+    assert again.facts().last_start_s("t") == later.monotonic_s() - 20
+
+
+def test_wall_clock_that_went_back_makes_no_start_lie_in_the_future() -> None:
+    clock = ManualClock()
+    session = Session()
+    clock.advance(100)
+    taken(session, clock.monotonic_s())
+    earlier = ManualClock(clock.wall_s() - 1000)
+
+    assert Session.resumed(session.saved(clock), earlier).facts().last_start_s("t") == earlier.monotonic_s()
+
+
+def test_call_under_way_when_saved_counts_as_made_and_ended() -> None:
+    session = Session()
+    taken(session)
+    again = Session.resumed(session.saved())
+
+    assert again.calls("t") == 1
+    assert not again.facts().is_flying("t")
+
+
+def spoilt(**changes: object) -> dict[str, object]:
+    session = Session("s")
+    taken(session)
+    data = cast("dict[str, object]", session.saved(ManualClock()))
+    return {key: value for key, value in {**data, **changes}.items() if value is not ...}
+
+
+ROW: list[object] = ["t", "", "", 1, 0, 0, 1.0, None]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        "session",
+        {},
+        spoilt(format="other"),
+        spoilt(format=...),
+        spoilt(more=1),
+        spoilt(session=""),
+        spoilt(session=7),
+        spoilt(session="x" * 2000),
+        spoilt(ended=0),
+        spoilt(began_s="now"),
+        spoilt(began_s=float("nan")),
+        spoilt(began_s=float("inf")),
+        spoilt(uses={}),
+        spoilt(uses=[ROW[:7]]),
+        spoilt(uses=[ROW, ROW]),
+        spoilt(uses=[["", *ROW[1:]]]),
+        spoilt(uses=[[*ROW[:3], -1, *ROW[4:]]]),
+        spoilt(uses=[[*ROW[:3], True, *ROW[4:]]]),
+        spoilt(uses=[[*ROW[:3], 1.5, *ROW[4:]]]),
+        spoilt(uses=[[*ROW[:3], 10**30, *ROW[4:]]]),
+        spoilt(uses=[[*ROW[:4], 2, *ROW[5:]]]),
+        spoilt(uses=[[*ROW[:6], "soon", None]]),
+        spoilt(uses=[[*ROW[:6], float("nan"), None]]),
+    ],
+)
+def test_data_that_is_no_session_is_refused_whole(data: object) -> None:
+    with pytest.raises(WorkspaceError, match="no saved session") as caught:
+        Session.resumed(data)
+
+    assert isinstance(caught.value, AuthorMustFix)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+)
+
+
+@given(st.fixed_dictionaries({"session": JSON, "ended": JSON, "began_s": JSON, "uses": JSON}) | JSON)
+def test_any_json_is_a_session_or_a_plain_refusal(data: object) -> None:
+    try:
+        facts = SessionFacts.from_json(data)
+    except WorkspaceError:
+        return
+    assert facts.to_json()["uses"] is not None

@@ -10,12 +10,11 @@ from dataclasses import replace
 import pytest
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.gate import Session, selfcheck
+from gatewright.gate import selfcheck
 from gatewright.gate.plan import OperationPlan, ToolPlan
 from gatewright.gate.snapshot import AgentSnapshot, Snapshot
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import ChangeSet
-from gatewright.policy.rule import RateLimit, ToolRule
 from gatewright.policy.verdict import Verdict
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, GateTool, World
@@ -203,16 +202,6 @@ def plans_of(world: World) -> tuple[str, ...]:
         if plan.closed is None
         for operation in sorted(plan.operations)
     )
-
-
-def test_rule_that_is_not_enforced_closes_the_tool_instead_of_leaving_it_open(world: World) -> None:
-    policy = world.gate.policy
-    world.gate.reload(policy.with_agent(Agent("free", tool_rules=(ToolRule("echo", RateLimit(1, 60.0)),))))
-    decision = world.decide("echo", {"text": "x"}, agent="free", session=Session())
-
-    assert (decision.stage, decision.code) == ("lookup", "not-supported")
-    assert "echo" not in {row.name for row in world.gate.view("free").listings()}
-    assert selfcheck(world.gate).differences == ()
 
 
 def test_policy_swapped_while_tools_change_stays_in_force(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,6 +183,7 @@ class World:
             audit=self.audit,
             clock=self.clock,
             places=self.places.place,
+            folder=str(folder),
         )
 
     def close(self) -> None:

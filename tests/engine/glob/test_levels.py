@@ -131,3 +131,32 @@ def test_folders_share_the_patterns_that_can_match_anywhere_so_that_memory_stays
     assert found.level("docs/y/q/z1") is Permission.ADMIN
     records = [record for path, record in found._folders.items() if path.startswith("other/")]  # pyright: ignore[reportPrivateUsage]
     assert len({id(record.file_globs) for record in records}) == 1
+
+
+def test_many_levels_at_once_take_no_odd_path_for_a_known_folder() -> None:
+    rows = (("a/*", Permission.NONE), ("ü/x.md", Permission.ADMIN), ("**/y/**", Permission.APPEND))
+    odd = ["/a/x.md", "./a/x.md", "a//x.md", "a/./x.md", "a/../x.md", "a/", "a/.", "a/..", "", "x.md", "../a/x.md"]
+    odd += ["ü/x.md", "\u00c3\u00bc/x.md", "y/x.md", "b/y/x.md", "yy/x.md", "b/y", "a/\udcff"]
+    warm = rules(*rows)
+    warm.levels(["a/x.md", "ü/x.md", "y/x.md", "b/y/x.md", "b/x.md"])
+    assert warm.levels(odd) == [rules(*rows).level(path) for path in odd]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "other"),
+    [
+        ("**/y/**", ("y/x", "a/y/x", "a/y/b/x"), ("y", "a/y", "yy/x", "a/yy/x", "a/by/x")),
+        ("**/y/*.c", ("y/x.c", "a/y/x.c"), ("y/x.d", "yy/x.c", "a/by/x.c", "x.c")),
+        ("y/**/*.c", ("y/x.c", "y/a/b/x.c"), ("a/y/x.c", "yy/x.c", "y.c")),
+        ("y/z/**/x", ("y/z/x", "y/z/a/x"), ("y/x", "y/zz/x", "a/y/z/x")),
+        ("a?/**/*.c", ("ab/x.c", "ab/d/x.c"), ("a/x.c", "abc/x.c")),
+        ("**/y/z/**", ("y/z/x", "a/y/z/x"), ("y/x", "z/x", "by/z/x", "y/zz/x")),
+        ("y/**/z/**", ("y/z/x", "y/a/z/x"), ("z/x", "y/zz/x", "a/y/z/x")),
+    ],
+)
+def test_folder_parts_of_a_pattern_are_compared_as_whole_names(
+    pattern: str, matching: tuple[str, ...], other: tuple[str, ...]
+) -> None:
+    found = rules((pattern, Permission.NONE))
+    assert [found.level(path) for path in matching] == [Permission.NONE] * len(matching)
+    assert [found.level(path) for path in other] == [Permission.READ_ONLY] * len(other)

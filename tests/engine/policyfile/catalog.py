@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.capability import (
+    AdvancedEdit,
+    Capability,
+    ClockRead,
+    DbRead,
+    DbWrite,
+    EnvRead,
+    Exec,
+    FsRead,
+    FsWrite,
+    NetRead,
+    NetWrite,
+    WasmExec,
+)
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.permission import Permission
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (
     AllowedOperations,
+    ArgumentConstraints,
     ContinueLoop,
     Cooldown,
+    ExclusiveGroups,
     ExitLoop,
     MaxCalls,
     Needed,
+    Periodic,
+    RateLimit,
+    RequiredBeforeExitIf,
     RequiresConsent,
+    RequiresFollowingTools,
+    RequiresPrecedingTools,
     RuleKind,
     ToolRule,
 )
 from gatewright.policy.tier import SafetyTier
+from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy
 
@@ -31,8 +56,16 @@ def operations(*names: str) -> tuple[OperationFacts, ...]:
     return tuple(OperationFacts(name, SafetyTier.SIDE_EFFECTING) for name in names)
 
 
+def _file_operation(name: str) -> OperationFacts:
+    """``path`` may be left out of ``list`` only; ``content`` is for those that write."""
+    parameters = ("op", "path", "source") + (("content",) if name in {"append", "create"} else ())
+    required = parameters[:1] if name == "list" else (*parameters[:2], *parameters[3:])
+    return OperationFacts(name, SafetyTier.SIDE_EFFECTING, parameters=parameters, required=required)
+
+
+FILE = tuple(map(_file_operation, FILE_OPERATIONS))
 FACTS = (
-    ToolFacts("file", 1, operations(*FILE_OPERATIONS), SafetyTier.SIDE_EFFECTING, needs_source=True),
+    ToolFacts("file", 1, FILE, SafetyTier.SIDE_EFFECTING, needs_source=True),
     ToolFacts("block", 1, operations("info"), SafetyTier.READ_ONLY),
     ToolFacts("memo", 1, operations("put"), SafetyTier.SIDE_EFFECTING),
     ToolFacts("memo", 2, operations("put", "find"), SafetyTier.SIDE_EFFECTING),
@@ -60,7 +93,7 @@ _free = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _verdicts = st.sampled_from(Verdict)
 _seconds = st.one_of(st.integers(0, 10_000), st.floats(0, 100_000, allow_nan=False)).map(float)
 _levels = st.sampled_from(Permission)
-_json = st.recursive(
+_json: st.SearchStrategy[JsonValue] = st.recursive(
     st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False), _free),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_free, inner, max_size=3)),
     max_leaves=5,
@@ -69,25 +102,118 @@ _limits: st.SearchStrategy[RuleKind] = st.one_of(
     st.builds(MaxCalls, st.integers(0, 2**63 - 1)),
     st.builds(Cooldown, _seconds),
     st.builds(RequiresConsent, st.none() | _ids),
-    st.sampled_from([ContinueLoop(), ExitLoop(), Needed()]),
+    st.builds(RateLimit, st.integers(1, 2**63 - 1), _seconds.filter(lambda seconds: seconds > 0)),
+    st.sampled_from([Needed()]),
+)
+_kinds: st.SearchStrategy[RuleKind] = st.one_of(
+    _limits,
+    st.builds(Periodic, _seconds.filter(lambda seconds: seconds > 0)),
+    st.permutations(["file", "calc", "memo@1", "memo.deep"]).map(
+        lambda names: ExclusiveGroups((tuple(names[:2]), tuple(names[1:])))
+    ),
+    st.sampled_from([ContinueLoop(), ExitLoop()]),
 )
 
 
-def _rule(tool_name: str, kind: RuleKind) -> st.SearchStrategy[ToolRule]:
+def _pattern(text: str, low: int) -> JsonValue:
+    return {"pattern": f"^{re.escape(text)}", "minLength": low}
+
+
+def _choice(values: list[JsonValue]) -> JsonValue:
+    return {"enum": values, "not": {"const": "x"}}
+
+
+def _object(name: str) -> JsonValue:
+    return {"type": "object", "properties": {name: {"maximum": 1.5}}, "required": [name]}
+
+
+_schemas: st.SearchStrategy[JsonValue] = st.one_of(
+    st.booleans(),
+    st.builds(_pattern, _words, st.integers(0, 9)),
+    st.builds(_choice, st.lists(_json, max_size=3)),
+    st.builds(_object, _free),
+)
+_constraints = st.dictionaries(st.sampled_from(["path", "op"]) | _free, _schemas, max_size=3).map(ArgumentConstraints)
+_others = st.lists(
+    st.sampled_from(["calc", "memo@2", "memo.put", "memo@2.find", "memo.deep.find"]),
+    min_size=1,
+    max_size=3,
+    unique=True,
+).map(tuple)
+_ordering: st.SearchStrategy[RuleKind] = st.sampled_from(
+    [RequiresPrecedingTools(), RequiresFollowingTools(), RequiredBeforeExitIf()]
+)
+_on_file = st.lists(
+    st.sampled_from(FILE_OPERATIONS).map(lambda name: f"operation:{name}"), max_size=3, unique=True
+).map(tuple)
+
+
+def _rule(
+    tool_name: str, kind: RuleKind, conditions: st.SearchStrategy[tuple[str, ...]]
+) -> st.SearchStrategy[ToolRule]:
     return st.builds(
         ToolRule,
         st.just(tool_name),
         st.just(kind),
+        conditions,
         priority=st.integers(0, 255),
         metadata=st.none() | st.dictionaries(_free, _json, max_size=3),
     )
 
 
 _allowed = st.frozensets(st.sampled_from(FILE_OPERATIONS)).map(AllowedOperations)
-_rules = st.one_of(
-    st.tuples(st.sampled_from(["file", "calc", "block", "*", "memo@2"]), _limits),
-    st.tuples(st.sampled_from(["file", "file@1"]), _allowed),
-).flatmap(lambda pair: _rule(*pair))
+_anywhere = st.tuples(st.sampled_from(["calc", "block", "*", "memo@2"]), _kinds, st.just(st.just(())))
+_for_file = st.tuples(st.sampled_from(["file", "file@1"]), st.one_of(_kinds, _allowed, _constraints), st.just(_on_file))
+_preceding = st.tuples(
+    st.just("block"), _ordering.filter(lambda k: not isinstance(k, RequiredBeforeExitIf)), st.just(_others)
+)
+_rules = st.one_of(_anywhere, _for_file, _preceding).flatmap(lambda parts: _rule(*parts))
+_required = st.tuples(
+    st.sampled_from(["file", "file@1"]), st.one_of(_limits, _allowed, _constraints), st.just(_on_file)
+).flatmap(lambda parts: _rule(*parts))
+
+
+def _scopes(texts: list[str]) -> st.SearchStrategy[tuple[str, ...]]:
+    return st.lists(st.sampled_from(texts), min_size=1, max_size=3, unique=True).map(tuple)
+
+
+_limits_s = st.none() | _seconds.filter(lambda seconds: seconds > 0)
+_bytes = st.none() | st.integers(1, 2**40) | st.sampled_from([1024, 64_000_000, 2**30])
+_capabilities: st.SearchStrategy[tuple[Capability, ...]] = st.lists(
+    st.one_of(
+        st.builds(NetRead, _scopes(["*", "*.example.org", "x.com:443"])),
+        st.builds(NetWrite, _scopes(["example.org", "10.0.0.1"])),
+        st.builds(FsRead, _scopes([".", "notes", "/srv/data"])),
+        st.builds(FsWrite, _scopes(["notes", "a b/ü"])),
+        st.builds(DbRead, _scopes(["*", "notes", 'it"s'])),
+        st.builds(DbWrite, _scopes(["notes", "log"])),
+        st.builds(EnvRead, _scopes(["LANG", "HOME"])),
+        st.builds(Exec, _limits_s, _bytes),
+        st.builds(WasmExec, st.none() | st.integers(1, 2**63 - 1), _bytes),
+        st.sampled_from([ClockRead(), AdvancedEdit()]),
+    ),
+    max_size=4,
+    unique_by=lambda capability: (
+        type(capability).__name__ if isinstance(capability, Exec | WasmExec) else repr(capability)
+    ),
+).map(tuple)
+_tiers = st.sampled_from(SafetyTier)
+_settings = st.builds(
+    ToolSettings,
+    _limits_s,
+    st.none() | _tiers,
+    st.just({}),
+    st.booleans(),
+    st.none() | _free.filter(lambda text: bool(text.strip())),
+)
+
+
+def _tiered(settings: ToolSettings, tiers: dict[str, SafetyTier]) -> ToolSettings:
+    return replace(settings, operation_tiers=tiers)
+
+
+_file_settings = st.builds(_tiered, _settings, st.dictionaries(st.sampled_from(FILE_OPERATIONS), _tiers, max_size=3))
+_tool_settings = {"memo.deep": _settings, "memo@2": _settings, "file": _file_settings}
 _tools = st.none() | st.lists(st.sampled_from(["file", "block", "memo@1", "calc", "memo.deep"]), unique=True).map(tuple)
 _approval_keys = st.sampled_from(
     ["read_only", "side_effecting", "privileged", "file", "file.delete", "memo.deep", "memo.deep.find", "memo.find"]
@@ -112,6 +238,7 @@ def _agents(draw: st.DrawFn, agent_id: str, source_ids: list[str]) -> Agent:
         draw(_approvals),
         draw(st.none() | _ids),
         tuple(named),
+        draw(_capabilities),
     )
 
 
@@ -121,8 +248,31 @@ _sizes = st.integers(1, 2**40)
 def sources(source_id: str) -> st.SearchStrategy[Source]:
     bases = st.sampled_from(["docs", "/srv/x", "a b", "ü", "..\\x", "./y"])
     return st.builds(
-        Source, st.just(source_id), bases, _levels, st.lists(_permission_rules, max_size=4).map(tuple), _sizes
+        Source,
+        st.just(source_id),
+        bases,
+        _levels,
+        st.lists(_permission_rules, max_size=4).map(tuple),
+        _sizes,
+        st.lists(_required, max_size=3).map(tuple),
     )
+
+
+def _policy_rules(agent_ids: list[str]) -> st.SearchStrategy[tuple[PolicyRule, ...]]:
+    agents = _scopes(agent_ids) if agent_ids else st.none()
+    whens = st.none() | st.just(True) | st.dictionaries(st.just("properties"), st.dictionaries(_free, _schemas))
+    named = st.builds(
+        PolicyRule,
+        _ids,
+        _verdicts,
+        st.none() | agents,
+        st.none()
+        | _scopes(["file", "memo@2", "memo.deep"]).map(lambda names: ("file", *(n for n in names if n != "file"))),
+        st.none() | _scopes(list(FILE_OPERATIONS)),
+        whens,
+        st.none() | _free,
+    )
+    return st.lists(named, max_size=3, unique_by=lambda rule: rule.name).map(tuple)
 
 
 _defaults = st.builds(
@@ -145,13 +295,9 @@ def policies(draw: st.DrawFn) -> Policy:
         defaults=draw(st.one_of(st.just(Defaults()), _defaults)),
         agents={agent_id: draw(_agents(agent_id, source_ids)) for agent_id in agent_ids},
         sources=tuple(draw(sources(source_id)) for source_id in source_ids),
-        tools=draw(
-            st.dictionaries(
-                st.sampled_from(["file", "memo.deep"]),
-                st.builds(ToolSettings, st.none() | _seconds.filter(lambda seconds: seconds > 0)),
-                max_size=2,
-            )
-        ),
+        tools=draw(st.fixed_dictionaries({}, optional=_tool_settings)),
+        default=draw(_verdicts),
+        rules=draw(_policy_rules(agent_ids)),
     )
 
 
@@ -167,14 +313,19 @@ def edits(draw: st.DrawFn, policy: Policy) -> Policy:
 def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
     other = draw(policies())
     source_ids = [source.source_id for source in policy.sources]
-    choices = ["defaults", "add-agent", "tools-table"]
-    choices += ["agent", "agent-rules", "agent-part", "remove-agent", "rename-agent"] if policy.agents else []
+    choices = ["defaults", "add-agent", "tools-table", "policy"]
+    choices += (
+        ["agent", "agent-rules", "rule-part", "agent-part", "remove-agent", "rename-agent"] if policy.agents else []
+    )
     choices += ["source", "move-rules", "remove-source", "reorder-sources"] if policy.sources else []
     what = draw(st.sampled_from(choices))
     if what == "defaults":
         return replace(policy, defaults=other.defaults, name=other.name)
     if what == "tools-table":
         return replace(policy, tools=other.tools)
+    if what == "policy":
+        rules = draw(st.permutations([*policy.rules, *draw(_policy_rules([]))]))
+        return replace(policy, default=other.default, rules=tuple({rule.name: rule for rule in rules}.values()))
     if what == "add-agent":
         agent_id = draw(_ids.filter(lambda name: name.casefold() not in {a.casefold() for a in policy.agents}))
         return policy.with_agent(draw(_agents(agent_id, source_ids)))
@@ -185,8 +336,10 @@ def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
         return policy.with_agent(draw(_agents(agent.agent_id, source_ids)))
     if what == "agent-part":
         new = draw(_agents(agent.agent_id, source_ids))
-        part = draw(st.sampled_from(["description", "tools", "sources", "approvals", "user_id"]))
+        part = draw(st.sampled_from(["description", "tools", "sources", "approvals", "user_id", "capabilities"]))
         return policy.with_agent(replace(agent, **{part: getattr(new, part)}))
+    if what == "rule-part" and agent.tool_rules:
+        return policy.with_agent(draw(_with_changed_rule(agent)))
     if what == "agent-rules":
         rules = list(agent.tool_rules)
         new_rules = [replace(rule, rule_id=None) for rule in draw(st.lists(_rules, max_size=2))]
@@ -195,11 +348,37 @@ def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
         return policy.with_agent(replace(agent, tool_rules=tuple(rules)))
     rows = list(policy.agents.values())
     if what == "remove-agent":
-        rows = [row for row in rows if row is not agent]
-    else:
+        policy = _without(policy, agent.agent_id)
+        rows = list(policy.agents.values())
+    elif what == "rename-agent":
         name = draw(_ids.filter(lambda name: name.casefold() not in {a.casefold() for a in policy.agents}))
+        policy = replace(policy, rules=tuple(_renamed(rule, agent.agent_id, name) for rule in policy.rules))
         rows = [replace(row, agent_id=name) if row is agent else row for row in rows]
     return replace(policy, agents={row.agent_id: row for row in rows})
+
+
+@st.composite
+def _with_changed_rule(draw: st.DrawFn, agent: Agent) -> Agent:
+    """The agent with other conditions, another priority or another payload of one rule."""
+    index = draw(st.integers(0, len(agent.tool_rules) - 1))
+    rule = replace(agent.tool_rules[index], priority=draw(st.integers(0, 255)))
+    if split_name(rule.tool_name)[0] == "file":
+        rule = replace(rule, conditions=draw(_on_file))
+        if isinstance(rule.rule_type, ArgumentConstraints):
+            rule = replace(rule, rule_type=draw(_constraints))
+    return replace(agent, tool_rules=(*agent.tool_rules[:index], rule, *agent.tool_rules[index + 1 :]))
+
+
+def _renamed(rule: PolicyRule, old: str, new: str) -> PolicyRule:
+    agents = tuple(new if name == old else name for name in rule.agents) if rule.agents is not None else None
+    return replace(rule, agents=agents)
+
+
+def _without(policy: Policy, agent_id: str) -> Policy:
+    """The policy without that agent, whom no policy rule may name then."""
+    agents = {name: agent for name, agent in policy.agents.items() if name != agent_id}
+    rules = tuple(rule for rule in policy.rules if agent_id not in (rule.agents or ()))
+    return replace(policy, agents=agents, rules=rules)
 
 
 def _with_source(policy: Policy, source: Source) -> Policy:

@@ -8,9 +8,20 @@ from typing import cast
 
 from hypothesis import strategies as st
 
+from gatewright.policy.capability import kind_of
 from gatewright.policy.document import Agent, Defaults, Policy, Source
+from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.literal import dotted, header, key_text, literal
-from gatewright.policyfile.plain import plain_agent, plain_defaults, plain_permission_rule, plain_rule, plain_source
+from gatewright.policyfile.plain import (
+    plain_agent,
+    plain_defaults,
+    plain_permission_rule,
+    plain_policy_rule,
+    plain_rule,
+    plain_scope,
+    plain_source,
+    plain_tool_settings,
+)
 from gatewright.policyfile.scan import RawPath
 
 Data = Mapping[str, object]
@@ -38,7 +49,11 @@ class Author:
             self._table(("defaults",), plain_defaults(policy.defaults))
         self._sources(policy.sources)
         for name, settings in policy.tools.items():
-            self._table(("tools", name), {} if settings.timeout_s is None else {"timeout": settings.timeout_s})
+            data = plain_tool_settings(settings)
+            if settings.timeout_s is not None:
+                data["timeout"] = settings.timeout_s
+            self._table(("tools", name), data)
+        self._policy(policy)
         return root + "".join(self.blocks)
 
     def _agent(self, agent: Agent) -> str:
@@ -56,12 +71,26 @@ class Author:
             data["approvals"], approvals = approvals, None
         if rules and self._chance():
             data["tool_rules"], rules = rules, []
-        if data or not (rules or approvals) or self._chance():
+        capabilities: list[Data] = []
+        if agent.capabilities and self._chance():
+            capabilities = [{str(kind_of(entry)): plain_scope(entry)} for entry in agent.capabilities]
+            del data["capabilities"]
+        if data or not (rules or approvals or capabilities) or self._chance():
             self._table(path, data)
         if isinstance(approvals, dict):
             self._table((*path, "approvals"), cast("Data", approvals))
+        self._rows((*path, "capabilities", 0), capabilities)
         self._rows((*path, "tool_rules", 0), rules)
         return ""
+
+    def _policy(self, policy: Policy) -> None:
+        data: dict[str, object] = {} if policy.default is Verdict.ALLOW else {"default": str(policy.default)}
+        rules = [plain_policy_rule(rule) for rule in policy.rules]
+        if rules and self._chance():
+            data["rules"], rules = rules, []
+        if data or self._chance():
+            self._table(("policy",), data)
+        self._rows(("policy", "rules", 0), rules)
 
     def _rule(self, data: Mapping[str, object]) -> dict[str, object]:
         kind, adjacent = data["rule_type"], self._chance()
@@ -75,18 +104,26 @@ class Author:
     def _sources(self, sources: Sequence[Source]) -> None:
         if sources and self._chance() and self._chance():
             rows = [
-                {**plain_source(source), "permission_rules": [*map(plain_permission_rule, source.permission_rules)]}
+                {
+                    **plain_source(source),
+                    "permission_rules": [*map(plain_permission_rule, source.permission_rules)],
+                    "required_tools": [self._rule(plain_rule(rule)) for rule in source.required_tools],
+                }
                 for source in sources
             ]
             self.blocks.insert(0, self._line("sources", self._value(rows)))
             return
         for source in sources:
             rules = [plain_permission_rule(rule) for rule in source.permission_rules]
+            required = [self._rule(plain_rule(rule)) for rule in source.required_tools]
             data = plain_source(source)
             if self._chance():
                 data["permission_rules"], rules = rules, []
+            if required and self._chance():
+                data["required_tools"], required = required, []
             self._table(("sources", 0), data)
             self._rows(("sources", 0, "permission_rules", 0), rules)
+            self._rows(("sources", 0, "required_tools", 0), required)
 
     def _rows(self, path: RawPath, rows: Rows) -> None:
         for row in rows:

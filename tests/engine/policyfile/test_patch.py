@@ -8,9 +8,14 @@ import pytest
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.policy import agentedit, rights, sourceedit
+from gatewright.policy.capability import AdvancedEdit, Capability, EnvRead, Exec, FsRead, NetRead
 from gatewright.policy.document import PermissionRule, Policy
 from gatewright.policy.edit import Edit, apply
 from gatewright.policy.permission import Permission
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rule import ArgumentConstraints, MaxCalls, ToolRule
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import patch_text
 from tests.engine.policyfile.catalog import FACTS, policy_of
 
@@ -308,3 +313,238 @@ def test_an_agent_that_stands_in_its_rules_only_gets_a_table_for_its_keys() -> N
 
     table = '[agents.a]\ndescription = "d"\ntools = ["calc"]\n'
     assert patched == IMPLICIT.replace("# the only", f"{table}\n# the only")
+
+
+LANGUAGE = """\
+gatewright = 1
+
+[agents.a]
+tools = ["file"]
+capabilities = [
+  { NetRead = { allowlist = ["a.org", "*.b.org"] } }, # the net
+  "ClockRead",
+  { Exec = { cpu_limit = 2, mem_limit = 4096 } },
+]
+
+[[agents.a.tool_rules]]
+tool_name = "file"
+rule_type = { ArgumentConstraints = { path = { pattern = "^notes/" } } } # notes only
+conditions = ["operation:read", "operation:save"] # both
+priority = 7
+
+[agents.b]
+tools = []
+[[agents.b.capabilities]]
+NetRead = { allowlist = ["a.org"] } # one
+
+[[agents.b.capabilities]]
+ClockRead = {}
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "docs"
+
+[[sources.required_tools]]
+tool_name = "file"
+rule_type = { MaxCalls = 3 } # three
+
+[tools.file]
+safety_tier = "privileged" # careful
+operation_tiers = { read = "read_only", save = "side_effecting" }
+
+[policy]
+default = "ask" # by default
+
+# nobody deletes
+[[policy.rules]]
+name = "no deletes"
+effect = "deny"
+agents = ["a", "b"]
+operations = ["delete"]
+when = { properties = { path = { not = { pattern = "^scratch/" } } } } # outside
+"""
+
+
+def _agent(policy: Policy, agent_id: str, **changes: object) -> Policy:
+    return policy.with_agent(replace(policy.agents[agent_id], **changes))
+
+
+def _rule_of_a(policy: Policy, **changes: object) -> Policy:
+    return _agent(policy, "a", tool_rules=(replace(policy.agents["a"].tool_rules[0], **changes),))
+
+
+def _capability(policy: Policy, agent_id: str, index: int, capability: Capability | None) -> Policy:
+    held = list(policy.agents[agent_id].capabilities)
+    held[index : index + 1] = [] if capability is None else [capability]
+    return _agent(policy, agent_id, capabilities=tuple(held))
+
+
+def _policy_rule(policy: Policy, **changes: object) -> Policy:
+    return replace(policy, rules=(replace(policy.rules[0], **changes),))
+
+
+def _settings(policy: Policy, **changes: object) -> Policy:
+    return replace(policy, tools={"file": replace(policy.tools["file"], **changes)})
+
+
+LANGUAGE_EDITS: list[tuple[str, Callable[[Policy], Policy], list[str]]] = [
+    (
+        "a host more",
+        lambda policy: _capability(policy, "a", 0, NetRead(("a.org", "*.b.org", "c.org"))),
+        [
+            '-  { NetRead = { allowlist = ["a.org", "*.b.org"] } }, # the net',
+            '+  { NetRead = { allowlist = ["a.org", "*.b.org", "c.org"] } }, # the net',
+        ],
+    ),
+    ("no clock", lambda policy: _capability(policy, "a", 1, None), ['-  "ClockRead",']),
+    (
+        "more time, in the author's spelling",
+        lambda policy: _capability(policy, "a", 2, Exec(180, 8192)),
+        [
+            "-  { Exec = { cpu_limit = 2, mem_limit = 4096 } },",
+            "+  { Exec = { cpu_limit = 180, mem_limit = 8192 } },",
+        ],
+    ),
+    (
+        "another kind",
+        lambda policy: _capability(policy, "a", 1, FsRead(("notes",))),
+        ['-  "ClockRead",', '+  { FsRead = { prefixes = ["notes"] } },'],
+    ),
+    (
+        "a capability more",
+        lambda policy: _capability(policy, "a", 3, EnvRead(("LANG",))),
+        ['+  { EnvRead = { vars = ["LANG"] } },'],
+    ),
+    (
+        "a host in a table of its own",
+        lambda policy: _capability(policy, "b", 0, NetRead(("a.org", "c.org"))),
+        ['-NetRead = { allowlist = ["a.org"] } # one', '+NetRead = { allowlist = ["a.org", "c.org"] } # one'],
+    ),
+    (
+        "a table more",
+        lambda policy: _capability(policy, "b", 2, AdvancedEdit()),
+        ["+[[agents.b.capabilities]]", "+AdvancedEdit = {}", "+"],
+    ),
+    (
+        "a condition less",
+        lambda policy: _rule_of_a(policy, conditions=("operation:save",)),
+        ['-conditions = ["operation:read", "operation:save"] # both', '+conditions = ["operation:save"] # both'],
+    ),
+    (
+        "no conditions",
+        lambda policy: _rule_of_a(policy, conditions=()),
+        ['-conditions = ["operation:read", "operation:save"] # both'],
+    ),
+    ("another priority", lambda policy: _rule_of_a(policy, priority=9), ["-priority = 7", "+priority = 9"]),
+    (
+        "another constraint",
+        lambda policy: _rule_of_a(policy, rule_type=ArgumentConstraints({"path": {"maxLength": 9}})),
+        [
+            '-rule_type = { ArgumentConstraints = { path = { pattern = "^notes/" } } } # notes only',
+            "+rule_type = { ArgumentConstraints = { path = { maxLength = 9 } } } # notes only",
+        ],
+    ),
+    (
+        "another limit of a source",
+        lambda policy: replace(
+            policy, sources=(replace(policy.sources[0], required_tools=(ToolRule("file", MaxCalls(4)),)),)
+        ),
+        ["-rule_type = { MaxCalls = 3 } # three", "+rule_type = { MaxCalls = 4 } # three"],
+    ),
+    (
+        "another tier of an operation",
+        lambda policy: _settings(
+            policy, operation_tiers={"read": SafetyTier.READ_ONLY, "save": SafetyTier.PRIVILEGED}, scrub=False
+        ),
+        [
+            '-operation_tiers = { read = "read_only", save = "side_effecting" }',
+            '+operation_tiers = { read = "read_only", save = "privileged" }',
+            "+scrub = false",
+        ],
+    ),
+    (
+        "another default",
+        lambda policy: replace(policy, default=Verdict.DENY),
+        ['-default = "ask" # by default', '+default = "deny" # by default'],
+    ),
+    (
+        "one agent less in a policy rule",
+        lambda policy: _policy_rule(policy, agents=("a",), message="no"),
+        ['-agents = ["a", "b"]', '+agents = ["a"]', '+message = "no"'],
+    ),
+    (
+        "no policy rule",
+        lambda policy: replace(policy, rules=()),
+        [f"-{line}" for line in LANGUAGE.splitlines()[-7:] if line and not line.startswith("#")],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "wanted"), [row[1:] for row in LANGUAGE_EDITS], ids=[row[0] for row in LANGUAGE_EDITS]
+)
+def test_an_edit_of_the_language_touches_only_its_own_lines(
+    make: Callable[[Policy], Policy], wanted: list[str]
+) -> None:
+    policy = policy_of(LANGUAGE)
+    edited = make(policy)
+
+    patched = patch_text(LANGUAGE, policy, edited)
+
+    assert policy_of(patched) == edited
+    assert sorted(changed(LANGUAGE, patched)) == sorted(wanted)
+
+
+def test_a_new_agent_and_a_new_source_carry_everything() -> None:
+    policy = policy_of(LANGUAGE)
+    agent = replace(policy.agents["a"], agent_id="c")
+    source = replace(policy.sources[0], source_id="more")
+    edited = replace(policy.with_agent(agent), sources=(*policy.sources, source))
+
+    patched = patch_text(LANGUAGE, policy, edited)
+
+    assert policy_of(patched) == edited
+    assert all(line.startswith("+") for line in changed(LANGUAGE, patched))
+
+
+def test_what_patterns_shape_has_no_place_for_is_refused() -> None:
+    policy = policy_of(PATTERN, "scribe.toml")
+    ruled = replace(policy, rules=(PolicyRule("r", Verdict.DENY),))
+    source = replace(policy.sources[0], required_tools=(ToolRule("file", MaxCalls(4)),))
+
+    with pytest.raises(NotSupported, match="capabilities"):
+        patch_text(PATTERN, policy, _agent(policy, "scribe", capabilities=(AdvancedEdit(),)))
+    with pytest.raises(NotSupported, match="policy rules"):
+        patch_text(PATTERN, policy, ruled)
+    with pytest.raises(NotSupported, match="required tools"):
+        patch_text(PATTERN, policy, replace(policy, sources=(source,)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("{ WasmExec = { fuel = 1 } }", "{ WasmExec = { memory = 1073741824 } }"),
+        ("{ Exec = { mem_limit = 1142 } }", '{ Exec = { cpu_limit = "30s" } }'),
+    ],
+)
+def test_a_capability_whose_limits_go_and_come_changes_in_its_place(before: str, after: str) -> None:
+    text = f"gatewright = 1\n\n[agents.a]  # runs\ntools = []\ncapabilities = [ {before}, 'ClockRead' ]\n"
+    wanted = text.replace(before, after)
+
+    assert policy_of(patch_text(text, policy_of(text), policy_of(wanted))) == policy_of(wanted)
+    assert policy_of(patch_text(wanted, policy_of(wanted), policy_of(text))) == policy_of(text)
+
+
+def test_a_key_of_the_last_required_tool_and_a_new_level_of_its_source_come_together() -> None:
+    text = (
+        "gatewright = 1\n\n[[sources]]\nid = 'docs'\ntype = 'file'\nbase_path = 'docs'\n\n"
+        "[[sources.required_tools]]\ntool_name = 'file'\nrule_type = { MaxCalls = 3 }\n"
+    )
+    before = policy_of(text)
+    (source,) = before.sources
+    rules = (replace(source.required_tools[0], metadata={"why": "slow"}),)
+    levels = (PermissionRule("a/", Permission.NONE),)
+    after = replace(before, sources=(replace(source, required_tools=rules, permission_rules=levels),))
+
+    assert policy_of(patch_text(text, before, after)) == after

@@ -6,6 +6,7 @@ import asyncio
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,11 @@ def ran(code: list[str]) -> dict[str, Any]:
     return names
 
 
-def test_the_guide_on_tools_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guide_on_tools_runs_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GATEWRIGHT_KEYS", str(tmp_path / "keys"))
     (tmp_path / "policy.toml").write_text(POLICY, encoding="utf-8")
     names = ran(snippets("docs/tools.md"))
     shown = {tool["name"]: tool["inputSchema"] for tool in names["shown"]}
@@ -56,6 +60,13 @@ def test_the_guide_on_tools_runs_as_printed(tmp_path: Path, monkeypatch: pytest.
     assert names["decision"].verdict == "allow"
     assert names["outcome"].output == '{"value":0}'
     assert asyncio.run(names["tide"].function("Husum")) == {"metres": 2.4, "days": 1}
+    printed = capsys.readouterr().out
+    assert printed.startswith("2 tools; ## Tool Usage Rules")
+    assert 'allowed {"days":1,"metres":2.4} True\nallowed {"value":0} True\n' in printed
+    assert printed.splitlines()[-2:] == ["Tool execution failed: `op` must be one of `show`", "allowed 2"]
+    with closing(gatewright.Workspace.open("policy.toml", tools=[names["tide"], names["Counter"]()])) as workspace:
+        assert workspace.sessions.list() == ("night-7",)
+        assert workspace.sessions.load("night-7").calls("tide") == 2
 
 
 def test_the_guides_tool_with_a_path_reads_below_its_source_only(tmp_path: Path) -> None:
@@ -93,7 +104,7 @@ def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_every_name_of_the_public_face_can_be_had_and_no_other() -> None:
     for name in gatewright.__all__:
-        assert getattr(gatewright, name).__name__
+        assert getattr(gatewright, name) is not None
     with pytest.raises(AttributeError, match="no attribute `frobnicate`"):
         _ = gatewright.frobnicate
 

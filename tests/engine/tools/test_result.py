@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.tools import Normalization, ResultType, Tool, operation, tool
-from gatewright.tools.result import checked_result
+from gatewright.tools.result import MAX_RESULT_BYTES, MAX_RESULT_VALUES, checked_result, kind_problem
 from tests.engine.tools.declared import CONTEXT
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -120,3 +120,28 @@ def test_custom_normalisation_is_the_tools_own() -> None:
             return str(result).upper().encode()
 
     assert Loud().normalize("hey") == b"HEY"
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * (MAX_RESULT_BYTES + 1), b"x" * (MAX_RESULT_BYTES + 1), [0] * (MAX_RESULT_VALUES + 1)]
+)
+def test_result_that_is_too_large_is_a_failure(value: Any) -> None:
+    with pytest.raises(ToolFailure, match="ask for less") as failed:
+        checked_result(value, None)
+
+    assert failed.value.code == "result-too-large"
+
+
+def test_integer_of_thousands_of_digits_is_a_failure() -> None:
+    with pytest.raises(ToolFailure, match="bits"):
+        checked_result({"n": 1 << 100_000}, Normalization.JSON)
+
+
+@pytest.mark.parametrize(
+    ("result", "kind"),
+    [({}, ResultType.OBJECT), ([], ResultType.ARRAY), ("", ResultType.STRING), (b"", ResultType.BINARY)],
+)
+def test_kind_of_a_result_is_told_from_every_other(result: Any, kind: ResultType) -> None:
+    assert kind_problem(result, kind) is None
+    others = [other for other in ResultType if other not in (kind, ResultType.STREAM)]
+    assert all(f"a result of type {kind}" in str(kind_problem(result, other)) for other in others)

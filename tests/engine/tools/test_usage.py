@@ -162,3 +162,23 @@ def test_no_sentence_names_anything_hidden(kind: RuleKind, conditions: tuple[str
     text = rule_sentence(ToolRule("file", kind, conditions), shown) or ""
 
     assert not [word for word in ("shell", "vault", "open", "erase") if f"`{word}" in text or f".{word}`" in text]
+
+
+def test_group_is_told_to_each_of_its_tools_whichever_the_rule_stands_on() -> None:
+    rule = ToolRule("send", ExclusiveGroups((("send", "file.append"),)), ("operation:append",))
+    shown = {"file": frozenset({"append", "read"}), "send": frozenset({""})}
+
+    assert (
+        rule_sentence(rule, shown, tool_name="file") == "Only one of `send` and `file.append` can be used in a session."
+    )
+    assert rule_sentence(rule, {**shown, "file": frozenset({"read"})}, tool_name="file") is None
+
+
+def test_rules_of_a_source_are_told_for_its_files() -> None:
+    limit = ToolRule("file", MaxCalls(2), ("operation:read", "operation:erase"))
+    hidden = ToolRule("file", MaxCalls(1), ("operation:erase",))
+    row = UsageRow("file", frozenset({"read"}), None, (), (("docs", limit), ("docs", hidden)))
+
+    assert usage_rules([row]) == (
+        "## Tool Usage Rules\n\n- `file`: For files of source `docs`: for `read`: at most 2 calls per session.\n"
+    )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gatewright.base.errors import EditRefused, PolicyInvalid, WorkspaceError
-from gatewright.policy.agentedit import add_agent, describe_agent
-from gatewright.policy.edit import Edit, SourceChange, inverse
+from gatewright.policy.agentedit import add_agent, describe_agent, remove_agent, rename_agent
+from gatewright.policy.document import Policy
+from gatewright.policy.edit import AgentChange, Change, DefaultsChange, Edit, RulesChange, SourceChange, inverse
 from gatewright.policy.permission import Permission
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import write_policy_text
 from gatewright.workspace import Workspace, create_workspace
 from gatewright.workspace.library import load_policy
@@ -270,3 +275,95 @@ def test_an_edit_made_while_the_file_is_written_is_not_taken_for_saved(
     workspace.save()
     assert list(load_policy(folder / "policy.toml").agents) == ["archivist", "first", "second"]
     workspace.close()
+
+
+RULED = """\
+gatewright = 1
+
+[agents.archivist]
+tools = ["file"]
+
+[[agents.archivist.tool_rules]]
+tool_name = "file"
+rule_type = "RequiredBeforeExit"
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "docs"
+
+[tools.file]
+safety_tier = "privileged"
+description = "Keeps the notes."
+
+# who may not
+[[policy.rules]]
+name = "not the archivist"
+effect = "deny"
+agents = ["archivist"]   # only this one
+operations = ["delete"]
+"""
+
+
+def ruled(folder: Path) -> Workspace:
+    (folder / "policy.toml").write_text(RULED, encoding="utf-8")
+    return opened(folder)
+
+
+def test_renaming_an_agent_writes_its_new_name_into_the_policy_rules(folder: Path) -> None:
+    workspace = ruled(folder)
+    workspace.apply(rename_agent(workspace.policy, "archivist", "scribe"))
+    workspace.save()
+
+    assert on_disk(folder) == RULED.replace("agents.archivist", "agents.scribe").replace('["archivist"]', '["scribe"]')
+    assert opened(folder).policy == workspace.policy
+
+
+def test_removing_an_agent_removes_the_rule_for_it_alone_and_undo_brings_both_back(folder: Path) -> None:
+    workspace = ruled(folder)
+    edit = remove_agent(workspace.policy, "archivist")
+    workspace.apply(edit)
+    assert workspace.policy.rules == ()
+    assert workspace.current_problems() == ()
+
+    workspace.apply(inverse(edit))
+    assert workspace.text() == RULED
+
+
+def test_removing_an_agent_without_its_policy_rules_is_refused(folder: Path) -> None:
+    workspace = ruled(folder)
+    edit = Edit("remove", (AgentChange(workspace.policy.agents["archivist"], None),))
+
+    with pytest.raises(EditRefused, match="`not the archivist` is for agent `archivist`"):
+        workspace.apply(edit)
+
+
+def test_catalog_is_as_the_settings_of_the_policy_change_it(folder: Path) -> None:
+    workspace = ruled(folder)
+    facts = next(facts for facts in workspace.catalog if facts.name == "file")
+
+    assert facts == workspace.rights("archivist")["file"].facts
+    assert {row.tier for row in facts.operations} == {SafetyTier.PRIVILEGED}
+    assert facts.description == "Keeps the notes."
+
+
+def closed_source(policy: Policy) -> Change:
+    return SourceChange(policy.sources[0], None)
+
+
+def closed_defaults(policy: Policy) -> Change:
+    approvals = {"privileged": Verdict.DENY}
+    return DefaultsChange(policy.defaults, replace(policy.defaults, approvals=approvals))
+
+
+def closed_rules(policy: Policy) -> Change:
+    return RulesChange(policy.rules, (PolicyRule("no files", Verdict.DENY, tools=("file",)),))
+
+
+@pytest.mark.parametrize("close", [closed_source, closed_defaults, closed_rules])
+def test_edit_that_hides_what_an_agent_must_call_is_refused(folder: Path, close: Callable[[Policy], Change]) -> None:
+    workspace = ruled(folder)
+
+    with pytest.raises(EditRefused, match="`archivist` must call, before it ends, `file` by tool rule 1"):
+        workspace.apply(Edit("close", (close(workspace.policy),)))
+    assert not workspace.is_dirty

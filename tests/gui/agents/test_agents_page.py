@@ -327,13 +327,16 @@ async def test_advice_that_comes_and_goes_does_not_move_the_rows_under_the_mouse
 
     click(window, "block", "info")
     await settled(window)
+    assert advice(window) != ""
+    choose_source(window, "archive")
+    await settled(window)
 
     assert advice(window) == ""
     assert (tools.view.mapTo(window, QPoint(0, 0)), tools.sources.button.pos()) == before
 
 
 async def test_sources_of_an_agent_are_named_and_taken_away_and_undone(window: MainWindow) -> None:
-    await choose(window, "researcher")
+    await choose(window, "archivist")
     button = agents_page(window).tools.sources.button
     assert button.text().strip() == "archive"
 
@@ -341,7 +344,7 @@ async def test_sources_of_an_agent_are_named_and_taken_away_and_undone(window: M
 
     assert button.text().strip() == "none"
     assert cell(window, "file", "read", Column.VERDICT).data() == "off: source"
-    assert window.document.undo_stack.undoText() == "take archive from researcher"
+    assert window.document.undo_stack.undoText() == "take archive from archivist"
     window.undo()
     assert button.text().strip() == "archive"
     assert cell(window, "file", "read", Column.VERDICT).data() == "allow"

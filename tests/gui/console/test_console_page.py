@@ -333,9 +333,12 @@ async def test_question_says_that_the_policy_was_edited_under_it(demo: Opened, p
     call(page, op="delete", path="drafts/report.md")
     page.run()
     await until(lambda: page.outcome.approval.question is not None)
-    assert sources.set_default_level(demo.document, SOURCE, Permission.NONE)
+    assert rights.tick_operations(demo.document, "operator", "file", ("delete",), on=False)
     said = [label.text() for label in page.outcome.approval.findChildren(QLabel)]
-    assert any("as it was when it began" in text for text in said)
+    assert any("is decided again, by the policy as it is then" in text for text in said)
+    page.outcome.approval.approve_button.click()
+    record = await settled(page, 1)
+    assert (record.verdict, record.stage) == (Verdict.DENY, "operation")
     await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
 
 

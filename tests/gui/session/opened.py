@@ -113,7 +113,7 @@ def ticked(window: MainWindow, tool: str, operation: str | None) -> Qt.CheckStat
 def broken(policy: Path) -> str:
     """Put two errors into a policy file; the text as it was."""
     text = policy.read_text("utf-8")
-    mended = text.replace('"ContinueLoop"', '"ContinuLoop"').replace('"list", "load"', '"list", "lod"')
+    mended = text.replace('"ContinueLoop"', '"ContinuLoop"').replace('"list", "load"', '"list", "lod"', 1)
     assert mended != text
     policy.write_text(mended, "utf-8")
     return text

@@ -86,7 +86,7 @@ async def test_preview_names_only_what_is_ticked(document: Document, deriver: De
 
 @pytest.mark.parametrize("provider", provider_formats())
 async def test_every_format_differs_by_its_own_shape(document: Document, deriver: Deriver, provider: str) -> None:
-    key = {"mcp": "inputSchema", "openai": "parameters", "anthropic": "input_schema"}[provider]
+    key = {"mcp": "inputSchema", "anthropic": "input_schema", "genai": "schema"}.get(provider, "parameters")
 
     seen = await asked(deriver, "researcher", None, provider)
     nothing = await asked(deriver, "newcomer", None, provider)
@@ -122,8 +122,8 @@ async def test_file_text_shows_what_saving_would_change(document: Document, deri
     assert after is not None
     changed = [line for line in after.difference.splitlines() if line[:1] in "+-" and line[:3] not in {"+++", "---"}]
     assert changed == [
-        '-rule_type = { AllowedOperations = ["read", "list"] }',
-        '+rule_type = { AllowedOperations = ["read"] }',
+        '-rule_type = { AllowedOperations = ["read", "list", "load"] }',
+        '+rule_type = { AllowedOperations = ["read", "load"] }',
     ]
 
 

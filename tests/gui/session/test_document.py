@@ -145,7 +145,9 @@ async def test_reload_with_errors_keeps_the_last_good_policy(tmp_path: Path) -> 
         assert document.is_open
         assert "archivist" in document.policy.agents
         assert any(problem.is_error for problem in document.problems)
-        assert "last good policy" in said.last
+        assert document.alarm is not None
+        assert "last good policy stays in force" in document.alarm.words
+        assert said.messages == []
 
 
 async def test_reload_drops_edits_and_the_undo_stack(tmp_path: Path) -> None:
@@ -222,3 +224,19 @@ async def test_free_names_are_found_for_new_agents(tmp_path: Path) -> None:
         copied = document.rights("archivist-copy")["file"].shown
         assert copied == document.rights("archivist")["file"].shown
         assert document.rights("agent")["file"].operations[0].verdict is Verdict.DENY
+
+
+async def test_policy_rules_and_capabilities_survive_an_edit_byte_by_byte(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    before = policy.read_text("utf-8")
+    async with opened_document(policy) as document:
+        assert document.policy.rules
+        assert document.policy.agents["researcher"].capabilities
+        rights.tick_operations(document, "archivist", "file", ["create"], on=False)
+        assert await files.save(document)
+        changed = [
+            (a, b) for a, b in zip(before.splitlines(), policy.read_text("utf-8").splitlines(), strict=True) if a != b
+        ]
+        assert [old for old, _ in changed] == [
+            'rule_type = { AllowedOperations = ["read", "list", "load", "save", "append", "replace", "create"] }'
+        ]

@@ -1,15 +1,38 @@
 """Approval: the strictest of the approvals key or tier, consents, and every ask of earlier stages.
 
-An answer counts for exactly the call that it was given for. It asks nobody.
+An answer counts for exactly the call that it was given for and for the asks that were shown; a standing approval for
+what it covers. Both are tested here and used up only where the call is executed (``spend``). It asks nobody.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from typing import TYPE_CHECKING
 
-from gatewright.base.jsonvalue import JsonValue, digest
+from gatewright.base.jsonvalue import JsonValue, canonical_json, digest
 from gatewright.gate import message
-from gatewright.gate.call import CallState, Stage, StageResult, denied
+from gatewright.gate.approval import REFUSED_CODE
+from gatewright.gate.call import CallState, Finding, Stage, StageResult, denied
+from gatewright.gate.decision import dotted
+from gatewright.gate.grant import Ask, Grant, Remember, Subject, covers
+from gatewright.gate.recorder import unbroken
+from gatewright.gate.stages.rules import source_consents
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from gatewright.gate.approval import Answer
+
+_CONTENT_ASKS = frozenset({"tool-asks"})
+"""Asks that hang on the content of the moment: no lasting approval answers them."""
+
+_WORDS = {
+    "approval-timed-out": message.NOT_IN_TIME,
+    "approval-rate": message.TOO_MANY_ASKS,
+    "approval-unavailable": message.NOT_ASKABLE,
+    "approval-too-large": message.NOT_ASKABLE,
+    "approval-withdrawn": message.WITHDRAWN,
+}
 
 
 def approval_digest(state: CallState) -> str:
@@ -17,9 +40,9 @@ def approval_digest(state: CallState) -> str:
     bound: dict[str, JsonValue] = {
         "agent": state.agent_id,
         "user": state.user_id,
-        "session": state.session.session_id,
+        "session": _session_id(state),
         "tool": state.tool_name,
-        "major": state.plan.tool.major,
+        "tool_digest": tool_digest(state),
         "operation": state.chosen.name,
         "arguments": state.arguments,
         "diff": _digest_of_text(state.assessment.change()) if state.assessment else None,
@@ -27,24 +50,130 @@ def approval_digest(state: CallState) -> str:
     return digest(bound)
 
 
-def _digest_of_text(text: str | None) -> str | None:
-    return None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def tool_digest(state: CallState) -> str:
+    """The tool as it is now: another one of the same name is not what was approved."""
+    return state.plan.tool_digest
+
+
+def asks_of(state: CallState) -> tuple[Ask, ...]:
+    """What asks, as grants know it."""
+    return tuple(_ask(state, finding) for finding in state.asks)
+
+
+async def spend(state: CallState) -> Finding | None:
+    """Use the standing approval up, just before the call is executed; the denial when it does not stand any more.
+
+    One for a single execution is written down, which may have to wait for other processes: that happens in a thread,
+    to its end also when the caller is cancelled meanwhile.
+    """
+    grant, grants = state.grant, state.ports.grants
+    if grant is None or grants is None:
+        return None
+    if grant.kind is not Remember.ONCE:
+        return None if grants.spend(grant) else _withdrawn(grant.who)
+    spent = await unbroken(asyncio.ensure_future(asyncio.to_thread(grants.spend, grant)))
+    return None if spent else _withdrawn(grant.who)
 
 
 def _run(state: CallState) -> StageResult:
-    asks = state.chosen.asks
-    if not asks and not state.asks:
+    own = (*state.chosen.asks, *source_consents(state))
+    if not own and not state.asks:
         return StageResult(state, note="nothing asks")
-    answer = state.answer
-    if answer is None:
-        return StageResult(state, asks, note="an earlier stage asks")
-    who = answer.approval.who or "the operator"
-    if answer.approval.approved is not True:
-        return denied(state, "approval-refused", f"{who} did not approve the call", message.REFUSED)
+    asking = state.having(asks=(*state.asks, *own))
+    standing = _standing(asking)
+    if standing is not None and not standing.approved:
+        reason = f"{standing.who or 'the operator'} refused identical calls for a time"
+        facts: dict[str, JsonValue] = {"grant": standing.grant_id}
+        return denied(state.having(grant=standing), REFUSED_CODE, reason, message.REFUSED, facts=facts)
+    if state.answer is not None:
+        return _answered(state, asking, state.answer)
+    if standing is None:
+        return StageResult(state, own, note="an earlier stage asks")
+    note = f"covered by the standing approval `{standing.grant_id}` of {standing.who or 'the operator'}"
+    return StageResult(state.having(asks=(), grant=standing), note=note)
+
+
+def _answered(state: CallState, asking: CallState, answer: Answer) -> StageResult:
+    approval = answer.approval
+    who = approval.who or "the operator"
+    if approval.approved is not True:
+        reason = approval.reason or f"{who} did not approve the call"
+        return denied(state, approval.code, reason, _WORDS.get(approval.code, message.REFUSED))
     if answer.digest != approval_digest(state):
         reason = f"what {who} approved is not what the call would do now"
         return denied(state, "approval-stale", reason, message.STALE)
-    return StageResult(state.having(asks=()), note=f"approved by {who}")
+    new = [
+        finding for finding in asking.asks if answer.asks is not None and _ask(state, finding).key not in answer.asks
+    ]
+    if new:
+        return denied(state, "approval-stale", f"{who} was not asked this: {new[0].reason}", message.STALE)
+    if not approval.grant_id:
+        return StageResult(state.having(asks=()), note=f"approved by {who}")
+    grant = _kept(state, approval.grant_id)
+    if grant is None:
+        return StageResult(state, (_withdrawn(who),))
+    return StageResult(state.having(asks=(), grant=grant), note=f"approved by {who}")
+
+
+def _standing(asking: CallState) -> Grant | None:
+    """The grant that decides about the call: the one that the state brings along, else one from the book."""
+    if asking.grant is None and asking.ports.grants is None:
+        return None
+    subject = Subject(
+        asking.agent_id,
+        asking.user_id,
+        _session_id(asking),
+        asking.tool_name,
+        asking.chosen.name,
+        tool_digest(asking),
+        asks_of(asking),
+        lambda: approval_digest(asking),
+    )
+    if asking.grant is not None:
+        return asking.grant if covers(asking.grant, subject, asking.wall_s) else None
+    return asking.ports.grants.find(subject) if asking.ports.grants is not None else None
+
+
+def _kept(state: CallState, grant_id: str) -> Grant | None:
+    """The grant that the answer made, if nobody took it back and no equal call used it."""
+    if state.grant is not None:
+        return state.grant if state.grant.grant_id == grant_id else None
+    return state.ports.grants.get(grant_id) if state.ports.grants is not None else None
+
+
+def _withdrawn(who: str) -> Finding:
+    reason = f"the approval by {who or 'the operator'} was revoked, is over, or was used by an identical call"
+    return Finding(Verdict.DENY, "approval-withdrawn", reason, model=message.WITHDRAWN)
+
+
+def _session_id(state: CallState) -> str:
+    return state.facts.session_id if state.facts is not None else state.session.session_id
+
+
+def _ask(state: CallState, finding: Finding) -> Ask:
+    """The key of an ask: code, place, name and words, and for a policy rule what the rule says."""
+    place = dotted(finding.address) if finding.address else ""
+    what: list[JsonValue] = [
+        finding.code,
+        place,
+        finding.rule_id,
+        finding.scope,
+        finding.reason,
+        _written(state, finding),
+    ]
+    key = hashlib.sha256(canonical_json(what)).hexdigest()[:32]
+    return Ask(key, finding.scope, finding.code in _CONTENT_ASKS)
+
+
+def _written(state: CallState, finding: Finding) -> str:
+    """The policy rule behind an ask, so that one that replaces it under the same name asks again."""
+    if finding.address is None or finding.address[:2] != ("policy", "rules"):
+        return ""
+    return next((repr(one.rule) for one in state.chosen.policy_rules if one.address == finding.address), "")
+
+
+def _digest_of_text(text: str | None) -> str | None:
+    return None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 APPROVAL = Stage("approval", _run)

@@ -1,91 +1,276 @@
-"""Arguments: what the operation needs is there, and every path, label and source is a real place, made canonical.
+"""Arguments: what the operation needs is there, and every marked text (path, URL, table, ...) is made canonical.
 
-Later stages and the tool see canonical values only; the trace shows both. A refusal echoes nothing to the model.
+Later stages and the tool see canonical values only; the trace shows both. A path on disk has two: absolute for the
+tool and for prefixes of capabilities, relative to its root for conditions (``policy_arguments``). No name of a host is
+resolved here. A refusal echoes nothing to the model.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
 
+from gatewright.arguments.url import UrlRefused, UrlTarget, parse_host, parse_url
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult, denied
-from gatewright.policy.target import Located, Refusal
-from gatewright.tools.parameter import Parameter, Role
+from gatewright.gate.precondition import unmet
+from gatewright.gate.scope import file_prefixes
+from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.target import FileTarget, Located, NameTarget, Refusal
+from gatewright.tools.mark import Pointer, replaced, values_at
+from gatewright.tools.parameter import (
+    FileParameter,
+    HostParameter,
+    LabelParameter,
+    Mark,
+    Parameter,
+    PathParameter,
+    SourceParameter,
+    TableParameter,
+    UrlParameter,
+    VariableParameter,
+    kind_needed,
+)
 
-if TYPE_CHECKING:
-    from gatewright.tools.port import SourcePort
-
+MAX_MARKED = 1_000
+MAX_MARKED_CHARACTERS = 256 * 1024
+"""Of all paths and addresses of one call together: what making them canonical may cost."""
 _SHOWN = 200
+_NOTED = 20
+_MAX_NAME = 1024
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_REFUSED = (Refusal, UrlRefused)
+_IN_SOURCE = frozenset({PathParameter, LabelParameter, SourceParameter})
+_DEFERRED = "names are resolved and checked at execution"
 
 
-@dataclass(frozen=True, slots=True)
+class _Given(NamedTuple):
+    """A marked text as it was given; ``pointer`` begins with the parameter's name."""
+
+    mark: Mark
+    pointer: Pointer
+    text: str
+
+    @property
+    def where(self) -> str:
+        return ".".join(map(str, self.pointer))
+
+
+Target = Located | FileTarget | UrlTarget | NameTarget | None
+
+
 class _Found:
-    parameter: Parameter
-    given: str
-    place: Located
+    """What the texts came to: for the tool, for conditions (where that differs), and as targets."""
+
+    __slots__ = ("files", "names", "notes", "places", "policy", "routed", "tool", "urls")
+
+    def __init__(self) -> None:
+        self.tool: dict[Pointer, str] = {}
+        self.policy: dict[Pointer, str] = {}
+        self.notes: list[str] = []
+        self.places: list[Located] = []
+        self.files: list[FileTarget] = []
+        self.urls: list[UrlTarget] = []
+        self.names: list[NameTarget] = []
+        self.routed: list[Located] = []
 
 
 def _run(state: CallState) -> StageResult:
     operation = state.chosen
+    objection = unmet(state)
+    if objection is not None:
+        return StageResult(state, (objection,))
     issues = state.plan.tool.missing_arguments(operation.name, state.arguments)
     if issues:
         lines = "\n".join(f"{issue.pointer or '/'}: {issue.message}" for issue in issues)
         return denied(state, "arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
     if not operation.roles:
-        return StageResult(state, note="no path among them")
+        return StageResult(state.having(policy_arguments=state.arguments), note="no path among them")
     return _canonical(state)
 
 
 def _canonical(state: CallState) -> StageResult:
-    given = {p: text for p in state.chosen.roles if (text := _text(state.arguments, p)) is not None}
+    given: list[_Given] = []
+    for parameter, mark, pointer, value in _marked(state):
+        if len(given) == MAX_MARKED:
+            reason = f"more than {MAX_MARKED:,} paths and addresses"
+            return denied(state, "too-many-targets", reason, f"{reason} in one call; make several calls")
+        if not isinstance(value, str):
+            reason = f"`{parameter.name}` is marked as {mark.role} and holds something that is no text"
+            return denied(state, "argument-unjudgeable", reason, f"`{parameter.name}` must hold texts only")
+        given.append(_Given(mark, (parameter.name, *pointer), value))
+    if len(given) > 1 and sum(len(item.text) for item in given) > MAX_MARKED_CHARACTERS:
+        reason = f"paths and addresses of more than {MAX_MARKED_CHARACTERS:,} characters"
+        return denied(state, "too-many-targets", reason, f"{reason} in one call; make several calls")
     if not given:
-        return StageResult(state, note="no path given")
+        return StageResult(state.having(policy_arguments=state.arguments), note="no path given")
+    return _located(state, given)
+
+
+def _marked(state: CallState) -> Iterator[tuple[Parameter, Mark, Pointer, JsonValue]]:
+    """Everything that stands where a marker is, one more than are accepted at most."""
+    arguments = state.arguments
+    for parameter in state.chosen.roles:
+        value = arguments.get(parameter.name, parameter.default)
+        if value is None:
+            continue
+        for mark in parameter.marks:
+            if not mark.at and isinstance(value, str):
+                yield parameter, mark, (), value
+                continue
+            for pointer, held in islice(values_at(value, mark.at), MAX_MARKED + 1):
+                yield parameter, mark, pointer, held
+
+
+def _located(state: CallState, given: list[_Given]) -> StageResult:
+    source_id: str | None = None
+    kinds = {type(item.mark.marker) for item in given}
+    if not _IN_SOURCE.isdisjoint(kinds):
+        allowed = state.agent.source_ids if state.agent else ()
+        if state.ports.sources is None or not allowed:
+            return denied(state, "no-source", f"agent `{state.agent_id}` has no file source", message.NO_SOURCE)
+        if SourceParameter in kinds:
+            source_id = next(item.text for item in given if isinstance(item.mark.marker, SourceParameter))
+        if source_id is not None and source_id not in allowed:
+            names = ", ".join(f"`{name}`" for name in allowed)
+            reason = f"agent `{state.agent_id}` has no source `{source_id[:_SHOWN]}`"
+            return denied(state, "unknown-source", reason, f"the source must be one of {names}")
+    found = _Found()
+    prefixes = file_prefixes(state) if FileParameter in kinds else ()
+    for item in given:
+        target = _target(state, item, source_id, prefixes)
+        if isinstance(target, _REFUSED):
+            return denied(state, target.code, target.reason, target.hint)
+        _take(state, found, item, target)
+    return _settled(state, found)
+
+
+def _target(
+    state: CallState, item: _Given, source_id: str | None, prefixes: tuple[str, ...]
+) -> Target | Refusal | UrlRefused:
+    """What a marked text means, or why it is refused."""
     sources, allowed = state.ports.sources, state.agent.source_ids if state.agent else ()
-    if sources is None or not allowed:
-        return denied(state, "no-source", f"agent `{state.agent_id}` has no file source", message.NO_SOURCE)
-    source_id = next((text for p, text in given.items() if p.role is Role.SOURCE), None)
-    if source_id is not None and source_id not in allowed:
-        names = ", ".join(f"`{name}`" for name in allowed)
-        reason = f"agent `{state.agent_id}` has no source `{source_id[:_SHOWN]}`"
-        return denied(state, "unknown-source", reason, f"the source must be one of {names}")
-    found: list[_Found] = []
-    for parameter, text in given.items():
-        place = _located(sources, parameter, text, source_id, allowed)
-        if isinstance(place, Refusal):
-            return denied(state, place.code, place.reason, place.hint)
-        if place is not None:
-            found.append(_Found(parameter, text, place))
-    return _settled(state, sources, found)
+    match item.mark.marker:
+        case PathParameter() if sources is not None:
+            return sources.locate(item.text, source_id=source_id, allowed=allowed)
+        case UrlParameter(schemes=schemes, effect=effect):
+            return parse_url(item.text, schemes=schemes, parameter=item.where, writes=effect == "write")
+        case HostParameter(effect=effect):
+            return parse_host(item.text, parameter=item.where, writes=effect == "write")
+        case TableParameter() | VariableParameter():
+            return _name(item)
+        case SourceParameter():
+            return None
+        case LabelParameter() if sources is not None:
+            return sources.locate_label(item.text, allowed=allowed)
+        case FileParameter(writes=writes) if sources is not None:
+            folder = state.ports.folder
+            return sources.find_file(item.text, folder=folder, prefixes=prefixes, parameter=item.where, writes=writes)
+        case PathParameter() | LabelParameter() | FileParameter():
+            reason = "no port to the files of the workspace, so that it cannot be known which are protected"
+            return Refusal("no-files", reason, message.PLACE)
 
 
-def _text(arguments: dict[str, JsonValue], parameter: Parameter) -> str | None:
-    value = arguments.get(parameter.name, parameter.default)
-    return value if isinstance(value, str) else None
+def _name(item: _Given) -> NameTarget | Refusal:
+    kind = kind_needed(item.mark.marker)
+    if kind is None or not item.text or len(item.text) > _MAX_NAME or _CONTROL.search(item.text):
+        reason = f"`{item.where}` is empty, too long or holds control characters"
+        return Refusal("bad-name", reason, f"`{item.mark.role}` names are plain texts")
+    if kind is CapabilityKind.ENV_READ and "=" in item.text:
+        return Refusal("bad-name", f"`{item.where}` holds `=`, which no variable's name does", "leave `=` out of names")
+    return NameTarget(item.where, item.text, kind)
 
 
-def _located(
-    sources: SourcePort, parameter: Parameter, text: str, source_id: str | None, allowed: tuple[str, ...]
-) -> Located | Refusal | None:
-    if parameter.role is Role.PATH:
-        return sources.locate(text, source_id=source_id, allowed=allowed)
-    return sources.locate_label(text, allowed=allowed) if parameter.role is Role.LABEL else None
+def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None:
+    """Note what a text came to."""
+    shown = item.text[:_SHOWN]
+    match target:
+        case Located():
+            is_path = isinstance(item.mark.marker, PathParameter)
+            sources = state.ports.sources
+            canonical = target.relative if is_path or sources is None else sources.label_of(target)
+            found.tool[item.pointer] = found.policy[item.pointer] = canonical
+            found.places.append(target)
+            found.routed.append(target)
+            found.notes.append(f"`{shown}` is `{target.relative}` of `{target.source_id}`")
+        case FileTarget():
+            found.tool[item.pointer], found.policy[item.pointer] = target.absolute, target.relative
+            found.files.append(target)
+            if target.place is not None:
+                found.places.append(target.place)
+            root = f" of `{target.source_id}`" if target.source_id is not None else ""
+            found.notes.append(f"`{shown}` is `{target.absolute}`, `{target.relative}`{root}")
+        case UrlTarget():
+            found.tool[item.pointer] = found.policy[item.pointer] = target.text
+            found.urls.append(target)
+            found.notes.append(f"`{shown}` is `{target.text[:_SHOWN]}`")
+        case NameTarget():
+            found.names.append(target)
+            found.notes.append(f"{item.mark.role} `{shown}`")
+        case None:
+            pass
 
 
-def _settled(state: CallState, sources: SourcePort, found: list[_Found]) -> StageResult:
-    """The state with canonical values, the source filled in where the operation takes one, and the places."""
-    arguments = dict(state.arguments)
-    notes: list[str] = []
-    for item in found:
-        is_path = item.parameter.role is Role.PATH
-        canonical = item.place.relative if is_path else sources.label_of(item.place)
-        arguments[item.parameter.name] = canonical
-        notes.append(f"`{item.given[:_SHOWN]}` is `{item.place.relative}` of `{item.place.source_id}`")
-    places = tuple(dict.fromkeys(item.place for item in found))
-    if len({place.source_id for place in places}) == 1:
-        arguments |= {p.name: places[0].source_id for p in state.chosen.roles if p.role is Role.SOURCE}
-    return StageResult(state.having(arguments=arguments, places=places), note="; ".join(notes) or "a source")
+def _settled(state: CallState, found: _Found) -> StageResult:
+    """The state with canonical values, the source filled in where the operation takes one, and the targets."""
+    arguments = policy_arguments = _with(state, found.tool)
+    if found.files:
+        policy_arguments = _with(state, found.policy)
+    filled = _filled(state, found)
+    if filled:
+        arguments, policy_arguments = arguments | filled, policy_arguments | filled
+    places = found.places
+    settled = state.having(
+        arguments=arguments,
+        policy_arguments=policy_arguments,
+        places=tuple(dict.fromkeys(places) if len(places) > 1 else places),
+        files=tuple(found.files),
+        urls=tuple(found.urls),
+        names=tuple(found.names),
+    )
+    return StageResult(settled, note=_note(found) or "a source")
+
+
+def _filled(state: CallState, found: _Found) -> dict[str, JsonValue]:
+    """The source of the one place that the call goes to, under the names of the parameters that stand for it."""
+    routed = {place.source_id for place in found.routed}
+    if len(routed) != 1:
+        return {}
+    return {
+        parameter.name: found.routed[0].source_id
+        for parameter in state.chosen.roles
+        for mark in parameter.marks
+        if isinstance(mark.marker, SourceParameter)
+    }
+
+
+def _with(state: CallState, texts: dict[Pointer, str]) -> dict[str, JsonValue]:
+    """The arguments with the texts at those places; a default that was checked is written out."""
+    given, new = state.arguments, dict(state.arguments)
+    by_name: dict[str, dict[Pointer, str]] = {}
+    for pointer, text in texts.items():
+        if len(pointer) == 1:
+            new[str(pointer[0])] = text
+        else:
+            by_name.setdefault(str(pointer[0]), {})[pointer[1:]] = text
+    if by_name:
+        defaults = {parameter.name: parameter.default for parameter in state.chosen.roles}
+        new.update({n: replaced(given.get(n, defaults.get(n)), held) for n, held in by_name.items()})
+    return new
+
+
+def _note(found: _Found) -> str:
+    if len(found.notes) == 1 and not found.urls:
+        return found.notes[0]
+    notes = found.notes[:_NOTED]
+    if len(found.notes) > _NOTED:
+        notes.append(f"and {len(found.notes) - _NOTED} more")
+    if any(url.deferred for url in found.urls):
+        notes.append(_DEFERRED)
+    return "; ".join(notes)
 
 
 ARGUMENTS = Stage("arguments", _run)

@@ -1,6 +1,9 @@
 """Execute: counters reserved, the call recorded, the tool run within its time. Nothing runs that is not recorded first.
 
-A tool that does not stop when asked is left behind: its result is discarded, and the call ends as abandoned.
+A tool that does not stop when asked is left behind: its result is discarded, and the call ends as abandoned. So does a
+call whose caller gives up, whether the tool stops or not. Of a tool's bounds this stage enforces the time; a tool whose
+adapter enforces the others is told them in its context. `finished` records the end, after the result went through the
+stages that follow.
 """
 
 from __future__ import annotations
@@ -8,19 +11,25 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import ToolFailure
 from gatewright.gate import message, record
 from gatewright.gate.audit import AuditUnavailable, RowKind
-from gatewright.gate.call import CallState, EffectStage, StageResult, Status, denied
-from gatewright.gate.context import context_of
-from gatewright.gate.output import output_text, valid
-from gatewright.gate.session import Breach
-from gatewright.gate.stages.rules import breach_finding
+from gatewright.gate.call import CallState, EffectStage, Finding, StageResult, Status, denied
+from gatewright.gate.context import running_context
+from gatewright.gate.output import valid
+from gatewright.gate.stages.approval import spend
+from gatewright.gate.stages.rules import release, reserve, settle, succeeded
+from gatewright.tools.context import StopSignal
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
+    from gatewright.gate.audit import AuditEntry, AuditLog
+    from gatewright.gate.call import RowBuilder
+    from gatewright.gate.session import Reservation
+    from gatewright.tools.context import ToolExecutionContext
 
 GRACE_S = 1.0
 """How long a tool that was asked to stop may take to do so."""
@@ -33,81 +42,173 @@ _ENDS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """An execution that was recorded and began: the slot it holds, and when, by the clock of the machine."""
+
+    taken: Reservation
+    began_s: float
+
+
+class _Exited(BaseException):
+    """A tool tried to end the program."""
+
+
 async def _run(state: CallState) -> StageResult:
-    limits = state.chosen.limits
-    plain = tuple(rule.limit for rule in limits)
-    taken = state.session.reserve(state.tool_name, state.chosen.name, plain, state.ports.clock.monotonic_s())
-    if isinstance(taken, Breach):
-        rule = next(rule for rule in limits if rule.limit is taken.limit)
-        return StageResult(state, (breach_finding(rule, taken),))
+    taken = reserve(state)
+    if isinstance(taken, Finding):
+        return StageResult(state, (taken,))
+    objection = await _opened(state, taken)
+    if objection is not None:
+        return objection
+    running = state.having(execution=Execution(taken, time.monotonic()))
+    kept = state.ports.results.find(state) if state.ports.results is not None else None
+    if kept is not None:
+        reused = running.having(
+            reused=True,
+            output=kept.output,
+            normal=kept.normal,
+            output_hash=kept.output_hash,
+            output_bytes=kept.output_bytes,
+        )
+        return StageResult(reused, note="reused: the same call gave this result before")
+    done = await _executed(running)
+    return StageResult(done, note=done.detail or "executed")
+
+
+async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
+    """Spend the approval and record the call; what is not recorded is not made, and its slot is given back."""
+    try:
+        refusal = await spend(state)
+    except asyncio.CancelledError:
+        release(state, taken)
+        await _close(state.having(status=Status.ABANDONED, code="cancelled"), {"started": False}, state.pending)
+        raise
+    except BaseException:
+        release(state, taken)
+        raise
+    if refusal is not None:
+        release(state, taken)
+        return StageResult(state, (refusal,))
     try:
         if state.pending is not None:
-            state.ports.commit(state.pending)
+            await state.ports.record(state.pending)
     except AuditUnavailable as error:
-        state.session.release(taken)
+        release(state, taken)
         return denied(state, "audit-unavailable", str(error), message.UNRECORDED)
-    except BaseException:
-        state.session.release(taken)
+    except asyncio.CancelledError as error:
+        release(state, taken)
+        if error.__cause__ is None:  # the rows are in the log, and want an end
+            await _close(state.having(status=Status.ABANDONED, code="cancelled"), {"started": False})
         raise
-    return StageResult(await _executed(state), note="executed")
+    except BaseException:
+        release(state, taken)
+        raise
+    return None
 
 
 async def _executed(state: CallState) -> CallState:
-    began = time.monotonic()
-    task = asyncio.ensure_future(_invoke(state))
+    stop, loop = StopSignal(), asyncio.get_running_loop()
+    ended = loop.create_future()
+    task = loop.create_task(_invoke(state, running_context(state, stop), ended))
     try:
-        done, _ = await asyncio.wait({task}, timeout=state.plan.timeout_s)
-        ended = _ended(state, task) if done else await _stopped(state, task)
+        done = await _is_done(task, ended, state.plan.timeout_s)
+        return _ended(state, task) if done else await _stopped(state, task, stop)
     except asyncio.CancelledError:
-        await _cancelled(state, task, began)
+        await _cancelled(state, task, stop)
         raise
-    return _recorded(ended, began)
 
 
-async def _invoke(state: CallState) -> JsonValue | bytes:
-    return await state.plan.tool.execute(state.chosen.name, state.arguments, context_of(state))
+async def _invoke(state: CallState, context: ToolExecutionContext, ended: asyncio.Future[None]) -> JsonValue | bytes:
+    try:
+        return await state.plan.tool.execute(state.chosen.name, state.arguments, context)
+    except SystemExit as error:  # a task lets it through to the loop, and the program would end
+        raise _Exited from error
+    finally:
+        _wake(ended)
+
+
+async def _is_done(task: asyncio.Future[Any], ended: asyncio.Future[None], timeout_s: float) -> bool:
+    """Wait for a task of its own; whether it ended in time.
+
+    Like `asyncio.wait`, at half the price: the task itself says that it ends, so that whoever waits is woken one turn
+    of the loop earlier. One that never began, because somebody cancelled it first, says so as it ends.
+    """
+    timer = ended.get_loop().call_later(timeout_s, _wake, ended)
+    task.add_done_callback(lambda _: _wake(ended))
+    try:
+        await ended
+    finally:
+        timer.cancel()
+    return task.done()
+
+
+def _wake(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)
 
 
 def _ended(state: CallState, task: asyncio.Future[JsonValue | bytes]) -> CallState:
     """What became of a tool that ran to its end."""
     try:
-        text = output_text(task.result())
+        result = task.result()
     except ToolFailure as failure:
-        return _failed(state, record.clean(failure.code), state.plan.redactor(_words(failure)))
-    except BaseException:  # noqa: BLE001 what a tool raised is kept in its task; it may be anything
-        return _failed(state, "tool-crashed", message.CRASHED)
-    return state.having(output=text)
+        words = _words(failure)
+        return failed(state, record.clean(failure.code), state.plan.redactor(words), words)
+    except BaseException as error:  # noqa: BLE001 what a tool raised is kept in its task; it may be anything
+        return failed(state, "tool-crashed", message.CRASHED, _crash(error))
+    return state.having(result=result, has_result=True, output="")
 
 
-def _failed(state: CallState, code: str, text: str) -> CallState:
-    return state.having(status=Status.FAILED, code=code, output=message.to_model(valid(text)))
+def failed(state: CallState, code: str, text: str, detail: str) -> CallState:
+    """The state of a call that was executed and failed; ``text`` is for the model, ``detail`` for the operator."""
+    return state.having(status=Status.FAILED, code=code, output=message.to_model(valid(text)), detail=valid(detail))
 
 
-def _words(failure: ToolFailure) -> str:
+def _words(failure: BaseException) -> str:
     try:
         return str(failure)
     except Exception:  # noqa: BLE001 a tool's own exception may not even print
         return message.CRASHED
 
 
-async def _stopped(state: CallState, task: asyncio.Future[Any]) -> CallState:
+def _crash(error: BaseException) -> str:
+    if isinstance(error, _Exited):
+        return "the tool tried to end the program"
+    return record.clean(f"the tool raised {type(error).__name__}: {_words(error)}", 500)
+
+
+async def _stopped(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -> CallState:
     """Ask the tool to stop; it may take a moment, and no more."""
+    stop.set()
     task.cancel()
     done, _ = await asyncio.wait({task}, timeout=GRACE_S)
     _forget(task)
+    late = f"the tool took longer than {state.plan.timeout_s:g} s"
     if done:
-        return state.having(status=Status.TIMED_OUT, code="timed-out", output=message.to_model(message.TIMED_OUT))
-    return state.having(status=Status.ABANDONED, code="abandoned", output=message.to_model(message.ABANDONED))
+        return _over(state, Status.TIMED_OUT, "timed-out", message.TIMED_OUT, late)
+    return _over(state, Status.ABANDONED, "abandoned", message.ABANDONED, f"{late} and did not stop when asked")
 
 
-async def _cancelled(state: CallState, task: asyncio.Future[Any], began: float) -> None:
+def _over(state: CallState, status: Status, code: str, text: str, detail: str) -> CallState:
+    return state.having(status=status, code=code, output=message.to_model(text), detail=detail)
+
+
+async def _cancelled(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -> None:
     """The caller gave up: the tool is asked to stop, and the call is recorded as abandoned in any case."""
+    stop.set()
     task.cancel()
     try:
         await asyncio.wait({task}, timeout=GRACE_S)
     finally:
         _forget(task)
-        _recorded(state.having(status=Status.ABANDONED, code="cancelled"), began)
+        await given_up(state, stopped=task.done())
+
+
+async def given_up(state: CallState, *, stopped: bool = True) -> None:
+    """Record a call that was executed and whose caller does not want the result any more."""
+    _settled(state)
+    await _close(state.having(status=Status.ABANDONED, code="cancelled"), {"stopped": stopped})
 
 
 def _forget(task: asyncio.Future[Any]) -> None:
@@ -115,23 +216,47 @@ def _forget(task: asyncio.Future[Any]) -> None:
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
-def _recorded(state: CallState, began: float) -> CallState:
-    """Write the end of the call; a result whose end cannot be recorded is withheld."""
-    data = (state.output or "").encode()
-    digest = hashlib.sha256(data).hexdigest()
+async def finished(state: CallState) -> CallState:
+    """Write the end of a call that was executed; a result whose end cannot be recorded is withheld."""
     if state.status is Status.ALLOWED:
-        state.session.succeeded(state.tool_name, state.chosen.name, ends_loop=state.chosen.ends_loop)
+        succeeded(state)
+    else:
+        data = (state.output or "").encode()
+        state = state.having(output_hash=hashlib.sha256(data).hexdigest(), output_bytes=len(data), normal=b"")
+    _settled(state)
+    if not await _close(state, {}):
+        withheld = failed(state, "audit-unavailable", message.RESULT_UNRECORDED, "the end could not be recorded")
+        return withheld.having(normal=b"", result=None, has_result=False, output_hash="", output_bytes=0)
+    if state.status is Status.ALLOWED and state.ports.results is not None:
+        state.ports.results.keep(state)
+    return state
+
+
+def _settled(state: CallState) -> None:
+    if state.execution is not None:
+        settle(state, state.execution.taken)
+
+
+async def _close(state: CallState, more: dict[str, JsonValue], opening: RowBuilder | None = None) -> bool:
+    """Write the row that ends the call, after those that are still to be written; whether it is in the log."""
+    began_s = state.execution.began_s if state.execution is not None else time.monotonic()
     body: dict[str, JsonValue] = {
         "code": state.code,
-        "bytes": len(data),
-        "hash": digest,
-        "elapsed_ms": round((time.monotonic() - began) * 1000, 3),
+        "bytes": state.output_bytes,
+        "hash": state.output_hash,
+        "elapsed_ms": round((time.monotonic() - began_s) * 1000, 3),
+        **({"reused": True} if state.reused else {}),
+        **more,
     }
+
+    def rows(log: AuditLog) -> tuple[AuditEntry, ...]:
+        return (*(opening(log) if opening is not None else ()), record.entry(state, _ENDS[state.status], body))
+
     try:
-        state.ports.commit(lambda _log: (record.entry(state, _ENDS[state.status], body),))
+        await state.ports.record(rows)
     except AuditUnavailable:
-        return _failed(state, "audit-unavailable", message.RESULT_UNRECORDED)
-    return state.having(output_hash=digest, output_bytes=len(data))
+        return False
+    return True
 
 
 EXECUTE = EffectStage("execute", _run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gatewright.base.jsonvalue import is_text
 from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 
@@ -13,17 +14,23 @@ _NAMED = 80
 def _run(state: CallState) -> StageResult:
     if state.agent is None:
         return denied(
-            state, "unknown-agent", f"no agent `{state.agent_id[:_NAMED]}` in the policy", message.NO_SUCH_TOOL
+            state, "unknown-agent", f"no agent `{_shown(state.agent_id)}` in the policy", message.NO_SUCH_TOOL
         )
+    if state.user_id is not None and not is_text(state.user_id):
+        return denied(state, "bad-user", "the user id holds half of a surrogate pair", message.NO_SUCH_TOOL)
     plan = state.agent.plan(state.tool_name)
     absent = state.ports.absent.get(state.tool_name) if plan is None else None
     if absent is not None:
         return denied(state, "not-available", absent, message.NO_SUCH_TOOL)
     if plan is None:
-        return denied(state, "unknown-tool", f"no tool `{state.tool_name[:_NAMED]}`", message.NO_SUCH_TOOL)
+        return denied(state, "unknown-tool", f"no tool `{_shown(state.tool_name)}`", message.NO_SUCH_TOOL)
     if plan.closed is not None:
         return StageResult(state, (replace(plan.closed, model=message.NO_SUCH_TOOL),))
     return StageResult(state.having(tool=plan), note="shown to this agent")
+
+
+def _shown(name: str) -> str:
+    return name[:_NAMED].encode("utf-8", "backslashreplace").decode()
 
 
 LOOKUP = Stage("lookup", _run)

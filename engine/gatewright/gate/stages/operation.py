@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gatewright.gate.call import CallState, Stage, StageResult, denied
+from gatewright.gate.violation import KEY, OperationNotAllowed, to_json
 
 _NAMED = 80
 
@@ -24,7 +25,8 @@ def _run(state: CallState) -> StageResult:
         return denied(state, code, f"`{field}` does not name an operation", plan.unknown_operation)
     hidden = plan.hidden.get(name)
     if hidden is not None:
-        return StageResult(state, (replace(hidden, model=plan.unknown_operation),))
+        broken = OperationNotAllowed(plan.tool.name, name, tuple(sorted(plan.operations)))
+        return StageResult(state, (replace(hidden, model=plan.unknown_operation, facts={KEY: to_json(broken)}),))
     reason = f"`{plan.tool.name}` has no operation `{name[:_NAMED]}`"
     return denied(state, "operation-unknown", reason, plan.unknown_operation)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import cast
 
 from gatewright.base.errors import JsonRefused
-from gatewright.base.jsonvalue import JsonValue, checked_object, parse_object
+from gatewright.base.jsonvalue import MAX_VALUES, JsonValue, checked_object, parse_object
 from gatewright.gate.call import CallState, RawArguments, Stage, StageResult, denied
 from gatewright.gate.jsoncopy import copied
 
@@ -21,15 +22,19 @@ def _run(state: CallState) -> StageResult:
 
 
 def _read(raw: RawArguments) -> dict[str, JsonValue]:
-    if isinstance(raw, str | bytes):
+    if isinstance(raw, str):
+        return parse_object(str.__str__(raw))
+    if isinstance(raw, bytes):
         return parse_object(raw)
     given = raw if isinstance(raw, dict) else _as_dict(raw)
-    return {key: copied(value) for key, value in checked_object(given).items()}
+    return copied(checked_object(given))
 
 
 def _as_dict(raw: object) -> object:
-    """Any mapping as a dict; anything else as it is, for the check to refuse."""
-    return dict(cast("Mapping[str, JsonValue]", raw)) if isinstance(raw, Mapping) else raw
+    """Any mapping as a dict, as far as it may be looked at; anything else as it is, for the check to refuse."""
+    if not isinstance(raw, Mapping):
+        return raw
+    return dict(islice(cast("Mapping[str, JsonValue]", raw).items(), MAX_VALUES))
 
 
 PARSE = Stage("parse", _run)

@@ -1,91 +1,221 @@
-"""Rules: what must come first, how often, how soon again. Tested here, reserved when the call is executed."""
+"""Rules: what must come first, how often, how soon again, with which values. Tested here, reserved at execution.
+
+The stage decides by the session, the times and the bucket levels that the state carries; only `reserve` touches the
+living session, under the same tests, so that whatever happened meanwhile is seen.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
+from gatewright.gate.breach import broken
 from gatewright.gate.call import CallState, Finding, Stage, StageResult
-from gatewright.gate.ruleset import BoundRule, LimitRule, StartRule
-from gatewright.gate.session import Breach
+from gatewright.gate.rates import RatesUnavailable, has_room, wait_s
+from gatewright.gate.rulebook import RuleBook, applies, report_order
+from gatewright.gate.rulewords import denial, finding_of, rate_finding
+from gatewright.gate.session import Reservation
+from gatewright.gate.violation import ConstraintViolation
+from gatewright.policy.rule import RequiresConsent
 from gatewright.policy.verdict import Verdict
+from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
-    from gatewright.gate.snapshot import AgentSnapshot
+    from gatewright.gate.condition import Constraint
+    from gatewright.gate.rates import Rate
+    from gatewright.gate.ruleset import BoundRule
+    from gatewright.gate.session import SessionFacts
+
+Found = tuple["BoundRule", Finding]
+_EMPTY = RuleBook()
+_SOURCE = Role.SOURCE
+_NOWHERE: frozenset[str] = frozenset()
+_UNUSABLE = "how often this tool may be called cannot be checked now; try again later"
 
 
 def _run(state: CallState) -> StageResult:
-    agent, operation = state.agent, state.chosen
-    starts = agent.starts if agent is not None else ()
-    if not starts and not operation.limits:
+    book, constraints = book_of(state), state.chosen.constraints
+    if book.is_empty and not constraints:
         return StageResult(state, note="no rule limits it")
-    found = [*_starts(state, starts), *_limits(state, operation.limits)]
-    found.sort(key=lambda pair: _order(pair[0]))
-    return StageResult(state, tuple(finding for _, finding in found), note="within every limit")
+    sources = routed(state)
+    found = [*_session(state, book, state.facts or state.session.facts(), state.now_s, sources)]
+    levels, short = _rates(state, book, sources)
+    found += short
+    found += [pair for one in constraints for pair in _constraint(state, one, sources)]
+    if len(found) > 1:
+        found.sort(key=lambda pair: report_order(pair[0]))
+    after = state.having(rates={**state.rates, **levels}) if levels else state
+    return StageResult(after, tuple(finding for _, finding in found), note="within every limit")
 
 
-def breach_finding(rule: LimitRule, breach: Breach) -> Finding:
-    """The denial of a call that would break a limit."""
-    bound, name = rule.bound, rule.bound.rule.rule_id
-    if rule.limit.calls is not None:
-        times = "once" if rule.limit.calls == 1 else f"{rule.limit.calls} times"
-        reason = f"`{rule.limit.tool}` may be called {times} per session, and {breach.calls} calls were made"
-        model = "this tool may not be called again in this session; go on without it"
-        return Finding(
-            Verdict.DENY,
-            "max-calls",
-            reason,
-            bound.address,
-            name,
-            model,
-            {"calls": breach.calls, "limit": rule.limit.calls},
-        )
-    wait_s = max(1, math.ceil(breach.wait_s))
-    reason = f"`{rule.limit.tool}` needs {rule.limit.gap_s:g} s between calls; {breach.wait_s:.1f} s are left"
-    model = f"this tool may be called again in {wait_s} s; do something else until then"
-    return Finding(Verdict.DENY, "cooldown", reason, bound.address, name, model, {"wait_s": round(breach.wait_s, 3)})
+def reserve(state: CallState) -> Reservation | Finding:
+    """Take the session's slot and the rates' tokens for an execution that begins now, all or nothing.
+
+    The finding is the denial of a call that another one forestalled since it was decided.
+    """
+    book, sources, now_s = book_of(state), routed(state), state.ports.clock.monotonic_s()
+
+    def test(facts: SessionFacts) -> Finding | None:
+        found = sorted(_session(state, book, facts, now_s, sources), key=lambda pair: report_order(pair[0]))
+        return found[0][1] if found else None
+
+    slot = state.session.reserve(state.tool_name, state.chosen.name, now_s, sources=sorted(sources), test=test)
+    if isinstance(slot, Finding):
+        return slot
+    short = _take(state, book, sources)
+    if short is None:
+        return slot
+    state.session.release(slot)
+    return short
 
 
-def _starts(state: CallState, starts: tuple[StartRule, ...]) -> list[tuple[BoundRule, Finding]]:
-    name, agent = state.tool_name, state.agent
-    if agent is None or any(start.tool == name and start.bound.binds(state.chosen.name) for start in starts):
+def release(state: CallState, slot: Reservation) -> None:
+    """Give slot and tokens back because execution never began. Tokens that cannot be given back stay used."""
+    state.session.release(slot)
+    rates = _bound_rates(book_of(state), routed(state))
+    if rates and state.ports.rates is not None:
+        try:
+            state.ports.rates.give_back(rates, state.ports.clock.wall_s())
+        except RatesUnavailable:
+            return
+
+
+def settle(state: CallState, slot: Reservation) -> None:
+    """The execution that the slot was taken for ended, whichever way."""
+    state.session.settle(slot)
+
+
+def succeeded(state: CallState) -> None:
+    """Record the success; where the call ends the loop, the session ends."""
+    sources = routed(state)
+    ends = book_of(state).ends_loop(sources)
+    state.session.succeeded(state.tool_name, state.chosen.name, ends_loop=ends, sources=sorted(sources))
+
+
+def book_of(state: CallState) -> RuleBook:
+    """The rules of the called operation."""
+    return _EMPTY if state.agent is None else state.agent.rules.book(state.tool_name, state.chosen.name)
+
+
+def routed(state: CallState) -> frozenset[str]:
+    """The sources that the call goes to: those of its places, and one that it names."""
+    roles = state.chosen.roles
+    if not roles and not state.places:
+        return _NOWHERE
+    found = [place.source_id for place in state.places]
+    for parameter in roles:
+        if parameter.role is _SOURCE:
+            name = state.arguments.get(parameter.name, parameter.default)
+            if isinstance(name, str):
+                found.append(name)
+    return frozenset(found)
+
+
+def _session(
+    state: CallState, book: RuleBook, facts: SessionFacts, now_s: float, sources: frozenset[str]
+) -> list[Found]:
+    agent = state.agent
+    if agent is None:
         return []
     return [
-        (start.bound, _start_finding(agent, start))
-        for start in starts
-        if not state.session.has_succeeded(start.tool, start.bound.operations)
+        (test.bound, finding_of(test, violation, agent))
+        for test, violation in broken(book, state.tool_name, facts, now_s, sources)
     ]
 
 
-def _start_finding(agent: AgentSnapshot, start: StartRule) -> Finding:
-    plan = agent.plan(start.tool)
-    shown = plan is not None and plan.closed is None
-    named = f"`{start.tool}`{_with(start.bound.operations)}"
-    model = f"call {named} first" if shown else "this tool cannot be used yet; go on without it"
-    if shown and start.bound.operations and plan is not None and not start.bound.operations <= plan.operations.keys():
-        model = f"call `{start.tool}` first"
-    reason = f"{named} must have succeeded before any other tool"
-    return Finding(Verdict.DENY, "start-required", reason, start.bound.address, start.bound.rule.rule_id, model)
+def _rates(state: CallState, book: RuleBook, sources: frozenset[str]) -> tuple[dict[str, float], list[Found]]:
+    """The level of every bucket, from the state where it is known, and who has no room."""
+    levels: dict[str, float] = {}
+    found: list[Found] = []
+    for test in book.rates:
+        if not applies(test.bound, sources):
+            continue
+        try:
+            level = _level(state, test.rate)
+        except RatesUnavailable as error:
+            found.append((test.bound, _unusable(test.bound, str(error))))
+            continue
+        levels[test.rate.key] = level
+        if not has_room(level):
+            found.append((test.bound, rate_finding(test, state.tool_name, wait_s(level, test.rate.rule))))
+    return levels, found
 
 
-def _with(operations: frozenset[str] | None) -> str:
-    return f" with {' or '.join(f'`{name}`' for name in sorted(operations))}" if operations else ""
+def _level(state: CallState, rate: Rate) -> float:
+    known = state.rates.get(rate.key)
+    if known is not None:
+        return known
+    if state.ports.rates is None:
+        raise RatesUnavailable("there is nowhere to count the rate of calls")
+    return state.ports.rates.peek(rate.key, rate.rule, state.wall_s)
 
 
-def _limits(state: CallState, limits: tuple[LimitRule, ...]) -> list[tuple[BoundRule, Finding]]:
-    now_s = state.ports.clock.monotonic_s()
-    found: list[tuple[BoundRule, Finding]] = []
-    for rule in limits:
-        breach = state.session.breach((rule.limit,), now_s)
-        if breach is not None:
-            found.append((rule.bound, breach_finding(rule, breach)))
+def _take(state: CallState, book: RuleBook, sources: frozenset[str]) -> Finding | None:
+    rates = _bound_rates(book, sources)
+    if not rates:
+        return None
+    tests = {test.rate.key: test for test in reversed(book.rates)}
+    first = tests[rates[0].key]
+    if state.ports.rates is None:
+        return _unusable(first.bound, "there is nowhere to count the rate of calls")
+    try:
+        short = state.ports.rates.take(rates, state.ports.clock.wall_s())
+    except RatesUnavailable as error:
+        return _unusable(first.bound, str(error))
+    if short is None:
+        return None
+    rate, level = short
+    return rate_finding(tests[rate.key], state.tool_name, wait_s(level, rate.rule))
+
+
+def _bound_rates(book: RuleBook, sources: frozenset[str]) -> list[Rate]:
+    return [test.rate for test in book.rates if applies(test.bound, sources)]
+
+
+def _unusable(bound: BoundRule, reason: str) -> Finding:
+    return Finding(Verdict.DENY, "rates-unavailable", reason, bound.address, bound.rule.rule_id, _UNUSABLE)
+
+
+def _constraint(state: CallState, one: Constraint, sources: frozenset[str]) -> list[Found]:
+    """The fields whose value, or whose default where it is left out, is not among those allowed."""
+    if one.source_id is not None and one.source_id not in sources:
+        return []
+    found: list[Found] = []
+    for name, checker in one.fields:
+        if name not in state.policy_arguments and _default(state, name) is None:
+            continue
+        value = state.policy_arguments[name] if name in state.policy_arguments else _default(state, name)
+        errors = checker.errors(value)
+        if errors:
+            found.append((one.bound, _constraint_finding(state, one, name, errors)))
     return found
 
 
-def _order(bound: BoundRule) -> tuple[int, bool, int]:
-    """Higher priority first, the agent's rules before the tool's own, then the order of the file."""
-    index = bound.address[-1] if bound.address else 0
-    return -bound.rule.priority, bound.address is None, index if isinstance(index, int) else 0
+def _default(state: CallState, name: str) -> object:
+    return next((p.default for p in state.plan.tool.parameters(state.chosen.name) if p.name == name), None)
+
+
+def _constraint_finding(state: CallState, one: Constraint, name: str, errors: tuple[object, ...]) -> Finding:
+    where = [f"/{name}{text if text.startswith('/') and text[1:2] != ':' else text[1:]}" for text in map(str, errors)]
+    lines = "\n".join(where)
+    violation = ConstraintViolation(state.tool_name, name, tuple(where))
+    return denial("argument-constraint", lines, one.bound, f"the arguments are limited:\n{lines}", violation)
+
+
+def source_consents(state: CallState) -> tuple[Finding, ...]:
+    """What the sources that the call goes to ask for; the stage approval counts it with the other consents."""
+    consents = book_of(state).consents
+    if not consents:
+        return ()
+    sources = routed(state)
+    return tuple(_consent(state, bound) for bound in consents if applies(bound, sources))
+
+
+def _consent(state: CallState, bound: BoundRule) -> Finding:
+    kind = bound.rule.rule_type
+    scope = kind.scope if isinstance(kind, RequiresConsent) else None
+    said = f" (scope {scope})" if scope else ""
+    text = f"`{state.tool_name}` at the source `{bound.source_id}` requires consent{said}"
+    return Finding(Verdict.ASK, "requires-consent", text, bound.address, bound.rule.rule_id, scope=scope)
 
 
 RULES = Stage("rules", _run)

@@ -7,11 +7,15 @@ from types import MappingProxyType
 
 from gatewright.base.errors import NotSupported
 from gatewright.schema.formats.anthropic import ANTHROPIC
-from gatewright.schema.formats.format import Format, ProviderLint, ToolListing
+from gatewright.schema.formats.format import CallReader, Format, ProviderLint, ToolListing
+from gatewright.schema.formats.gemini import GEMINI
+from gatewright.schema.formats.genai import GENAI
 from gatewright.schema.formats.mcp import MCP
-from gatewright.schema.formats.openai import OPENAI
+from gatewright.schema.formats.openai import OPENAI, OPENAI_RESPONSES
 
-FORMATS: Mapping[str, Format] = MappingProxyType({form.name: form for form in (MCP, OPENAI, ANTHROPIC)})
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {form.name: form for form in (MCP, OPENAI, OPENAI_RESPONSES, ANTHROPIC, GEMINI, GENAI)}
+)
 
 
 def format_named(name: str) -> Format:
@@ -22,4 +26,4 @@ def format_named(name: str) -> Format:
     return found
 
 
-__all__ = ["FORMATS", "Format", "ProviderLint", "ToolListing", "format_named"]
+__all__ = ["FORMATS", "CallReader", "Format", "ProviderLint", "ToolListing", "format_named"]

@@ -1,15 +1,23 @@
-"""What a provider's format does with a tool. It knows no provider."""
+"""What a provider's format does with the tools of one agent, and how a call comes back. It knows no provider.
+
+A format spells each tool (`fit`), says what the spelling changed (`ProviderLint`), and reads calls back (`reader`):
+arguments that are valid in the provider's schema are, once restored, valid in the schema that the agent was shown.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from gatewright.base.errors import JsonRefused
+from gatewright.base.jsonvalue import checked_object, parse_object
+from gatewright.schema.formats.name import NameRule, fit_names, fitted_name
+from gatewright.schema.formats.step import KEEP, Step
 from gatewright.schema.walk import Schema
 
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+Level = Literal["refused", "looser", "narrower", "note"]
+_MAX_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,26 +31,133 @@ class ToolListing:
 
 @dataclass(frozen=True, slots=True)
 class ProviderLint:
-    """What a provider would refuse or ignore, and what to do. ``code`` is stable and kebab-case."""
+    """What a spelling could not keep, at ``pointer`` in the shown schema, and what to do. ``code`` is kebab-case.
+
+    Levels: ``refused`` (the provider would not take the tool), ``looser`` (its schema accepts more than the gate will),
+    ``narrower`` (it accepts less), ``note`` (nothing changes for calls).
+    """
 
     code: str
-    message: str
-    pointer: str = ""
+    provider: str
+    pointer: str
+    reason: str
+    advice: str
+    level: Level = "note"
+
+    @property
+    def message(self) -> str:
+        """The reason and the advice in one line."""
+        return f"{self.reason}; {self.advice}" if self.advice else self.reason
 
 
 @dataclass(frozen=True, slots=True)
+class Fitted:
+    """A tool in a provider's spelling, but for its name; ``body(name)`` is the JSON object to send."""
+
+    body: Callable[[str], dict[str, Any]]
+    step: Step = KEEP
+    lints: tuple[ProviderLint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How one provider spells: what it makes of a tool, its rule for names, how many tools it takes at once."""
+
+    fit: Callable[[ToolListing], Fitted]
+    names: NameRule
+    max_tools: int | None = None
+
+
 class Format:
-    """One provider's spelling: ``render`` gives a JSON object, ``lints`` says what the provider would not take."""
+    """One provider's spelling, with a memory of the tools it has spelled."""
 
-    name: str
-    render: Callable[[ToolListing], dict[str, Any]]
-    lints: Callable[[ToolListing], tuple[ProviderLint, ...]]
+    def __init__(self, name: str, provider: str, spelling: Spelling) -> None:
+        self.name = name
+        self.provider = provider
+        self._spelling = spelling
+        self._kept: dict[int, tuple[ToolListing, Fitted]] = {}
+
+    def __repr__(self) -> str:
+        return f"Format({self.name})"
+
+    def fitted(self, listing: ToolListing) -> Fitted:
+        """The spelling of one tool, made once for each listing."""
+        found = self._kept.get(id(listing))
+        if found is not None and found[0] is listing:
+            return found[1]
+        made = self._spelling.fit(listing)
+        if len(self._kept) >= _MAX_KEPT:
+            self._kept.clear()
+        self._kept[id(listing)] = (listing, made)
+        return made
+
+    def render(self, listing: ToolListing) -> dict[str, Any]:
+        """One tool as JSON; its name is fitted without regard to other tools."""
+        return self.fitted(listing).body(fitted_name(listing.name, self._spelling.names))
+
+    def render_all(self, listings: Iterable[ToolListing]) -> list[dict[str, Any]]:
+        """The tools of one agent as JSON, each under a name of its own."""
+        known = tuple(listings)
+        names = self.names(known)
+        return [self.fitted(listing).body(names[listing.name]) for listing in known]
+
+    def names(self, listings: Iterable[ToolListing]) -> dict[str, str]:
+        """The name that the provider is given for each tool."""
+        return fit_names((listing.name for listing in listings), self._spelling.names)
+
+    def lints(self, listing: ToolListing) -> tuple[ProviderLint, ...]:
+        """What the spelling of one tool changed or could not keep."""
+        return (*self._name_lints(listing), *self.fitted(listing).lints)
+
+    def lints_all(self, listings: Sequence[ToolListing]) -> dict[str, tuple[ProviderLint, ...]]:
+        """The lints by tool name; what concerns all of them together stands under the empty name."""
+        found = {listing.name: self.lints(listing) for listing in listings}
+        most = self._spelling.max_tools
+        if most is not None and len(listings) > most:
+            reason = f"{self.provider} takes at most {most} tools in one request, and these are {len(listings)}"
+            advice = "hide some from this agent or send them in parts"
+            found[""] = (ProviderLint("too-many-tools", self.provider, "", reason, advice, "refused"),)
+        return {name: lints for name, lints in found.items() if lints}
+
+    def reader(self, listings: Iterable[ToolListing]) -> CallReader:
+        """What reads calls to these tools back."""
+        known = tuple(listings)
+        sent = {given: own for own, given in self.names(known).items()}
+        return CallReader(sent, {listing.name: self.fitted(listing) for listing in known})
+
+    def _name_lints(self, listing: ToolListing) -> tuple[ProviderLint, ...]:
+        rule = self._spelling.names
+        given = fitted_name(listing.name, rule)
+        if given == listing.name:
+            return ()
+        reason = f"{self.provider} takes names of {rule.words}, so `{listing.name[:80]}` is sent as `{given}`"
+        return (ProviderLint("name", self.provider, "", reason, "calls come back under the tool's own name"),)
 
 
-def name_lints(listing: ToolListing, provider: str) -> tuple[ProviderLint, ...]:
-    """A lint for a name that providers of function calling refuse."""
-    if _NAME.fullmatch(listing.name):
-        return ()
-    rule = f"{provider} takes names of 1 to 64 letters, digits, `_` and `-`"
-    message = f"{rule}; `{listing.name[:80]}` is none, rename the tool"
-    return (ProviderLint("name", message),)
+@dataclass(frozen=True, slots=True)
+class CallReader:
+    """Reads calls that came in a provider's spelling back into the tools' own."""
+
+    _names: Mapping[str, str]
+    _fitted: Mapping[str, Fitted]
+
+    def restore(self, name: str, arguments: Any) -> tuple[str, Any]:
+        """The tool's own name and arguments; what is unknown or unreadable is handed through for the gate to refuse.
+
+        ``arguments`` is an object or its JSON text, as providers differ. Never raises.
+        """
+        own = self._names.get(name, name)
+        fitted = self._fitted.get(own)
+        if fitted is None or fitted.step is KEEP:
+            return own, arguments
+        try:
+            value = parse_object(arguments) if isinstance(arguments, str | bytes) else checked_object(arguments)
+            return own, fitted.step.back(value)
+        except (JsonRefused, RecursionError):
+            return own, arguments
+
+    def spell(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The other way: a call as the provider would have sent it, for examples and for a replayed history."""
+        fitted = self._fitted.get(name)
+        given = next((sent for sent, own in self._names.items() if own == name), name)
+        return given, arguments if fitted is None else fitted.step.forth(arguments)

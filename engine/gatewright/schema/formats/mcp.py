@@ -1,23 +1,27 @@
-"""Tools as the Model Context Protocol lists them (specification 2025-06-18, `tools/list`)."""
+"""Tools as the Model Context Protocol lists them: JSON Schema as it is, with an object at the root.
+
+Source: the specification's revision 2025-11-25, "Tools": `inputSchema` has `type: object` and is 2020-12 unless it says
+otherwise; names of 1 to 128 letters, digits, `_`, `-` and `.`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gatewright.schema.formats.format import Format, ProviderLint, ToolListing, name_lints
+from gatewright.schema.formats.format import Fitted, Format, Spelling, ToolListing
+from gatewright.schema.formats.name import NameRule
+
+NAMES = NameRule(r"[a-zA-Z0-9_.-]+", "[^a-zA-Z0-9_.-]", 128, "1 to 128 letters, digits, `_`, `-` and `.`")
 
 
-def _render(listing: ToolListing) -> dict[str, Any]:
-    schema = listing.schema if listing.schema.get("type") == "object" else {"type": "object", **_typeless(listing)}
-    return {"name": listing.name, "description": listing.description, "inputSchema": schema}
+def _fit(listing: ToolListing) -> Fitted:
+    shown = listing.schema
+    schema = shown if shown.get("type") == "object" else {**shown, "type": "object"}
+
+    def body(name: str) -> dict[str, Any]:
+        return {"name": name, "description": listing.description, "inputSchema": schema}
+
+    return Fitted(body)
 
 
-def _typeless(listing: ToolListing) -> dict[str, Any]:
-    return {key: value for key, value in listing.schema.items() if key != "type"}
-
-
-def _lints(listing: ToolListing) -> tuple[ProviderLint, ...]:
-    return name_lints(listing, "an MCP client")
-
-
-MCP = Format("mcp", _render, _lints)
+MCP = Format("mcp", "MCP", Spelling(_fit, NAMES))

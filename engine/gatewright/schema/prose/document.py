@@ -52,6 +52,8 @@ def clean_text(
     result = re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", result).rstrip()
     if "\n" not in text.strip():
         result = result.strip()
+    if text[:1].strip():
+        result = result.lstrip()
     if not re.search(r"\w", result):
         return ""
     return result if not words.hits(result) else ""
@@ -143,6 +145,7 @@ def _clean_unit(unit: _Unit, words: Words) -> _Unit | None:
     ):
         return None
     body = clean_sentence(unit.body, words) if unit.kind == "heading" else clean_sentences(unit.body, words)
+    body = body.lstrip() if unit.body[:1].strip() else body
     return _Unit(unit.kind, unit.lead, body, unit.level, changed=True) if body.strip() else None
 
 
@@ -159,6 +162,7 @@ def _without_orphans(cleaned: list[_Unit], before: list[_Unit]) -> list[_Unit]:
     for unit in cleaned:
         origin = bodies.get((unit.lead, unit.body), id(unit))
         lost = (origin in introduced or unit.changed) and id(unit) not in followed and _introduces(unit)
+        lost = lost or _lost_its_own(unit, cleaned, before)
         if not lost or (unit.changed and not unit.body.rstrip().endswith(":")):
             result.append(unit)
             continue
@@ -166,6 +170,21 @@ def _without_orphans(cleaned: list[_Unit], before: list[_Unit]) -> list[_Unit]:
         if rest and unit.kind != "heading":
             result.append(_Unit(unit.kind, unit.lead, rest, unit.level))
     return result
+
+
+def _lost_its_own(unit: _Unit, cleaned: list[_Unit], before: list[_Unit]) -> bool:
+    """Whether a heading lost what stood under it, and the next thing opens a section of its own (`Args:`)."""
+    if unit.kind != "heading":
+        return False
+    rest = iter(cleaned)
+    any(one is unit for one in rest)
+    after = next((one for one in rest if one.kind != "blank"), None)
+    opens = after is not None and after.kind == "text" and after.body.rstrip().endswith(":")
+    if after is None or not opens or len(after.body.split()) > 2:
+        return False
+    filled = [one for one in before if one.kind != "blank"]
+    places = {id(one): index for index, one in enumerate(filled)}
+    return id(unit) in places and id(after) in places and places[id(after)] > places[id(unit)] + 1
 
 
 def _introduces(unit: _Unit) -> bool:

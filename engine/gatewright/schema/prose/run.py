@@ -67,6 +67,8 @@ def cut_runs(text: str, words: Words) -> str:
 def _replacement(run_text: str, before: str, after: str, words: Words) -> tuple[str, str, bool] | None:
     """The run anew, what stood at its end without belonging to it, and whether one item is left; None: leave it."""
     pieces = _PIECES.split(run_text)
+    if not all(pieces[::2]):
+        return None
     first, last = 0, len(pieces) - 1
     while first < last - 1 and _head(pieces[first]) in _NOT_ITEMS:
         first += 2

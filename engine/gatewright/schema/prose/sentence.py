@@ -28,7 +28,7 @@ _USED_FOR = (
 _POINTING = re.compile(r"\b(?:it|them|its|their)\b", re.IGNORECASE)
 _REFERS_BACK = re.compile(
     r"\W*(?:(?:it|they|its|their|otherwise|alternatively|this|these|those)\b"
-    r"|(?:get|use|set|find|take|pass|see)\s+(?:it|them)\b|(?:required|optional)[.!]?\s*$)",
+    r"|(?:get|use|set|find|take|pass|see|without|with|after|before)\s+(?:it|them|this)\b|(?:required|optional)[.!]?\s*$)",
     re.IGNORECASE,
 )
 
@@ -247,7 +247,7 @@ def _tails(sentence: str, words: Words) -> str:
         before = re.findall(r"[\w-]+", sentence[: match.start()])
         if not words.is_strict(match.group(2)) or not before:
             return match.group()
-        needs = before[-1].lower() in _NEEDS or any(word.lower() in _NEEDS for word in before[:1])
+        needs = before[-1].lower() in _NEEDS or any(word.lower() in (*_NEEDS, "must") for word in before[:1])
         return match.group() if needs and not match.group(1).startswith("except") else ""
 
     excepted = re.compile(rf"\s+except\s+(?:for\s+)?{mark}([\w-]+){mark}(?=\s)")
@@ -352,7 +352,7 @@ def _comma_clauses(sentence: str, words: Words) -> str:
     if len(pieces) < 2:
         return sentence
     kept = [piece for piece in pieces if not words.hits(piece)]
-    if not kept or (kept[0] != pieces[0] and kept[0].startswith("plus")):
+    if not kept or (kept[0] != pieces[0] and kept[0].startswith(("plus", "not "))):
         return ""
     kept[0] = _capitalised(re.sub(r"^(?:or|and|but)\s+", "", kept[0]), pieces[0]) if kept[0] != pieces[0] else kept[0]
     return ", ".join(kept) + sentence[stop:]

@@ -1,15 +1,26 @@
 """The shapes in which schemas offer operations, most telling first; one module per family.
 
-A shape knows how to find its operations and how to filter them. Further families (nested selectors, batches,
-conditionals, free strings) are further rows of `SHAPES`.
+A family knows how to find its operations; `reduce` takes the hidden ones out, wherever they stand.
 """
 
 from __future__ import annotations
 
+from gatewright.schema.shapes.choice import choice_of
+from gatewright.schema.shapes.keyed import keyed_candidates
+from gatewright.schema.shapes.nested import nested_candidates
 from gatewright.schema.shapes.property import PROPERTY_SHAPE
 from gatewright.schema.shapes.shape import Candidate, Shape
 from gatewright.schema.shapes.union import UNION_SHAPE
+from gatewright.schema.walk import Schema, properties_of
 
-SHAPES: tuple[Shape, ...] = (UNION_SHAPE, PROPERTY_SHAPE)
+ROOT_SHAPES: tuple[Shape, ...] = (UNION_SHAPE, PROPERTY_SHAPE)
 
-__all__ = ["SHAPES", "Candidate", "Shape"]
+__all__ = ["ROOT_SHAPES", "Candidate", "Shape", "candidates_of"]
+
+
+def candidates_of(schema: Schema, field: str | None) -> list[Candidate]:
+    """Every reading of an inlined schema; ``field`` names the operation field."""
+    found = [candidate for shape in ROOT_SHAPES for candidate in shape.find(schema, field)]
+    seen = {candidate.found.field for candidate in UNION_SHAPE.find(schema, None)}
+    seen |= {name for name, value in properties_of(schema).items() if choice_of(value)}
+    return [*found, *nested_candidates(schema, field, frozenset(seen)), *keyed_candidates(schema, field)]

@@ -22,14 +22,14 @@ _VERBS = frozenset(
         r"\w+",
         """
     abort accept activate add allow analyze append apply approve archive assign attach authorize backup ban
-    block build cancel check clean cleanup clear clone close commit compare configure connect continue convert
+    block build cancel check choose clean cleanup clear clone close commit compare configure connect continue convert
     copy create deactivate decline delete deny deploy describe detach detect diff disable disconnect download
     draft drop duplicate edit enable exec execute explore export fetch fill find flag forward generate get
     grant hide import info insert install invite invoke kill launch link list load lock log login logout mark
     merge mkdir modify mount move open overwrite patch pause peek pin ping pop post prepend preview prune
-    publish pull push put query read rebase reconnect redo refresh register reject release reload remove
-    rename reorganize replace reply reset resolve restart restore resume retry revert revoke rewrite rollback
-    rotate run save scale scan schedule search send set share show skip split start stash stat status stop
+    publish pull purge push put query read rebase reconnect redo refresh register reject release reload remove
+    rename reorganize replace reply reset resolve restart restore resume retrieve retry revert revoke rewrite rollback
+    rotate run save scale scan schedule search select send set share show skip split start stash stat status stop
     submit subscribe suggest suspend switch sync tag terminate test touch transition unapprove unarchive unban
     unblock undo unflag ungroup uninstall unlink unlock unmerge unmount unpin unread unregister unshare
     unsubscribe update upgrade upload upsert validate verify view watch write
@@ -69,3 +69,33 @@ def tag_score(name: str) -> int:
     if plain in _STRONG:
         return 3
     return 2 if plain in _WEAK else 1 if plain in _TAGS else 0
+
+
+_HOLDERS = frozenset(
+    {"action", "actions", "command", "commands", "op", "operation", "operations", "ops", "request", "requests"}
+    | {"select", "step", "steps", "edit", "edits", "change", "changes", "update", "updates", "mutation", "mutations"}
+)
+
+
+def nested_confidence(
+    name: str, values: tuple[str, ...], description: str, *, holder: str, is_tag: bool
+) -> Confidence | None:
+    """The same for a field inside ``holder``; ``is_tag``: it tells the variants of a union apart."""
+    plain, verbs = snake(name), sum(map(is_verb, values))
+    if len(values) < 2:
+        return None
+    doing = verbs * 2 > len(values) or (is_tag and verbs * 2 == len(values))
+    if is_tag and not holder and not (doing and plain in _STRONG):
+        return "low"
+    if plain in _STRONG:
+        if _FILTERING.search(description) or not doing:
+            return "low"
+        return "high"
+    if not doing or set(values) & _HTTP or plain not in _WEAK | _TAGS:
+        return None
+    return "medium" if is_tag or snake(holder) in _HOLDERS else "low"
+
+
+def is_operation_name(name: str) -> bool:
+    """Whether a field is named like one that selects operations, whatever it takes."""
+    return snake(name) in _STRONG

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gatewright.schema.operation import Confidence, Operation, OperationSet
-from gatewright.schema.shapes.branch import without_hidden_branches
 from gatewright.schema.shapes.choice import Choice, choice_of, restricted
+from gatewright.schema.shapes.inplace import Find, in_place
 from gatewright.schema.shapes.naming import property_confidence
 from gatewright.schema.shapes.shape import Candidate, Shape
-from gatewright.schema.walk import LISTS, Schema, as_object, objects, properties_of, required_of
+from gatewright.schema.walk import Schema, as_object, properties_of, required_of
 
-_SCORES: dict[Confidence, int] = {"declared": 100, "high": 50, "low": 10}
+_SCORES: dict[Confidence, int] = {"declared": 100, "high": 50, "medium": 30, "low": 10}
 _SHAPE_NAMES = {
     "enum": "property-enum",
     "const": "property-const",
@@ -58,12 +58,6 @@ def _operation(schema: Schema, field: str, name: str) -> Operation:
     )
 
 
-def _filter(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
-    result = without_hidden_branches(schema, found.field, frozenset(found.names) - allowed)
-    result = with_restricted_field(result, found, allowed)
-    return closed(result)
-
-
 def with_restricted_field(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
     """``schema`` whose operation property accepts the allowed names only, required unless its default is allowed."""
     keeps_default = found.default in allowed
@@ -80,33 +74,20 @@ def with_required(schema: Schema, field: str) -> list[str]:
     return required if field in required else [*required, field]
 
 
-def closed(schema: Schema) -> Schema:
+def closed(schema: Schema, find: Find | None = None) -> Schema:
     """``schema`` with `additionalProperties: false` unless it says something itself.
 
-    Names that only branches declare are named at the root too, since the keyword sees no other place.
+    Names that only branches declare are named at the root too, since the keyword sees no other place; ``find`` gives
+    what a reference among the branches names.
     """
     if "additionalProperties" in schema or "unevaluatedProperties" in schema:
         return schema
     declared = properties_of(schema)
     elsewhere: Schema = {
-        name: {} for branch in _in_place(schema) for name in properties_of(branch) if name not in declared
+        name: {} for branch in in_place(schema, find)[1:] for name in properties_of(branch) if name not in declared
     }
     result = {**schema, "additionalProperties": False}
     return {**result, "properties": {**declared, **elsewhere}} if elsewhere else result
 
 
-def _in_place(schema: Schema) -> list[Schema]:
-    """Every schema that applies to the same value as ``schema``."""
-    found: list[Schema] = []
-    stack = [schema]
-    while stack:
-        node = stack.pop()
-        inner = [branch for keyword in LISTS & {"allOf", "anyOf", "oneOf"} for branch in objects(node.get(keyword))]
-        inner += [branch for keyword in ("if", "then", "else") if (branch := as_object(node.get(keyword)))]
-        inner += [branch for branch in (as_object(node.get("dependentSchemas")) or {}).values() if as_object(branch)]
-        found.extend(inner)
-        stack.extend(inner)
-    return found
-
-
-PROPERTY_SHAPE = Shape(frozenset(_SHAPE_NAMES.values()), _find, _filter)
+PROPERTY_SHAPE = Shape(frozenset(_SHAPE_NAMES.values()), _find)

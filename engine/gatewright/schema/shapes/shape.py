@@ -19,12 +19,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One family; ``names`` are the values of `OperationSet.shape` that it gives.
+    """One family that stands at the root; ``names`` are the values of `OperationSet.shape` that it gives.
 
     ``find(schema, field)`` reads an inlined schema (``field`` None: by name and place).
-    ``filter(schema, found, allowed)`` returns a new schema with the allowed operations only, its texts untouched.
     """
 
     names: frozenset[str]
     find: Callable[[Schema, str | None], tuple[Candidate, ...]]
-    filter: Callable[[Schema, OperationSet, frozenset[str]], Schema]

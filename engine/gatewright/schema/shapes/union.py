@@ -63,14 +63,16 @@ def _operation(schema: Schema, tag: str, name: str, variants: list[tuple[Schema,
     return Operation(name, tuple(required), tuple(key for key in known if key not in required))
 
 
-def _filter(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
+def with_allowed_variants(schema: Schema, found: OperationSet, allowed: frozenset[str], *, seal: bool = True) -> Schema:
+    """``schema`` with the variants of allowed operations only, each with its tag required, and closed if ``seal``."""
     result = dict(schema)
     if choice_of(properties_of(schema).get(found.field)):
         result = with_restricted_field(result, found, allowed)
     for keyword in _UNIONS:
         variants = tagged_variants(schema, keyword, found.field)
         if variants:
-            result = _with_variants(result, keyword, _kept(variants, found.field, allowed))
+            kept = _kept(variants, found.field, allowed)
+            result = _with_variants(result, keyword, kept) if seal else {**result, keyword: kept}
     discriminator = as_object(result.get("discriminator"))
     mapping = as_object(discriminator.get("mapping")) if discriminator else None
     if discriminator is not None and mapping is not None:
@@ -131,4 +133,4 @@ def _with_closed_variants(root: Schema, keyword: str, variants: list[Schema]) ->
     return {**root, keyword: result}
 
 
-UNION_SHAPE = Shape(frozenset({_NAME}), _find, _filter)
+UNION_SHAPE = Shape(frozenset({_NAME}), _find)

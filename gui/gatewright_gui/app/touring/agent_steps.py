@@ -6,7 +6,7 @@ import re
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QListView
 
-from gatewright.policy.right import OperationRight
+from gatewright.policy.right import Layer, OperationRight
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.touring.driver import CTRL, CTRL_SHIFT
 from gatewright_gui.app.touring.report import Step
@@ -165,7 +165,7 @@ def why(scene: Scene, subject: Subject) -> None:
         shown = [view.model().index(row, 0).data(WHY) for row in range(view.model().rowCount())]
         told = [why.text for why in shown if isinstance(why, Why)]
         reasons = _right(scene, subject, subject.operation).reasons
-        step.equal("the reasons are the engine's, in its order", told, [reason.text for reason in reasons])
+        step.equal("the reasons are the engine's, in its order", told[: len(reasons)], [r.text for r in reasons])
         step.check("there is a reason", bool(told))
         first = shown[0] if shown else None
         line = first.line if isinstance(first, Why) else None
@@ -187,6 +187,38 @@ def why_line(scene: Scene, subject: Subject) -> None:
         scene.settle()
         cursor = _cursor_line(scene)
         step.equal("the TOML page shows that line", cursor, first.line)
+
+
+def other_layer(scene: Scene, name: str = "why-policy") -> None:
+    """An operation that is ticked, and turned off by a capability or a rule of the policy."""
+    with scene.step(name, "agents", "preview") as step:
+        scene.go_to("agents")
+        found = _overruled(scene)
+        if found is None:
+            step.not_here("no policy rule or capability turns off what is ticked")
+            return
+        agent_id, tool, operation, layer = found
+        view = scene.driver.find("agents.list", QListView)
+        rows = [view.model().index(row, 0) for row in range(view.model().rowCount())]
+        scene.driver.click_cell(view, next(row for row in rows if row.data(AGENT_ID) == agent_id))
+        scene.settle()
+        _choose_row(scene, tool, operation)
+        step.equal("the box stays ticked", scene.box(tool, operation), ON)
+        shown = scene.row(tool, operation, Column.VERDICT).data()
+        step.equal("the row says which layer turns it off", shown, f"off: {layer}")
+        first = scene.driver.find("agents.why.list", QListView).model().index(0, 0).data(WHY)
+        step.check("the reason leads to a line", isinstance(first, Why) and first.line is not None)
+        step.check("the model does not see it", not _names(scene.text_of("preview.code"), operation))
+
+
+def _overruled(scene: Scene) -> tuple[str, str, str, str] | None:
+    for agent in scene.document.agents:
+        for right in scene.document.rights(agent.agent_id).values():
+            for row in right.operations:
+                layer = row.reasons[0].layer if row.is_overruled else None
+                if row.operation and layer in {Layer.CAPABILITY, Layer.POLICY}:
+                    return agent.agent_id, right.facts.name, row.operation, str(layer)
+    return None
 
 
 def search(scene: Scene) -> None:

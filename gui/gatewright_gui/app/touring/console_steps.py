@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
-from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QTableView
 
 from gatewright.policy.permission import Permission
+from gatewright.policy.rule import RequiresConsent
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.touring.driver import DriveError
 from gatewright_gui.app.touring.report import Step
@@ -107,6 +108,83 @@ def asking_call(scene: Scene, subject: Subject, *, allow: bool, name: str) -> No
         step.check("the question is gone", not _page(scene).outcome.approval.isVisible())
         step.check("the folder of the workspace is as before", path is not None and not _file(scene, path).exists())
         _compare_stages(scene, record, step)
+
+
+def standing_approval(scene: Scene, subject: Subject, name: str) -> None:
+    """A call that asks for consent is allowed for its scope; the next is not asked about until that is revoked."""
+    page, view = _page(scene), scene.driver.find("console.sessionstate", QTableView)
+    bar = page.outcome.approval
+    with scene.step(f"{name}-asked", "console") as step:
+        _enter(scene)
+        arguments = _consented(scene, subject)
+        if arguments is None:
+            step.not_here("nothing that the agent may append to asks for consent with a scope")
+            return
+        _choose(scene, "console.agent", subject.agent_id)
+        _write_json(scene, "file", arguments)
+        scene.driver.click("console.run")
+        scene.driver.until(bar.isVisible, "the question", CALL_SECONDS)
+        answers = ("console.refuse", "console.approve", "console.while", "console.scope")
+        places = [scene.driver.find(answer).mapTo(scene.window, QPoint()).x() for answer in answers]
+        step.check("there are four answers, and what denies is the first", places == sorted(places))
+        step.check("it says until when it waits", "waits until" in bar.about)
+        question = bar.question
+        named = question is not None and bool(question.scope) and str(question.scope) in bar.scope_button.text()
+        step.check("the answer for a scope names it", named)
+    if bar.question is None:
+        return
+    with scene.step(name, "console") as step:
+        calls = len(page.console.records)
+        scene.driver.click("console.scope")
+        step.equal("the call is done", _last(scene, calls).status, "allowed")
+        scene.choose("console.below", "session")
+        scene.driver.until(lambda: _standing_row(view) is not None and not _waits(view), "pauses to be over")
+        record = _send(scene, "console.run")
+        said = [row.reason for row in record.stages if row.name == "approval"]
+        step.check("the next is not asked about, and says why", said and said[0].startswith("approved earlier by"))
+        scene.driver.until(lambda: not _waits(view), "pauses to be over again")
+        step.check("the session shows what limits the next calls", view.model().rowCount() > 1)
+        scene.driver.click_cell(view, _standing_row(view) or QModelIndex())
+        step.check("it can be revoked", scene.driver.find("console.revoke").isEnabled())
+    with scene.step(f"{name}-revoked", "console") as step:
+        scene.driver.click("console.revoke")
+        scene.driver.until(lambda: _standing_row(view) is None, "the approval to go")
+        scene.driver.click("console.run")
+        scene.driver.until(bar.isVisible, "the question to come again", CALL_SECONDS)
+        step.check("the next call asks again", bar.isVisible())
+        calls = len(_page(scene).console.records)
+        scene.driver.key(Qt.Key.Key_F6)
+        scene.driver.key(Qt.Key.Key_D)
+        step.equal("F6 and a letter answer it", _last(scene, calls).status, "denied")
+        scene.choose("console.below", "calls")
+
+
+def _waits(view: QTableView) -> bool:
+    """Whether a pause between two calls lasts."""
+    model = view.model()
+    return any(" to wait" in str(model.index(row, 1).data()) for row in range(model.rowCount()))
+
+
+def _standing_row(view: QTableView) -> QModelIndex | None:
+    model = view.model()
+    rows = [model.index(row, 0) for row in range(model.rowCount())]
+    return next((row for row in rows if str(row.data()).startswith("consent to")), None)
+
+
+def _consented(scene: Scene, subject: Subject) -> dict[str, str] | None:
+    """Arguments of a call that asks because of a scope."""
+    rules = scene.document.policy.agents[subject.agent_id].tool_rules
+    scoped = [rule.rule_type for rule in rules if rule.binds("append") and rule.tool_name == "file"]
+    if not any(isinstance(kind, RequiresConsent) and kind.scope for kind in scoped):
+        return None
+    for source in scene.document.policy.sources[:1]:
+        base = scene.document.workspace.folder / source.base_path
+        for file in sorted(base.rglob("*.md")) if base.is_dir() else []:
+            arguments = {"op": "append", "path": file.relative_to(base).as_posix(), "content": "one line more\n"}
+            decided = scene.document.workspace.decide(subject.agent_id, "file", arguments)
+            if decided.verdict is Verdict.ASK and decided.code == "requires-consent":
+                return arguments
+    return None
 
 
 def show_again(scene: Scene) -> None:

@@ -6,6 +6,7 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.models.advice import advice_for
+from gatewright_gui.models.notes import Note, notes_of
 from gatewright_gui.models.rowstate import Asking
 from gatewright_gui.models.toolfilter import ToolFilterModel
 from gatewright_gui.models.tooltree import ASKING, OPERATION, REASONS, TOOL, ToolTreeModel, Verbs
@@ -157,7 +158,8 @@ class ToolPane(QWidget):
         agent_id = self._selection.agent_id
         agent = self._document.policy.agents.get(agent_id or "")
         first = self.model.rowCount() == 0
-        self.model.set_agent(agent, self._document.rights(agent.agent_id) if agent else {})
+        sources = self._document.policy.sources_of(agent) if agent else ()
+        self.model.set_agent(agent, self._document.rights(agent.agent_id) if agent else {}, sources)
         self.setEnabled(agent is not None)
         self.title.setText(agent.agent_id if agent else "")
         if not self.description.hasFocus() or not self.description.isModified():
@@ -223,12 +225,18 @@ class ToolPane(QWidget):
         tool, operation = self.view.current_row
         self._selection.choose_tool(tool, operation)
         index = self.view.currentIndex()
-        self.why.model.set_reasons(index.data(REASONS) or ())
+        self.why.model.set_reasons(index.data(REASONS) or (), self._notes(tool, operation))
         self.why.header.set_note(f"{tool} > {operation}" if operation else tool or "")
         self.why.set_nothing("Nothing limits it: every layer allows it." if tool else "Choose a tool or an operation.")
         addresses = self.why.model.addresses
         if addresses:
             self._context.tasks.start(self._find_lines(), "agents.lines", replace=True)
+
+    def _notes(self, tool: str | None, operation: str | None) -> tuple[Note, ...]:
+        """What limits the row without hiding it."""
+        policy, agent = self._document.policy, self._document.policy.agents.get(self._selection.agent_id or "")
+        found = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
+        return notes_of(policy, agent, found[0], operation) if agent is not None and found is not None else ()
 
     async def _find_lines(self) -> None:
         addresses = self.why.model.addresses

@@ -66,8 +66,8 @@ class WhyDelegate(QStyledItemDelegate):
     def _chip(self, painter: QPainter, rect: QRect, why: Why) -> int:
         font = painter.font()
         painter.setFont(current_look().small_font)
-        role: Role = {"allow": "allow", "ask": "ask"}.get(why.verdict.value, "deny")  # type: ignore[assignment]
-        icon = VERDICT_ICONS[why.verdict.value]
+        role: Role = why.verdict.value if why.verdict is not None else "blocked"
+        icon = VERDICT_ICONS[why.verdict.value] if why.verdict is not None else "info"
         height = painter.fontMetrics().height() + 5
         wide = chip_width(painter.fontMetrics().horizontalAdvance(why.layer), with_icon=True)
         row = current_look().tokens.row_height

@@ -1,50 +1,78 @@
-"""A question that a call waits for, as a bar in the page: what, why, with which arguments and which change.
+"""A question that a call waits for, as a bar: what, why, who, until when, with which arguments and which change.
 
 It blocks nothing and answers nothing by itself: the focus is never put on a button that allows.
 """
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+import time
+from functools import partial
 
-from gatewright_gui.qt.look import current_look
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QShortcut, QShowEvent
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+
+from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget import CodeView, ElidedLabel, IconLabel, Segmented
-from gatewright_gui.session.calls import PendingApproval, change_words, cut
+from gatewright_gui.qt.widget.number_field import NumberField
+from gatewright_gui.session.calls import change_words, cut, visible
+from gatewright_gui.session.question import MAX_MINUTES, Lasting, PendingApproval, Reply, span
 
 KEY = "F6"
 """Leads to the open question."""
+WHILES = (("5 minutes", 300.0), ("15 minutes", 900.0), ("1 hour", 3_600.0))
+_TICK_MS = 1000
+_MAX_REASONS = 6
+_DENY, _ONCE, _WHILE, _SCOPE = "D", "O", "W", "S"
+"""Keys while the focus is in the bar."""
 
 
 class ApprovalBar(QWidget):
-    """Hidden until there is a question. `focus_question` leads to it; Deny comes before Allow."""
+    """Hidden until there is a question. `focus_question` leads to it; Deny comes first.
+
+    `name` begins the object names, so that two bars can be told apart.
+    """
 
     keys_given_back = Signal()
     """The bar had the keys and is about to hide."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, name: str = "console") -> None:
         super().__init__(parent)
-        self.setObjectName("console.approval")
+        self.setObjectName(f"{name}.approval")
+        self._name = name
         self._question: PendingApproval | None = None
+        self._is_edited = False
         self._title = QLabel()
         self._title.setProperty("kind", "heading")
         self._title.setTextFormat(Qt.TextFormat.PlainText)
+        self._about = ElidedLabel(role="muted")
+        self._about.setObjectName(f"{name}.approval.about")
         self._why = QLabel()
+        self._why.setObjectName(f"{name}.approval.why")
         self._why.setWordWrap(True)
         self._why.setTextFormat(Qt.TextFormat.PlainText)
         self._change = ElidedLabel(path=True, mono=True, role="muted")
         self._code = CodeView("What the call would do")
-        self._hint = QLabel(f"{KEY}: to the question")
+        self._hint = QLabel(f"{KEY}, then {_DENY}  {_ONCE}  {_WHILE}  {_SCOPE}")
         self._hint.setProperty("kind", "small")
+        self._hint.setToolTip(f"{KEY} leads to the question; there a letter answers it")
         self._parts = Segmented("What is shown")
         self._parts.add_segment("arguments", "Arguments")
         self._parts.add_segment("diff", "Change")
         self._parts.current_changed.connect(self._show_part)
-        self.approve_button = self._button("Allow once", "console.approve")
-        self.refuse_button = self._button("Deny", "console.refuse")
+        self.refuse_button = self._button("Deny", "refuse", "The call is not made", _DENY)
         self.refuse_button.setProperty("kind", "danger")
-        self.approve_button.clicked.connect(self._allow)
-        self.refuse_button.clicked.connect(self._refuse)
+        self.approve_button = self._button("Allow once", "approve", "This one call, with these arguments", _ONCE)
+        self.while_button = self._button("Allow for a while", "while", "", _WHILE)
+        tie_icon(self.while_button, "clock")
+        self.scope_button = self._button("Allow for this session", "scope", "", _SCOPE)
+        self.minutes = NumberField("Minutes", 1, MAX_MINUTES, unit="min")
+        self.minutes.setObjectName(f"{name}.minutes")
+        self.minutes.setValue(30)
+        self.minutes_button = self._button("Allow that long", "minutesallow", "", None)
+        self.menu = self._make_menu()
+        self._connect()
         self._lay_out()
+        self._tick = QTimer(self, interval=_TICK_MS)
+        self._tick.timeout.connect(self._tell_time)
         current_look().changed.connect(self.update)
         self.hide()
 
@@ -53,24 +81,32 @@ class ApprovalBar(QWidget):
         """The question that is open."""
         return self._question
 
-    def ask(self, question: PendingApproval) -> None:
-        """Show a question. The focus stays where it is."""
+    @property
+    def about(self) -> str:
+        """Tier, session, since when and until when."""
+        return self._about.text
+
+    def ask(self, question: PendingApproval, note: str = "") -> None:
+        """Show a question; `note` goes before its name. The focus stays where it is."""
+        is_new = self._question is None or self._question.request_id != question.request_id or not question.request_id
         self._question = question
-        what = f"{question.tool}.{question.operation}" if question.operation else question.tool
-        self._title.setText(f"{question.agent_id} asks to call {what}")
-        self._why.setText("\n".join(question.reasons))
-        self._parts.set_segment_enabled("diff", question.diff is not None)
-        self._parts.set_current("diff" if question.diff is not None else "arguments")
-        self._show_part(self._parts.current)
+        self._title.setText(f"{note}{visible(question.agent_id)} asks to call {question.called}")
+        if is_new:
+            self._is_edited = False
+            self._ask_minutes(shown=False)
+            self._parts.set_segment_enabled("diff", question.diff is not None)
+            self._parts.set_current("diff" if question.diff is not None else "arguments")
+            self._show_part(self._parts.current)
+        self._tell_why()
+        self._tell_answers(question)
+        self._tell_time()
         self.setAccessibleName(f"{self._title.text()}: {self._why.text()}")
         self.show()
 
     def say_edited(self) -> None:
         """The policy changed under an open question."""
-        question = self._question
-        if question is not None:
-            edited = "The policy was edited since: the call goes by the policy as it was when it began"
-            self._why.setText("\n".join((*question.reasons, edited)))
+        self._is_edited = self._question is not None
+        self._tell_why()
 
     def focus_question(self) -> None:
         """Bring the keys to the question; what denies comes first, what allows only by the next key."""
@@ -83,30 +119,98 @@ class ApprovalBar(QWidget):
         return (
             self._parts.button("arguments"),
             self._parts.button("diff"),
+            self._code.editor,
             self.refuse_button,
             self.approve_button,
-            self._code.editor,
+            self.while_button,
+            self.minutes,
+            self.minutes_button,
+            self.scope_button,
         )
 
     def withdraw(self) -> None:
         """The question is answered or gone."""
         self._question = None
+        self.menu.close()
         focus = QApplication.focusWidget()
         if focus is not None and self.isAncestorOf(focus):
             self.keys_given_back.emit()
         self.hide()
 
-    def _allow(self) -> None:
-        self._answer(approved=True)
+    # answers
 
-    def _refuse(self) -> None:
-        self._answer(approved=False)
-
-    def _answer(self, *, approved: bool) -> None:
+    def _answer(self, *, approved: bool, lasting: Lasting = "once", seconds: float | None = None) -> None:
         question = self._question
         self.withdraw()
         if question is not None:
-            question.answer(approved)
+            question.answer(Reply(approved, lasting, seconds))
+
+    def _allow_minutes(self) -> None:
+        self._answer(approved=True, lasting="duration", seconds=self.minutes.value() * 60.0)
+
+    def _ask_minutes(self, *, shown: bool = True) -> None:
+        for part in (self.minutes, self.minutes_button):
+            part.setVisible(shown)
+        if shown:
+            self.minutes.setFocus(Qt.FocusReason.OtherFocusReason)
+            self.minutes.selectAll()
+
+    def _open_menu(self) -> None:
+        if self._question is not None:
+            self.menu.popup(self.while_button.mapToGlobal(QPoint(0, self.while_button.height())))
+
+    def _make_menu(self) -> QMenu:
+        menu = QMenu(self)
+        menu.setObjectName(f"{self._name}.whiles")
+        for words, seconds in WHILES:
+            action = menu.addAction(words)
+            action.triggered.connect(partial(self._allow_for, seconds))
+        menu.addSeparator()
+        menu.addAction("Another time...").triggered.connect(lambda _=False: self._ask_minutes())
+        return menu
+
+    def _allow_for(self, seconds: float, _checked: bool = False) -> None:
+        self._answer(approved=True, lasting="duration", seconds=seconds)
+
+    # what is said
+
+    def _tell_why(self) -> None:
+        if self._question is None:
+            return
+        reasons = [reason.replace("`", "") for reason in self._question.reasons]
+        more = len(reasons) - _MAX_REASONS
+        lines = [*reasons[:_MAX_REASONS], *([f"and {more} more"] if more > 0 else [])]
+        if self._is_edited:
+            lines.append("the policy was edited since: the call is decided again, by the policy as it is then")
+        self._why.setText("\n".join(f"\u2022 {line}" for line in lines))
+
+    def _tell_answers(self, question: PendingApproval) -> None:
+        self.scope_button.setText(
+            f"Allow for scope {_short(question.scope)}" if question.scope else "Allow for this session"
+        )
+        once = "The tool itself asks because of what would be lost: an answer counts for this call only"
+        for button, words in (
+            (self.while_button, question.duration_words),
+            (self.minutes_button, question.duration_words),
+            (self.scope_button, question.scope_words),
+        ):
+            button.setEnabled(not question.once_only)
+            button.setToolTip(once if question.once_only else f"Allows {words}")
+
+    def _tell_time(self) -> None:
+        question = self._question
+        if question is None:
+            return
+        now_s = time.time()
+        parts = [_until(question.expires_wall_s, now_s)]
+        if question.asked_wall_s:
+            ago_s = now_s - question.asked_wall_s
+            parts.append(f"asked {span(ago_s)} ago" if ago_s >= 1 else "asked just now")
+        parts += [f"tier {question.tier}"] if question.tier else []
+        parts += [f"user {visible(question.user_id)}"] if question.user_id else []
+        parts += [f"session {visible(question.session_id)}"] if question.session_id else []
+        parts += [f"{question.waiting} identical calls"] if question.waiting > 1 else []
+        self._about.set_text(" \u00b7 ".join(parts))
 
     def _show_part(self, part: object) -> None:
         question = self._question
@@ -120,17 +224,53 @@ class ApprovalBar(QWidget):
             self._code.set_diff(cut(change))
         else:
             self._code.set_json(question.arguments)
-        lines = min(max(self._code.text.count("\n") + 1, 3), 8)
+        lines = min(max(self._code.text.count("\n") + 1, 3), 6)
         self._code.setFixedHeight(lines * self._code.editor.fontMetrics().lineSpacing() + 24)
 
-    @staticmethod
-    def _button(text: str, name: str) -> QPushButton:
+    # the parts
+
+    def _button(self, text: str, name: str, tip: str, key: str | None) -> QPushButton:
         button = QPushButton(text)
-        button.setObjectName(name)
-        button.setAccessibleName(text)
+        button.setObjectName(f"{self._name}.{name}")
+        button.setAccessibleName(f"{text}, key {key}" if key else text)
+        button.setToolTip(tip)
         button.setAutoDefault(False)
         button.setDefault(False)
         return button
+
+    def _connect(self) -> None:
+        self.refuse_button.clicked.connect(lambda _=False: self._answer(approved=False))
+        self.approve_button.clicked.connect(lambda _=False: self._answer(approved=True))
+        self.while_button.clicked.connect(lambda _=False: self._open_menu())
+        self.scope_button.clicked.connect(lambda _=False: self._answer(approved=True, lasting="scope"))
+        self.minutes_button.clicked.connect(lambda _=False: self._allow_minutes())
+        for key, button in (
+            (_DENY, self.refuse_button),
+            (_ONCE, self.approve_button),
+            (_WHILE, self.while_button),
+            (_SCOPE, self.scope_button),
+        ):
+            shortcut = QShortcut(QKeySequence(key), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(button.click)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Escape closes the field for another time, and nothing else."""
+        if event.key() == Qt.Key.Key_Escape and self.minutes.isVisible():
+            self._ask_minutes(shown=False)
+            self.focus_question()
+        else:
+            super().keyPressEvent(event)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """Count down while one can see it."""
+        super().showEvent(event)
+        self._tell_time()
+        self._tick.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
+        """Nothing counts unseen."""
+        super().hideEvent(event)
+        self._tick.stop()
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """The soft ground of a question."""
@@ -139,6 +279,7 @@ class ApprovalBar(QWidget):
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(palette.verdict.ask.soft))
         painter.fillRect(0, 0, 4, self.height(), QColor(palette.verdict.ask.fg))
+        painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(palette.border))
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
@@ -147,14 +288,34 @@ class ApprovalBar(QWidget):
         first.addWidget(IconLabel("hand", "ask"))
         first.addWidget(self._title)
         first.addStretch(1)
-        first.addWidget(self._hint)
         first.addWidget(self._parts)
-        first.addWidget(self.refuse_button)
-        first.addWidget(self.approve_button)
+        answers = QHBoxLayout()
+        answers.setSpacing(tokens.space_2)
+        for part in (self.refuse_button, self.approve_button, self.while_button):
+            answers.addWidget(part)
+        answers.addWidget(self.minutes)
+        answers.addWidget(self.minutes_button)
+        answers.addWidget(self.scope_button)
+        answers.addStretch(1)
+        answers.addWidget(self._hint)
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_4, tokens.space_2, tokens.space_3, tokens.space_2)
         column.setSpacing(tokens.space_1)
         column.addLayout(first)
+        column.addWidget(self._about)
         column.addWidget(self._why)
         column.addWidget(self._change)
         column.addWidget(self._code)
+        column.addLayout(answers)
+
+
+def _short(text: str) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= 20 else f"{shown[:19]}\u2026"
+
+
+def _until(expires_wall_s: float | None, now_s: float) -> str:
+    if expires_wall_s is None:
+        return "waits until it is answered"
+    left_s = expires_wall_s - now_s
+    return f"denied in {span(left_s)} if nobody answers" if left_s >= 1 else "its time is over"

@@ -28,12 +28,14 @@ def verdict_mark(state: str) -> tuple[str, Role]:
     return _ICONS[state]
 
 
-def _tint(item: Any, role: Role) -> None:
+def tint(item: Any, role: Role) -> None:
+    """Words in a colour, whether the row is chosen or not."""
     for part in (item.palette.ColorRole.Text, item.palette.ColorRole.HighlightedText):
         item.palette.setColor(part, role_colour(role))
 
 
-def _put_icon(item: Any, name: str, role: Role) -> None:
+def put_icon(item: Any, name: str, role: Role) -> None:
+    """A small icon before the words."""
     size = current_look().tokens.small_icon_size
     item.icon = current_look().icon(name, role)
     item.decorationSize = QSize(size, size)
@@ -49,13 +51,15 @@ class StageDelegate(QStyledItemDelegate):
         state = str(index.data(stages.STATE))
         icon, role = verdict_mark(state)
         if state in {"waiting", "skipped"}:
-            _tint(option, "disabled")
+            tint(option, "disabled")
         elif index.column() == stages.VERDICT:
-            _tint(option, role)
+            tint(option, role)
         elif index.column() == stages.TIME:
-            _tint(option, "muted")
+            tint(option, "muted")
+        if index.column() == stages.RULE:
+            tint(option, "accent")
         if index.column() == stages.VERDICT:
-            _put_icon(option, icon, role)
+            put_icon(option, icon, role)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """A line before the stages that act."""
@@ -73,11 +77,11 @@ class HistoryDelegate(QStyledItemDelegate):
         super().initStyleOption(option, index)
         if index.column() == callhistory.WHAT:
             is_run = index.data(callhistory.KIND_ROLE) == "run"
-            _put_icon(option, "play" if is_run else "shield-check", "muted")
+            put_icon(option, "play" if is_run else "shield-check", "muted")
         elif index.column() == callhistory.VERDICT:
             failed = index.data() not in VERDICT_ICONS
             icon, role = _FAILED if failed else verdict_mark(str(index.data(callhistory.VERDICT_ROLE)))
-            _put_icon(option, icon, role)
-            _tint(option, role)
+            put_icon(option, icon, role)
+            tint(option, role)
         elif index.column() == callhistory.WHEN:
-            _tint(option, "muted")
+            tint(option, "muted")

@@ -6,9 +6,11 @@ from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QLabel, QPushButto
 from gatewright_gui.models import callhistory
 from gatewright_gui.models.callhistory import CallHistoryModel
 from gatewright_gui.pages.console.delegate import HistoryDelegate
+from gatewright_gui.pages.console.sessionview import SessionView
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget import EmptyState, IconButton, SectionHeader, TableView
-from gatewright_gui.session.calls import CallRecord, SessionState
+from gatewright_gui.qt.widget import EmptyState, IconButton, SectionHeader, Segmented, TableView
+from gatewright_gui.session.calls import CallRecord
+from gatewright_gui.session.conversation import SessionState
 
 
 class HistoryPanel(QWidget):
@@ -21,6 +23,8 @@ class HistoryPanel(QWidget):
     edit_requested = Signal(object)
     """CallRecord: its request into the editor."""
     reset_requested = Signal()
+    revoke_requested = Signal(object)
+    """Id of the standing approval that is to be taken back."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,6 +56,19 @@ class HistoryPanel(QWidget):
         self.edit_button = IconButton("pencil", "Edit this call again")
         self.edit_button.setObjectName("console.edit")
         self.edit_button.clicked.connect(self._edit)
+        self.part = Segmented("What is shown below")
+        self.part.setObjectName("console.below")
+        self.part.add_segment("calls", "Calls", tooltip="The calls so far, newest first")
+        self.part.add_segment("session", "Session", tooltip="What limits the next calls, and which approvals stand")
+        self.part.current_changed.connect(self._show_part)
+        self.session = SessionView()
+        self.session.chosen.connect(self._update_buttons)
+        self.revoke_button = QPushButton("Revoke")
+        self.revoke_button.setObjectName("console.revoke")
+        self.revoke_button.setAccessibleName("Revoke the standing approval")
+        self.revoke_button.setToolTip("Take the chosen approval back: the next call asks again")
+        self.revoke_button.setAutoDefault(False)
+        self.revoke_button.clicked.connect(self._revoke)
         self.reset_button = QPushButton("Reset session")
         self.reset_button.setObjectName("console.resetsession")
         self.reset_button.setProperty("kind", "link")
@@ -63,7 +80,7 @@ class HistoryPanel(QWidget):
     def set_records(self, records: tuple[CallRecord, ...]) -> None:
         """Show these calls; the newest becomes the chosen one."""
         self.model.set_records(records)
-        self._stack.setCurrentWidget(self.view if records else self._none)
+        self._show_part()
         if records:
             blocked = self.view.selectionModel().blockSignals(True)
             self.view.selectRow(0)
@@ -74,6 +91,7 @@ class HistoryPanel(QWidget):
 
     def show_session(self, state: SessionState | None) -> None:
         """Say where the agent's conversation stands."""
+        self.session.show_state(state)
         if state is None:
             self._session.clear()
             self._session.setToolTip("")
@@ -83,6 +101,10 @@ class HistoryPanel(QWidget):
         goes_on = "may go on" if state.should_continue else "has ended"
         why = "" if state.should_continue else ": an exit tool succeeded"
         self._session.setText(f"session: {made} run, {goes_on}" if made else "session: nothing run yet")
+        if state.standing:
+            count = len(state.standing)
+            stands = "1 approval stands" if count == 1 else f"{count} approvals stand"
+            self._session.setText(f"{self._session.text()}, {stands}")
         counts = f"{made} run ({names})" if made else "nothing run yet"
         self._session.setToolTip(f"session of {state.agent_id}: {counts}; the agent's loop {goes_on}{why}")
 
@@ -114,12 +136,28 @@ class HistoryPanel(QWidget):
     def _update_buttons(self) -> None:
         for button in (self.again_button, self.edit_button):
             button.setEnabled(self._record() is not None)
+        self.revoke_button.setEnabled(self.session.grant_id is not None)
+
+    def _revoke(self) -> None:
+        grant_id = self.session.grant_id
+        if grant_id is not None:
+            self.revoke_requested.emit(grant_id)
+
+    def _show_part(self, _part: object = None) -> None:
+        is_session = self.part.current == "session"
+        if is_session:
+            self._stack.setCurrentWidget(self.session)
+        else:
+            self._stack.setCurrentWidget(self.view if self.model.rowCount() else self._none)
+        for button in (self.edit_button, self.again_button):
+            button.setVisible(not is_session)
+        self.revoke_button.setVisible(is_session)
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
         self._header = SectionHeader("History")
-        self._header.add_control(self.edit_button)
-        self._header.add_control(self.again_button)
+        for control in (self.edit_button, self.again_button, self.revoke_button, self.part):
+            self._header.add_control(control)
         foot = QHBoxLayout()
         foot.setContentsMargins(tokens.space_2, 0, tokens.space_2, 0)
         foot.addWidget(self._session, 1)
@@ -132,5 +170,7 @@ class HistoryPanel(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self._none)
         self._stack.addWidget(self.view)
+        self._stack.addWidget(self.session)
+        self._show_part()
         column.addWidget(self._stack, 1)
         column.addLayout(foot)

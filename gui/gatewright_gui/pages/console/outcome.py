@@ -1,17 +1,21 @@
 """The right part of the Console: verdict, open question, stages as they pass, result. It does not call."""
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright_gui.models import stages
-from gatewright_gui.models.stages import StageModel, duration
+from gatewright_gui.models.callhistory import result_note
+from gatewright_gui.models.stages import StageModel
 from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.pages.console.delegate import StageDelegate
 from gatewright_gui.pages.console.verdict import VerdictPanel
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import CodeView, EmptyState, MessageBar, ProgressStrip, SectionHeader, TableView
-from gatewright_gui.session.calls import CallRecord, Kind, PendingApproval, StageRow, pretty
+from gatewright_gui.session.calls import CallRecord, Kind, StageRow, pretty
+from gatewright_gui.session.question import PendingApproval
 
+_ROW = 20
+"""Height of a stage, so that all of them are seen at once."""
 _NO_RESULT = "No result"
 _WHAT_TO_DO = (
     "Ctrl+Return decides the call without any effect. Ctrl+Shift+Return runs it in a disposable copy and shows here "
@@ -24,6 +28,8 @@ class OutcomePanel(QWidget):
     """Shows one call: the one under way, or a record."""
 
     cancel_requested = Signal()
+    rule_requested = Signal(object)
+    """RuleLink: it is to be shown in the policy."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -63,11 +69,13 @@ class OutcomePanel(QWidget):
         self.strip.stop()
         self.model.hold(held=True)
         self.verdict.show_nothing("Waiting for an answer ...")
+        self._make_room(asking=True)
         self.approval.ask(question)
 
     def answered(self) -> None:
         """The question was answered, or is gone; the call goes on."""
         self.approval.withdraw()
+        self._make_room(asking=False)
         self.model.hold(held=False)
         self.strip.start("Running in the copy")
         if self.shown is None:
@@ -77,10 +85,17 @@ class OutcomePanel(QWidget):
         """No call is under way."""
         self.strip.stop()
         self.approval.withdraw()
+        self._make_room(asking=False)
         self.model.stop()
         if self.shown is None:
             self.verdict.show_nothing("The call was given up.")
             self._none.set_state("scroll-text", "No result", "The call did not end")
+
+    def _make_room(self, *, asking: bool) -> None:
+        """While a question is open there is no verdict and no result: their room is its own."""
+        self.verdict.setHidden(asking)
+        self._below.setHidden(asking)
+        self._spare.setVisible(asking)
 
     def say_failed(self, text: str) -> None:
         """The call could not be made."""
@@ -115,10 +130,7 @@ class OutcomePanel(QWidget):
         else:
             self.result.set_plain(text)
         self._stack.setCurrentWidget(self.result)
-        cut_ = f", truncated from {record.output_bytes:,} bytes" if record.truncated else ""
-        size = f"{len(record.output.encode('utf-8', 'replace')):,} bytes"
-        status = (record.status or "").replace("_", " ")
-        self._head.set_note(f"{status}, {size}{cut_}, {duration(record.elapsed_ms * 1000)}")
+        self._head.set_note(result_note(record))
         self._head.setToolTip(f"SHA-256 {record.output_hash}" if record.output_hash else "")
 
     def _make_stages(self) -> TableView:
@@ -131,13 +143,27 @@ class OutcomePanel(QWidget):
         view.setTabKeyNavigation(False)
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
-        for column, width in ((stages.STAGE, 104), (stages.VERDICT, 124), (stages.TIME, 84)):
+        for column, width in ((stages.STAGE, 98), (stages.VERDICT, 106), (stages.RULE, 66), (stages.TIME, 78)):
             view.setColumnWidth(column, width)
         header.setSectionResizeMode(stages.REASON, header.ResizeMode.Stretch)
+        view.verticalHeader().setMinimumSectionSize(_ROW)
+        view.verticalHeader().setDefaultSectionSize(_ROW)
+        view.clicked.connect(self._clicked)
+        view.activated.connect(self._go_to_rule)
         rows = self.model.rowCount() * view.verticalHeader().defaultSectionSize()
-        view.setFixedHeight(rows + header.sizeHint().height() + 4)
-        view.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        view.setMaximumHeight(rows + header.sizeHint().height() + 4)
+        view.setMinimumHeight(6 * _ROW + header.sizeHint().height())
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         return view
+
+    def _clicked(self, index: QModelIndex) -> None:
+        if index.column() == stages.RULE:
+            self._go_to_rule(index)
+
+    def _go_to_rule(self, index: QModelIndex) -> None:
+        rule = self.model.rule_at(index.row())
+        if rule is not None:
+            self.rule_requested.emit(rule)
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
@@ -154,6 +180,14 @@ class OutcomePanel(QWidget):
         for part in (self.message, self.strip, self.approval, self.verdict):
             column.addWidget(part)
         column.addWidget(SectionHeader("Stages"))
-        column.addWidget(self.stages)
-        column.addLayout(title)
-        column.addLayout(inner, 1)
+        column.addWidget(self.stages, 20)
+        self._below = QWidget()
+        below = QVBoxLayout(self._below)
+        below.setContentsMargins(0, 0, 0, 0)
+        below.setSpacing(0)
+        below.addLayout(title)
+        below.addLayout(inner, 1)
+        column.addWidget(self._below, 1)
+        self._spare = QWidget()
+        self._spare.hide()
+        column.addWidget(self._spare, 1)

@@ -31,13 +31,13 @@ from gatewright_gui.session.calls import (
     CallRecord,
     CallRequest,
     Kind,
-    PendingApproval,
     RuleLink,
-    SessionState,
     StageRow,
     shown_tools,
 )
 from gatewright_gui.session.console import Console
+from gatewright_gui.session.conversation import SessionState
+from gatewright_gui.session.question import PendingApproval
 
 _CALL = "console.call"
 
@@ -134,7 +134,10 @@ class ConsolePage(Page):
 
     def _load_tools(self) -> None:
         agent_id = self.request.agent_id
-        self.history.show_session(self.console.session_state(agent_id) if agent_id is not None else None)
+        if agent_id is None:
+            self.history.show_session(None)
+        else:
+            self._show_session(self.console.session_state(agent_id))
         self._show_busy()
         if agent_id is None:
             self.request.set_tools(())
@@ -237,8 +240,23 @@ class ConsolePage(Page):
             self.outcome.strip.start(text or "Running in the copy", can_cancel=True)
 
     def _show_session(self, state: SessionState) -> None:
-        if state.agent_id == self.request.agent_id:
-            self.history.show_session(state)
+        if state.agent_id != self.request.agent_id:
+            return
+        self.history.show_session(state)
+        if not state.is_whole:
+            look = self.console.look_at_session(state.agent_id)
+            self._context.tasks.start(look, "console.session", replace=True)
+
+    def _revoke(self, grant_id: str) -> None:
+        agent_id = self.request.agent_id
+        if agent_id is not None:
+            self._context.tasks.start(self._take_back(agent_id, grant_id), "console.revoke", replace=True)
+
+    async def _take_back(self, agent_id: str, grant_id: str) -> None:
+        try:
+            await self.console.revoke(agent_id, grant_id)
+        except GatewrightError as error:
+            self._context.document.say("error", f"not revoked: {error}")
 
     def _reset_session(self) -> None:
         if self.request.agent_id is not None:
@@ -301,6 +319,9 @@ class ConsolePage(Page):
         self.outcome.cancel_requested.connect(self.cancel)
         self.outcome.approval.keys_given_back.connect(self._lend_keys)
         self.outcome.verdict.rule_requested.connect(self._go_to_rule)
+        self.outcome.rule_requested.connect(self._go_to_rule)
+        self.history.session.rule_requested.connect(self._go_to_rule)
+        self.history.revoke_requested.connect(self._revoke)
         self.history.record_chosen.connect(self._show_again)
         self.history.again_requested.connect(self._again)
         self.history.edit_requested.connect(self._edit_again)

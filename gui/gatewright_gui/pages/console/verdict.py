@@ -73,7 +73,7 @@ class VerdictPanel(QWidget):
         self._status.setVisible(failed)
         self._at.setText(f"at stage {record.stage} · {record.code}")
         self._call.set_text(f"{record.kind}  {record.called}  as {record.request.agent_id}")
-        self._reason.setText(record.reason[:_MAX_WORDS])
+        self._reason.setText((record.detail or record.reason)[:_MAX_WORDS])
         self._model.setText((record.model_message or _for_model(record))[:_MAX_WORDS])
         self._show_rule(record.rule)
         for part in (self._badge, self._call, self._names):

@@ -6,6 +6,7 @@ It does not know the work; it asks for it to be cancelled.
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStyle, QWidget
+from shiboken6 import isValid
 
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -59,7 +60,9 @@ class ProgressStrip(QWidget):
         self.update()
 
     def stop(self) -> None:
-        """Work ended."""
+        """Work ended; it may be told so after its window is gone."""
+        if not isValid(self):
+            return
         self._appear.stop()
         self.hide()
 

@@ -1,0 +1,230 @@
+"""``approvals list``, ``answer`` and ``revoke``: the questions of running calls, and what was answered for longer.
+
+It reaches the processes that wait through the state folder of the workspace, and decides nothing by itself.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json as jsonlib
+import queue
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gatewright.base.clock import iso_utc
+from gatewright.base.duration import format_duration, parse_duration
+from gatewright.base.problem import near_miss
+from gatewright.cli.exit import UsageProblem
+from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption
+from gatewright.cli.output import plain, print_error, print_json, print_line
+from gatewright.workspace import Approval, Remember, permission_broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gatewright.workspace import ApprovalRequest, Grant, PermissionBroker
+
+WhoOption = Annotated[str | None, typer.Option("--who", metavar="NAME", help="who answers (else the user's name)")]
+
+
+def table() -> typer.Typer:
+    """The three commands, as a group."""
+    group = typer.Typer(
+        add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Questions to the operator."
+    )
+    group.command("list")(list_)
+    group.command("answer")(answer)
+    group.command("revoke")(revoke)
+    return group
+
+
+def list_(
+    policy: PolicyArgument,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="go on until interrupted; calls wait for an answer meanwhile")
+    ] = False,
+    json: JsonOption = False,
+    state: StateOption = None,
+) -> None:
+    """Print the calls that wait for an answer, and the answers that still stand."""
+    broker = permission_broker(policy, state=state)
+    try:
+        if watch:
+            _watch(broker, json=json)
+        _print(broker.pending(), broker.standing(), json=json)
+        _print_notes(broker)
+    finally:
+        broker.close()
+
+
+def answer(
+    policy: PolicyArgument,
+    request_id: Annotated[str, typer.Argument(metavar="ID", help="the question, as `approvals list` names it")],
+    once: Annotated[bool, typer.Option("--once", help="allow exactly this call, one time")] = False,
+    duration: Annotated[
+        str | None,
+        typer.Option("--for", metavar="DURATION", help="allow the operation so long, as in 10m; with --deny: refuse"),
+    ] = None,
+    scope: Annotated[bool, typer.Option("--scope", help="allow the scope of the rule for this session")] = False,
+    deny: Annotated[bool, typer.Option("--deny", help="refuse the call")] = False,
+    who: WhoOption = None,
+    json: JsonOption = False,
+    state: StateOption = None,
+) -> None:
+    """Answer one question: --once, --for DURATION, --scope or --deny."""
+    given = _approval(once=once, duration=duration, scope=scope, deny=deny, who=who or _user())
+    broker = permission_broker(policy, state=state)
+    try:
+        answered = broker.answer(request_id, given)
+        if answered is None:
+            raise UsageProblem(_unknown("open question", request_id, [one.request_id for one in broker.pending()]))
+        _print_notes(broker)
+    finally:
+        broker.close()
+    if json:
+        print_json({"id": request_id, **_answer_json(answered)})
+    else:
+        print_line(f"{request_id} {'allowed' if answered.approved else 'refused'}{_how_long(answered)}")
+
+
+def revoke(
+    policy: PolicyArgument,
+    grant_id: Annotated[str, typer.Argument(metavar="ID", help="the standing answer, as `approvals list` names it")],
+    who: WhoOption = None,
+    json: JsonOption = False,
+    state: StateOption = None,
+) -> None:
+    """Take a standing answer back; calls that wait are decided without it."""
+    broker = permission_broker(policy, state=state)
+    try:
+        grant = broker.revoke(grant_id, who or _user())
+        if grant is None:
+            raise UsageProblem(_unknown("standing answer", grant_id, [one.grant_id for one in broker.standing()]))
+    finally:
+        broker.close()
+    if json:
+        print_json({"revoked": grant.to_json()})
+    else:
+        print_line(f"{grant_id} revoked")
+
+
+def _approval(*, once: bool, duration: str | None, scope: bool, deny: bool, who: str) -> Approval:
+    """The answer that the options say. Raises UsageProblem when they say none or several."""
+    if deny:
+        if once or scope:
+            raise UsageProblem("--deny goes alone, or with --for")
+    elif once + scope + (duration is not None) != 1:
+        raise UsageProblem("say one of --once, --for DURATION, --scope, --deny")
+    if duration is None:
+        return Approval(not deny, who, Remember.SCOPE if scope else Remember.ONCE)
+    approval = Approval(not deny, who, Remember.DURATION, _seconds(duration))
+    if not approval.lasts:
+        raise UsageProblem(f"--for `{duration}`: an answer lasts longer than no time and at most a year")
+    return approval
+
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_duration(float(text) if text.replace(".", "", 1).isdecimal() else text)
+    except ValueError as error:
+        raise UsageProblem(f"--for `{text}`: {error}") from None
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "command line"
+
+
+def _unknown(what: str, given: str, known: list[str]) -> str:
+    close = near_miss(given, known)
+    hint = f" (did you mean `{close}`?)" if close else f" (there are: {', '.join(known) or 'none'})"
+    return f"no {what} `{given}`{hint}"
+
+
+def _watch(broker: PermissionBroker, *, json: bool) -> None:
+    """Print every change until interrupted; being here, the operator is attached."""
+    news: queue.SimpleQueue[tuple[ApprovalRequest, ...]] = queue.SimpleQueue()
+    leave = broker.subscribe(news.put)
+    shown: set[str] = set()
+    try:
+        while True:
+            pending = news.get()
+            if json:
+                print_line(jsonlib.dumps({"pending": [one.to_json() for one in pending]}, ensure_ascii=False))
+                continue
+            for request in pending:
+                if request.request_id not in shown:
+                    _print_request(request)
+            for gone in sorted(shown - {one.request_id for one in pending}):
+                print_line(f"closed {gone}")
+            shown = {one.request_id for one in pending}
+    finally:
+        leave()
+
+
+def _print(pending: Iterable[ApprovalRequest], standing: Iterable[Grant], *, json: bool) -> None:
+    if json:
+        rows = {"pending": [one.to_json() for one in pending], "standing": [one.to_json() for one in standing]}
+        print_json(rows)
+        return
+    open_ones, grants = list(pending), list(standing)
+    for request in open_ones:
+        _print_request(request)
+    for grant in grants:
+        print_line(plain(_standing_line(grant)))
+    if not open_ones and not grants:
+        print_line("no call waits for an answer, and no answer stands")
+
+
+def _print_request(request: ApprovalRequest) -> None:
+    now_s = time.time()
+    left = f", {max(0.0, request.expires_wall_s - now_s):.0f} s left" if request.expires_wall_s is not None else ""
+    more = f", {request.waiting} identical calls" if request.waiting > 1 else ""
+    user = f" for {request.user_id}" if request.user_id else ""
+    what = f"{request.tool} {request.operation}".strip()
+    waits = f"waits {max(0.0, now_s - request.asked_wall_s):.0f} s{left}{more}"
+    print_line(
+        plain(f"pending {request.request_id}  {request.agent_id}{user}: {what} [{request.safety_tier}], {waits}")
+    )
+    for reason in request.reasons:
+        print_line(plain(f"  because {reason}"))
+    if request.scope:
+        print_line(plain(f"  scope {request.scope}"))
+    print_line(plain(f"  session {request.session_id}"))
+    print_line(plain(f"  arguments {jsonlib.dumps(dict(request.arguments), ensure_ascii=False)}"))
+    for line in (request.diff or "").splitlines():
+        print_line(plain(f"  | {line}"))
+
+
+def _standing_line(grant: Grant) -> str:
+    what = f"{grant.tool} {grant.operation}".strip()
+    verdict = "allowed" if grant.approved else "refused"
+    how = f"scope {grant.scope}" if grant.scope else str(grant.kind)
+    until = f", until {iso_utc(grant.expires_wall_s)}" if grant.expires_wall_s is not None else ""
+    session = "" if grant.approved and grant.kind is Remember.DURATION else f", session {grant.session_id}"
+    return f"standing {grant.grant_id}  {grant.agent_id}: {what} {verdict} by {grant.who} ({how}{session}{until})"
+
+
+def _answer_json(answered: Approval) -> dict[str, object]:
+    return {
+        "approved": answered.approved,
+        "who": answered.who,
+        "remember": str(answered.remember),
+        "seconds": answered.seconds,
+        "grant": answered.grant_id or None,
+    }
+
+
+def _how_long(answered: Approval) -> str:
+    if answered.seconds is not None:
+        return f" for {format_duration(answered.seconds)} as {answered.grant_id}"
+    return f" for its scope as {answered.grant_id}" if answered.remember is Remember.SCOPE else ""
+
+
+def _print_notes(broker: PermissionBroker) -> None:
+    for note in broker.notes:
+        print_error(f"gatewright: {note}")

@@ -1,0 +1,199 @@
+"""Rebuilds tool calls from the pieces in which providers stream them. It checks no call; the gate does.
+
+Nothing that a model sends raises here. What cannot become a call at all (no id, no name, too many, too much) is a
+`BrokenCall` that says why; arguments that are no JSON stay as they are, and the gate's parse stage denies them with the
+reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from gatewright.base.errors import JsonRefused
+from gatewright.base.jsonvalue import MAX_BYTES, checked_object, parse_object
+from gatewright.gate.jsoncopy import copied
+
+if TYPE_CHECKING:
+    from gatewright.gate.call import RawArguments
+
+MAX_CALLS = 128
+MAX_TOTAL = 4 * MAX_BYTES
+_MAX_NAME = 1024
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}]', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call as a model made it. ``tool_call_id``: by what the provider wants to find its answer."""
+
+    tool: str
+    arguments: RawArguments = "{}"
+    tool_call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCall:
+    """What was streamed and is no call, and why."""
+
+    index: int
+    reason: str
+    tool: str = ""
+    tool_call_id: str = ""
+
+
+class _Pieces:
+    """What came for one index so far."""
+
+    __slots__ = ("name", "parts", "size", "tool_call_id", "whole")
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.tool_call_id = ""
+        self.parts: list[str] = []
+        self.size = 0
+        self.whole = ""
+
+
+class ToolCallAccumulator:
+    """The calls of one answer of a model. Give it every delta, then ask for `calls`."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, _Pieces] = {}
+        self._total = 0
+        self._left_out = 0
+
+    def add(self, index: object, *, id: object = None, name: object = None, arguments: object = "") -> None:  # noqa: A002
+        """One delta. The last id and name that are not empty count, texts of arguments are put together.
+
+        An object in place of a text is the whole arguments, unless texts follow. Anything of another type is nothing.
+        """
+        if not isinstance(index, int):
+            return
+        pieces = self._pieces.get(index)
+        if pieces is None:
+            if len(self._pieces) >= MAX_CALLS:
+                self._left_out += 1
+                return
+            pieces = self._pieces[index] = _Pieces()
+        if isinstance(id, str) and id:
+            pieces.tool_call_id = id[:_MAX_NAME]
+        if isinstance(name, str) and name:
+            pieces.name = name[:_MAX_NAME]
+        if isinstance(arguments, str):
+            self._take(pieces, arguments)
+        elif isinstance(arguments, Mapping):
+            pieces.whole = _text_of(cast("Mapping[object, object]", arguments)) or pieces.whole
+
+    def add_openai(self, delta: object) -> None:
+        """The ``delta`` of a choice of a chat completion chunk, with its ``tool_calls``."""
+        for position, row in enumerate(_rows(_get(delta, "tool_calls"))):
+            index, function = _get(row, "index"), _get(row, "function")
+            self.add(
+                position if index is None else index,
+                id=_get(row, "id"),
+                name=_get(function, "name"),
+                arguments=_get(function, "arguments"),
+            )
+
+    def add_anthropic(self, event: object) -> None:
+        """An event of a messages stream: the start of a tool use, or a piece of its input; others are nothing."""
+        block, delta = _get(event, "content_block"), _get(event, "delta")
+        if _get(event, "type") == "content_block_start" and _get(block, "type") == "tool_use":
+            self.add(
+                _get(event, "index"), id=_get(block, "id"), name=_get(block, "name"), arguments=_get(block, "input")
+            )
+        elif _get(event, "type") == "content_block_delta" and _get(delta, "type") == "input_json_delta":
+            self.add(_get(event, "index"), arguments=_get(delta, "partial_json"))
+
+    def calls(self) -> tuple[ToolCall | BrokenCall, ...]:
+        """What was streamed so far, by index; several objects in one become calls ``id_0``, ``id_1`` and so on."""
+        found: list[ToolCall | BrokenCall] = []
+        for index, pieces in sorted(self._pieces.items()):
+            for call in _built(index, pieces):
+                if len(found) >= MAX_CALLS:
+                    return (*found, BrokenCall(index, f"more than {MAX_CALLS} calls in one answer"))
+                found.append(call)
+        if self._left_out:
+            found.append(BrokenCall(MAX_CALLS, f"more than {MAX_CALLS} calls in one answer"))
+        return tuple(found)
+
+    def _take(self, pieces: _Pieces, text: str) -> None:
+        """Keep no more than one character above what the gate accepts, so that it says so."""
+        room = min(MAX_BYTES + 1 - pieces.size, MAX_TOTAL - self._total)
+        kept = text[: max(0, room)]
+        if kept:
+            pieces.parts.append(kept)
+        if len(kept) < len(text):
+            pieces.size = MAX_BYTES + 1
+        else:
+            pieces.size += len(kept)
+        self._total += len(kept)
+
+
+def _built(index: int, pieces: _Pieces) -> Iterator[ToolCall | BrokenCall]:
+    if not pieces.tool_call_id or not pieces.name:
+        missing = " and no ".join(
+            word for word, value in (("id", pieces.tool_call_id), ("name", pieces.name)) if not value
+        )
+        yield BrokenCall(index, f"the call has no {missing}", pieces.name, pieces.tool_call_id)
+        return
+    if pieces.size > MAX_BYTES:
+        reason = f"the arguments are larger than {MAX_BYTES:,} bytes"
+        yield BrokenCall(index, reason, pieces.name, pieces.tool_call_id)
+        return
+    text = "".join(pieces.parts)
+    text = text if text.strip() else pieces.whole or "{}"
+    objects = several_objects(text)
+    if not objects:
+        yield ToolCall(pieces.name, text, pieces.tool_call_id)
+    for number, one in enumerate(objects):
+        yield ToolCall(pieces.name, one, f"{pieces.tool_call_id}_{number}")
+
+
+def several_objects(text: str) -> tuple[str, ...]:
+    """The texts of the objects that ``text`` consists of when there are two or more; empty for anything else."""
+    objects: list[str] = []
+    depth = begin = end = 0
+    for match in _TOKEN.finditer(text):
+        if depth == 0 and (match.group() != "{" or text[end : match.start()].strip() or len(objects) >= MAX_CALLS):
+            return ()
+        if match.group() == "{":
+            begin = match.start() if depth == 0 else begin
+            depth += 1
+        elif match.group() == "}":
+            depth -= 1
+            if depth == 0:
+                end = match.end()
+                objects.append(text[begin:end])
+    if depth or text[end:].strip() or len(objects) < 2:
+        return ()
+    return tuple(objects) if all(_is_object(one) for one in objects) else ()
+
+
+def _is_object(text: str) -> bool:
+    try:
+        parse_object(text)
+    except JsonRefused:
+        return False
+    return True
+
+
+def _text_of(arguments: Mapping[object, object]) -> str:
+    """The object as text, empty for an empty one; what is no JSON within the limits becomes a text that is refused."""
+    try:
+        found = copied(checked_object(arguments))
+        return json.dumps(found, ensure_ascii=False) if found else ""
+    except Exception:  # noqa: BLE001 an object of the host's may raise anything
+        return "an object that is not JSON, or too large"
+
+
+def _get(value: object, key: str) -> object:
+    return cast("Mapping[str, object]", value).get(key) if isinstance(value, Mapping) else None
+
+
+def _rows(value: object) -> list[object]:
+    return cast("list[object]", value)[: MAX_CALLS + 1] if isinstance(value, list) else []

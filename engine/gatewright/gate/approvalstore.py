@@ -1,0 +1,341 @@
+"""Pending questions, their answers and the standing approvals of one workspace, shared by its processes.
+
+It is the GrantBook of the gate and what a PermissionBroker waits on; it asks nobody and knows no policy. One file,
+``approvals.sqlite`` in the state folder, readable by its owner only; see ``sealedrows`` for why it cannot be forged.
+A question vanishes with its time, its withdrawal, or the process that waits for its answer.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gatewright.base.clock import SystemClock
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.ids import new_id
+from gatewright.base.jsonvalue import canonical_json
+from gatewright.gate.approval import Approval, ApprovalRequest
+from gatewright.gate.grant import Grant, Remember, Subject, covers
+from gatewright.gate.lifeline import Lifeline, is_alive
+from gatewright.gate.sealedrows import SealedRow, SealedRows, Version
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+    from pathlib import Path
+
+    from gatewright.base.clock import Clock
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.gate.sealedrows import Change
+
+FILE_NAME = "approvals.sqlite"
+ONCE_S = 60.0
+"""How long an approval for one execution waits to be used: the call waits for it already, so this is generous."""
+SCOPE_S = 30 * 86_400.0
+"""How long an approval for a scope stands at most: a session that goes on for longer asks again."""
+MOST_BYTES = 1 << 20
+"""The size of the largest question that is kept: nobody reads more before answering."""
+_REQUEST, _ANSWER, _GRANT, _LISTENER = "request", "answer", "grant", "listener"
+
+
+class QuestionTooLarge(WorkspaceError):
+    """A question with more text than an operator could look through."""
+
+
+class ApprovalStore:
+    """The approvals of one workspace; without ``state`` they live in memory. Nothing is written before it is needed.
+
+    Safe to use from any thread. Methods that say so raise WorkspaceError; the others treat a store that cannot be read
+    as an empty one and leave a note.
+    """
+
+    def __init__(self, state: Path | None = None, keys: Path | None = None, *, clock: Clock | None = None) -> None:
+        self._folder = state
+        self._rows = SealedRows(None if state is None else state / FILE_NAME, keys, (_GRANT,))
+        self._clock = clock or SystemClock()
+        self._lock = threading.RLock()
+        self._lifeline = Lifeline(state) if state is not None else None
+        self._needs_life: set[str] = set()
+        self._grants: tuple[Version, tuple[Grant, ...]] = ((), ())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was found wrong with the store so far, for the operator."""
+        return self._rows.notes
+
+    # -- standing approvals: the GrantBook
+
+    def find(self, subject: Subject) -> Grant | None:
+        """A refusal of exactly this call, else a grant that answers everything it asks; uses nothing up."""
+        wall_s = self._clock.wall_s()
+        found = [grant for grant in self._granted() if covers(grant, subject, wall_s)]
+        refusal = next((grant for grant in found if not grant.approved), None)
+        lasting = next((grant for grant in found if grant.kind is not Remember.ONCE), None)
+        return refusal or lasting or next(iter(found), None)
+
+    def get(self, grant_id: str) -> Grant | None:
+        """The grant of that id, if it still stands."""
+        return next((grant for grant in self.standing() if grant.grant_id == grant_id), None)
+
+    def standing(self) -> tuple[Grant, ...]:
+        """Every grant that stands, oldest first."""
+        wall_s = self._clock.wall_s()
+        return tuple(grant for grant in self._granted() if not grant.has_expired(wall_s))
+
+    def spend(self, grant: Grant) -> bool:
+        """Whether the grant still stands now; one for a single execution vanishes in the same transaction."""
+        try:
+            if grant.kind is not Remember.ONCE or not grant.approved:
+                return self.get(grant.grant_id) == grant
+            with self._rows.changing() as change:
+                row = _one(change.rows, _GRANT, grant.grant_id)
+                if row is None or _grant(row) != grant or grant.has_expired(self._clock.wall_s()):
+                    return False
+                change.delete([row])
+        except WorkspaceError as error:
+            self._rows.note(str(error))
+            return False
+        return True
+
+    def remember(self, request: ApprovalRequest, approval: Approval) -> Grant:
+        """Keep an answer as a grant. Raises WorkspaceError when it cannot be kept."""
+        with self._rows.changing() as change:
+            self._purge(change)
+            return self._remember(change, request, approval)
+
+    def revoke(self, grant_id: str) -> Grant | None:
+        """Take a grant back; None when none of that id stands. Raises WorkspaceError."""
+        if not self._rows.version():
+            return None
+        with self._rows.changing() as change:
+            self._purge(change)
+            row = _one(change.rows, _GRANT, grant_id)
+            if row is None or _is_over(row, self._clock.wall_s()):
+                return None
+            change.delete([row])
+            return _grant(row)
+
+    # -- questions
+
+    def post(self, request: ApprovalRequest, most: int) -> bool:
+        """Make a question known to everybody; False when ``most`` calls of its agent wait already.
+
+        Raises WorkspaceError when it cannot be kept, QuestionTooLarge when nobody could look through it.
+        """
+        body = canonical_json(request.to_json())
+        if len(body) > MOST_BYTES:
+            text = f"the question has {len(body):,} bytes, and an operator is shown at most {MOST_BYTES:,}"
+            raise QuestionTooLarge(text)
+        with self._hanging_on(request.request_id), self._rows.changing() as change:
+            self._purge(change)
+            waiting = [row for row in self._open_questions(change.rows) if row.agent == request.agent_id]
+            if len(waiting) >= most:
+                return False
+            owner, until = self._live(request.request_id), request.expires_wall_s
+            names = request.request_id, request.agent_id, request.digest
+            change.put(SealedRow(_REQUEST, *names, owner, until, body.decode()))
+        return True
+
+    def pending(self) -> tuple[ApprovalRequest, ...]:
+        """The open questions, oldest first; identical calls are one question that says how many wait."""
+        first: dict[str, ApprovalRequest] = {}
+        try:
+            rows = self._open_questions(self._rows.rows())
+        except WorkspaceError as error:
+            self._rows.note(str(error))
+            return ()
+        for request in sorted(map(_request, rows), key=lambda one: (one.asked_wall_s, one.request_id)):
+            known = first.get(request.digest)
+            first[request.digest] = request if known is None else replace(known, waiting=known.waiting + 1)
+        return tuple(first.values())
+
+    def answer(self, request_id: str, approval: Approval) -> Approval | None:
+        """Answer a question for every identical call that waits; None when it is not open (any more).
+
+        Returns the answer with the grant that it made. Raises WorkspaceError.
+        """
+        if not self._rows.version():
+            return None
+        with self._rows.changing() as change:
+            rows = self._open_questions(change.rows)
+            asked = _one(rows, _REQUEST, request_id)
+            if asked is None:
+                return None
+            if approval.approved is True or approval.lasts:
+                grant = self._remember(change, _request(asked), approval)
+                approval = replace(approval, grant_id=grant.grant_id, remember=grant.kind)
+            text = canonical_json(approval.to_json()).decode()
+            for row in rows:
+                if row.digest == asked.digest:
+                    change.put(replace(row, kind=_ANSWER, until_s=None, body=text))
+        return approval
+
+    def answers(self) -> dict[str, Approval]:
+        """The answers that nobody has taken yet, by the id of their question. Raises WorkspaceError."""
+        return {row.row_id: _approval(row) for row in self._rows.rows() if row.kind == _ANSWER}
+
+    def withdraw(self, request_id: str) -> Approval | None:
+        """Take a question away, and with it the answer, which is returned if there is one. Raises WorkspaceError."""
+        try:
+            with self._rows.changing() as change:
+                mine = [row for row in change.rows if row.kind in {_REQUEST, _ANSWER} and row.row_id == request_id]
+                change.delete(mine)
+        finally:
+            self._no_longer(request_id)
+        answer = _one(mine, _ANSWER, request_id)
+        return None if answer is None else _approval(answer)
+
+    # -- operators
+
+    def attach(self) -> str:
+        """Say that an operator listens here, until ``detach`` or the end of the process. Raises WorkspaceError."""
+        listener = new_id("listener")
+        with self._hanging_on(listener), self._rows.changing() as change:
+            self._purge(change)
+            change.put(SealedRow(_LISTENER, listener, "", "", self._live(listener), None, "{}"))
+        return listener
+
+    def detach(self, listener: str) -> None:
+        """The operator listens no more. Raises WorkspaceError."""
+        try:
+            with self._rows.changing() as change:
+                change.delete(row for row in change.rows if row.kind == _LISTENER and row.row_id == listener)
+        finally:
+            self._no_longer(listener)
+
+    def has_listener(self) -> bool:
+        """Whether an operator listens in some process."""
+        try:
+            return any(row.kind == _LISTENER for row in self._alive(self._rows.rows()))
+        except WorkspaceError as error:
+            self._rows.note(str(error))
+            return False
+
+    def version(self) -> Version:
+        """Differs once anybody changed anything. Raises WorkspaceError."""
+        return self._rows.version()
+
+    def close(self) -> None:
+        """Let go of the file; what waits here is over."""
+        self._rows.close()
+        with self._lock:
+            self._needs_life.clear()
+            if self._lifeline is not None:
+                self._lifeline.let_go()
+
+    def _granted(self) -> tuple[Grant, ...]:
+        """Every grant in the store, expired ones too, oldest first; read once per version."""
+        try:
+            version = self._rows.version()
+            held = self._grants
+            if held[0] != version:
+                grants = [_grant(row) for row in self._rows.rows() if row.kind == _GRANT]
+                held = self._grants = version, tuple(sorted(grants, key=lambda one: (one.granted_wall_s, one.grant_id)))
+        except WorkspaceError as error:
+            self._rows.note(str(error))
+            return ()
+        return held[1]
+
+    def _remember(self, change: Change, request: ApprovalRequest, approval: Approval) -> Grant:
+        now_s = self._clock.wall_s()
+        kind = approval.remember if approval.lasts else Remember.ONCE
+        seconds = {Remember.ONCE: ONCE_S, Remember.DURATION: approval.seconds, Remember.SCOPE: SCOPE_S}[kind]
+        lasting = kind is not Remember.ONCE and approval.approved is True
+        grant = Grant(
+            new_id("grant"),
+            kind,
+            request.agent_id,
+            request.user_id,
+            request.session_id,
+            request.tool,
+            request.operation,
+            request.tool_digest,
+            request.scope if kind is Remember.SCOPE else None,
+            "" if lasting else request.digest,
+            frozenset(ask.key for ask in request.asks if not (lasting and ask.once_only)),
+            now_s,
+            now_s + (seconds or 0.0),
+            approval.who,
+            approval.approved is True,
+        )
+        body = canonical_json(grant.to_json()).decode()
+        change.put(SealedRow(_GRANT, grant.grant_id, grant.agent_id, grant.digest, "", grant.expires_wall_s, body))
+        return grant
+
+    def _open_questions(self, rows: Iterable[SealedRow]) -> list[SealedRow]:
+        """The questions that somebody waits for and that nobody has answered."""
+        alive = self._alive(rows)
+        answered = {row.row_id for row in alive if row.kind == _ANSWER}
+        return [row for row in alive if row.kind == _REQUEST and row.row_id not in answered]
+
+    def _alive(self, rows: Iterable[SealedRow]) -> list[SealedRow]:
+        """The rows whose time is not over and whose owner lives."""
+        wall_s = self._clock.wall_s()
+        living: dict[str, bool] = {"": True}
+        alive: list[SealedRow] = []
+        for row in rows:
+            if row.owner not in living:
+                living[row.owner] = self._folder is not None and is_alive(self._folder, row.owner)
+            if living[row.owner] and not _is_over(row, wall_s):
+                alive.append(row)
+        return alive
+
+    def _purge(self, change: Change) -> None:
+        """Drop what is over; an answer stays for the process that waits for it, while it lives."""
+        kept = {(row.kind, row.row_id) for row in self._alive(change.rows)}
+        change.delete(row for row in change.rows if (row.kind, row.row_id) not in kept)
+
+    @contextmanager
+    def _hanging_on(self, what: str) -> Generator[None]:
+        """What could not be written hangs on nobody's life."""
+        try:
+            yield
+        except BaseException:
+            self._no_longer(what)
+            raise
+
+    def _live(self, what: str) -> str:
+        """The owner that ``what`` hangs on from now on. Raises WorkspaceError."""
+        if self._lifeline is None:
+            return ""
+        with self._lock:
+            try:
+                self._lifeline.hold()
+            except OSError as error:
+                text = f"the state folder `{self._folder}` cannot be written: {error.strerror}"
+                raise WorkspaceError(text) from error
+            self._needs_life.add(what)
+            return self._lifeline.owner
+
+    def _no_longer(self, what: str) -> None:
+        """Nothing but rows of nobody is left behind once the last thing that hangs on this process is gone."""
+        with self._lock:
+            self._needs_life.discard(what)
+            if not self._needs_life and self._lifeline is not None:
+                self._lifeline.let_go()
+
+
+def _one(rows: Iterable[SealedRow], kind: str, row_id: str) -> SealedRow | None:
+    return next((row for row in rows if row.kind == kind and row.row_id == row_id), None)
+
+
+def _is_over(row: SealedRow, wall_s: float) -> bool:
+    return row.until_s is not None and wall_s >= row.until_s
+
+
+def _data(row: SealedRow) -> dict[str, JsonValue]:
+    return json.loads(row.body)
+
+
+def _grant(row: SealedRow) -> Grant:
+    return Grant.from_json(_data(row))
+
+
+def _request(row: SealedRow) -> ApprovalRequest:
+    return ApprovalRequest.from_json(_data(row))
+
+
+def _approval(row: SealedRow) -> Approval:
+    return Approval.from_json(_data(row))

@@ -1,0 +1,378 @@
+"""Asking the operator: a question waits here, is shown elsewhere, and comes back with an answer or without one.
+
+It decides nothing and shows nothing: whoever shows questions subscribes, in this process or, over the store, elsewhere.
+
+* Identical calls (one digest) that wait together are one question. A refusal and a lasting approval answer all of them.
+  *Once* lets one of them be executed, the first that gets there; the others end as ``approval-withdrawn`` and the model
+  is told to make the call again: whoever says yes once has not said yes to five executions.
+* Too many waiting calls or too many questions in a minute of one agent: refused at once, with the reason.
+* With no operator attached anywhere nobody is asked: the call is unanswered at once, unless ``waits_alone``.
+* When the time is over the call is refused; a question vanishes with its time, its call and its process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gatewright.base.clock import SystemClock
+from gatewright.base.errors import NobodyAnswered, WorkspaceError
+from gatewright.base.ids import new_id
+from gatewright.gate.approval import Approval, ApprovalRequest
+from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge
+from gatewright.gate.audit import AuditEntry, RowKind
+from gatewright.gate.grant import Remember
+from gatewright.gate.record import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gatewright.base.clock import Clock
+    from gatewright.gate.approvalstore import Version
+    from gatewright.gate.audit import AuditLog
+    from gatewright.gate.grant import Grant, GrantBook
+
+TICK_S = 0.1
+"""How often the store is looked at for what other processes wrote there, and the clock for time that is over."""
+_LOOK_TICKS = 10
+_MINUTE_S = 60.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """The limits of one agent: calls that wait at the same time (in all processes), questions per minute (in this)."""
+
+    waiting: int = 10
+    per_minute: int = 30
+
+
+class _Waiter:
+    """A call that waits. ``answer`` is settled from any thread; only the first time counts."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, deadline_s: float) -> None:
+        self.deadline_s = deadline_s
+        self.answer: asyncio.Future[Approval | None] = loop.create_future()
+        self._loop = loop
+
+    def settle(self, approval: Approval | None) -> None:
+        """``approval`` None: the time is over."""
+        with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
+            self._loop.call_soon_threadsafe(self._settle, approval)
+
+    def _settle(self, approval: Approval | None) -> None:
+        if not self.answer.done():
+            self.answer.set_result(approval)
+
+
+class PermissionBroker:
+    """An Approver that asks operators through a store; ``store`` None: in this process only.
+
+    ``audit``: where revocations are recorded; it is let go of with the broker. Every method may be called from any
+    thread, a call from any event loop.
+    """
+
+    def __init__(
+        self,
+        store: ApprovalStore | None = None,
+        clock: Clock | None = None,
+        *,
+        timeout_s: float = 45.0,
+        rate: Rate | None = None,
+        audit: AuditLog | None = None,
+        waits_alone: bool = False,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._store = store or ApprovalStore(clock=self._clock)
+        self._timeout_s = timeout_s
+        self._rate = rate or Rate()
+        self._audit = audit
+        self._waits_alone = waits_alone
+        self._lock = threading.Lock()
+        self._asked: dict[str, deque[float]] = {}
+        self._waiters: dict[str, _Waiter] = {}
+        self._listeners: dict[object, Callable[[tuple[ApprovalRequest, ...]], None]] = {}
+        self._watch: threading.Thread | None = None
+        self._news = threading.Event()
+        self._closed = False
+
+    @property
+    def grants(self) -> GrantBook:
+        """The standing approvals, for a gate."""
+        return self._store
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was found wrong with the store so far."""
+        return self._store.notes
+
+    async def __call__(self, request: ApprovalRequest) -> Approval:
+        """The operator's answer, or a refusal that says why there is none.
+
+        Raises NobodyAnswered when no operator is attached.
+        """
+        if not await self.is_attended():
+            raise NobodyAnswered("no operator is attached")
+        if not self._may_ask(request.agent_id):
+            return _refused("approval-rate", f"more than {self._rate.per_minute} questions of the agent in a minute")
+        now_s = self._clock.wall_s()
+        asked = replace(
+            request, request_id=new_id("ask"), asked_wall_s=now_s, expires_wall_s=now_s + self._timeout_s, waiting=1
+        )
+        waiter = _Waiter(asyncio.get_running_loop(), self._clock.monotonic_s() + self._timeout_s)
+        return await self._posted(asked, waiter)
+
+    async def is_attended(self) -> bool:
+        """Whether an operator is attached, here or in another process (or calls wait without one)."""
+        if self._waits_alone or self._listeners:
+            return True
+        return await asyncio.to_thread(self._store.has_listener)
+
+    def subscribe(
+        self, callback: Callable[[tuple[ApprovalRequest, ...]], None], *, announce: bool = True
+    ) -> Callable[[], None]:
+        """Be told the open questions now and at every change, from a thread of the broker; returns the way to leave.
+
+        Subscribing is being an operator: calls wait from now on. ``announce``: those of other processes too.
+        """
+        key, listener = object(), ""
+        if announce:
+            try:
+                listener = self._store.attach()
+            except WorkspaceError as error:
+                _log.warning("other processes do not see the operator here: %s", error)
+        with self._lock:
+            self._listeners[key] = callback
+            self._watched()
+
+        def leave() -> None:
+            with self._lock:
+                known = self._listeners.pop(key, None) is not None
+            if known and listener:
+                with suppress(WorkspaceError):
+                    self._store.detach(listener)
+
+        return leave
+
+    def used(self, approval: Approval) -> Approval:
+        """The answer with its grant spent, for a gate that does not know these grants; a refusal when it was gone."""
+        grant = self._store.get(approval.grant_id)
+        if grant is None or not self._store.spend(grant):
+            return _refused("approval-withdrawn", "the approval was revoked, or used by an identical call")
+        return replace(approval, grant_id="")
+
+    def pending(self) -> tuple[ApprovalRequest, ...]:
+        """The open questions of every process, oldest first; identical calls are one question."""
+        return self._store.pending()
+
+    def answer(self, request_id: str, approval: Approval) -> Approval | None:
+        """Answer a question, of whatever process; None when it is not open. Raises WorkspaceError.
+
+        Returns the answer with the id of the grant that it made.
+        """
+        answered = self._store.answer(request_id, approval)
+        self._news.set()
+        return answered
+
+    def standing(self) -> tuple[Grant, ...]:
+        """Every standing approval and refusal, oldest first."""
+        return self._store.standing()
+
+    def revoke(self, grant_id: str, who: str) -> Grant | None:
+        """Take a standing approval back and record it; None when there is none of that id.
+
+        Raises WorkspaceError, and AuditUnavailable when it was taken back and could not be recorded.
+        """
+        grant = self._store.revoke(grant_id)
+        if grant is not None and self._audit is not None:
+            self._audit.append([_revoked(grant, who)])
+        return grant
+
+    def close(self) -> None:
+        """Let every waiting call go unapproved, and let go of the store."""
+        with self._lock:
+            self._closed = True
+            waiters, self._waiters = tuple(self._waiters.values()), {}
+            self._listeners.clear()
+            watch = self._watch
+        self._news.set()
+        for waiter in waiters:
+            waiter.settle(_refused("approval-unavailable", "the broker was closed"))
+        if watch is not None and watch is not threading.current_thread():
+            watch.join()
+        self._store.close()
+        if self._audit is not None:
+            self._audit.close()
+
+    def _may_ask(self, agent_id: str) -> bool:
+        now_s = self._clock.monotonic_s()
+        with self._lock:
+            times = self._asked.setdefault(agent_id, deque())
+            while times and now_s - times[0] >= _MINUTE_S:
+                times.popleft()
+            if len(times) >= self._rate.per_minute:
+                return False
+            times.append(now_s)
+            return True
+
+    async def _posted(self, asked: ApprovalRequest, waiter: _Waiter) -> Approval:
+        posting = _Posting(self._store, asked, self._rate.waiting)
+        answer: Approval | None = None
+        try:
+            refusal = await asyncio.to_thread(posting.post)
+            if refusal is not None:
+                return refusal
+            self._wait(asked.request_id, waiter)
+            answer = await waiter.answer
+        except asyncio.CancelledError:
+            await self._given_up(asked.request_id, posting)
+            raise
+        return await self._taken(asked, posting, answer)
+
+    async def _taken(self, asked: ApprovalRequest, posting: _Posting, answer: Approval | None) -> Approval:
+        """The answer that stands in the end: one that came in the moment the time was over counts."""
+        with self._lock:
+            self._waiters.pop(asked.request_id, None)
+        last = await asyncio.shield(asyncio.to_thread(posting.withdraw))
+        self._news.set()
+        return answer or last or _refused("approval-timed-out", f"nobody answered within {self._timeout_s:g} s")
+
+    async def _given_up(self, request_id: str, posting: _Posting) -> None:
+        with self._lock:
+            self._waiters.pop(request_id, None)
+        await asyncio.shield(asyncio.to_thread(posting.give_up))
+        self._news.set()
+
+    def _wait(self, request_id: str, waiter: _Waiter) -> None:
+        with self._lock:
+            if self._closed:
+                waiter.settle(_refused("approval-unavailable", "the broker was closed"))
+                return
+            self._waiters[request_id] = waiter
+            self._watched()
+
+    def _watched(self) -> None:
+        """Under the lock: somebody looks at store and clock from now on."""
+        self._news.set()
+        if self._watch is None and not self._closed:
+            self._watch = threading.Thread(target=self._look, name="approvals", daemon=True)
+            self._watch.start()
+
+    def _look(self) -> None:
+        """The watching thread: ends once nobody waits and nobody listens."""
+        seen: Version | None = None
+        told: tuple[ApprovalRequest, ...] | None = None
+        tick = 0
+        while True:
+            fresh = self._news.is_set()
+            self._news.clear()
+            with self._lock:
+                if self._closed or not (self._waiters or self._listeners):
+                    self._watch = None
+                    return
+                waiters, listeners = dict(self._waiters), tuple(self._listeners.values())
+            version = self._version()
+            self._settle(waiters, look=fresh or version != seen)
+            if listeners and (fresh or version != seen or tick % _LOOK_TICKS == 0):
+                told = self._tell(listeners, told, fresh=fresh)
+            seen, tick = version, tick + 1
+            self._news.wait(TICK_S)
+
+    def _version(self) -> Version | None:
+        try:
+            return self._store.version()
+        except WorkspaceError:
+            return None
+
+    def _settle(self, waiters: dict[str, _Waiter], *, look: bool) -> None:
+        answers: dict[str, Approval] = {}
+        if look and waiters:
+            with suppress(WorkspaceError):
+                answers = self._store.answers()
+        now_s = self._clock.monotonic_s()
+        for request_id, waiter in waiters.items():
+            if request_id in answers:
+                waiter.settle(answers[request_id])
+            elif now_s >= waiter.deadline_s:
+                waiter.settle(None)
+
+    def _tell(
+        self,
+        listeners: tuple[Callable[[tuple[ApprovalRequest, ...]], None], ...],
+        told: tuple[ApprovalRequest, ...] | None,
+        *,
+        fresh: bool,
+    ) -> tuple[ApprovalRequest, ...]:
+        pending = self._store.pending()
+        if pending != told or fresh:
+            for listener in listeners:
+                try:
+                    listener(pending)
+                except Exception:  # noqa: BLE001 a listener is the host's code
+                    _log.exception("a listener of approvals failed")
+        return pending
+
+
+class _Posting:
+    """One question on its way into the store and out again, in threads; what is given up before it is in stays out."""
+
+    def __init__(self, store: ApprovalStore, request: ApprovalRequest, most: int) -> None:
+        self._store = store
+        self._request = request
+        self._most = most
+        self._lock = threading.Lock()
+        self._over = False
+
+    def post(self) -> Approval | None:
+        """None when the question is in; else why not."""
+        with self._lock:
+            if self._over:
+                return None
+            try:
+                if self._store.post(self._request, self._most):
+                    return None
+            except QuestionTooLarge as error:
+                return _refused("approval-too-large", str(error))
+            except WorkspaceError as error:
+                return _refused("approval-unavailable", str(error))
+        return _refused("approval-rate", f"{self._most} calls of the agent wait for an answer already")
+
+    def withdraw(self) -> Approval | None:
+        """Take the question out; the answer, if one came."""
+        with self._lock:
+            self._over = True
+            try:
+                return self._store.withdraw(self._request.request_id)
+            except WorkspaceError:
+                return None
+
+    def give_up(self) -> None:
+        """Take the question out, and with it an approval that nobody will use now."""
+        answer = self.withdraw()
+        if answer is None or not answer.approved or answer.remember is not Remember.ONCE:
+            return
+        grant = self._store.get(answer.grant_id)
+        if grant is not None:
+            self._store.spend(grant)
+
+
+def _refused(code: str, reason: str) -> Approval:
+    return Approval(False, "nobody", code=code, reason=reason)
+
+
+def _revoked(grant: Grant, who: str) -> AuditEntry:
+    body = {
+        "grant": grant.grant_id,
+        "kind": str(grant.kind),
+        "approved": grant.approved,
+        "scope": grant.scope,
+        "given_by": clean(grant.who),
+        "who": clean(who),
+    }
+    names = clean(grant.agent_id), clean(grant.session_id), clean(grant.tool), clean(grant.operation)
+    return AuditEntry(RowKind.GRANT_REVOKED, "", *names, body)

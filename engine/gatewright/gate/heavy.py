@@ -1,0 +1,63 @@
+"""Work on large results, done beside the event loop. It does not know what the work is.
+
+A result of some tens of kilobytes is dealt with faster than a thread can be started; for more, one daemon thread is
+started for the one piece of work, so that nothing queues behind a slow one and nothing has to be shut down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import ParamSpec, TypeVar, cast
+
+from gatewright.gate.recorder import unbroken
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LARGE = 64 * 1024
+_VALUE = 32
+
+
+def is_large(value: object) -> bool:
+    """Whether working through ``value`` would hold up the event loop noticeably; it stops looking when it knows."""
+    if isinstance(value, str | bytes):
+        return len(value) >= LARGE
+    left, stack = LARGE, [value]
+    while stack and left > 0:
+        one = stack.pop()
+        left -= _VALUE
+        if isinstance(one, str | bytes):
+            left -= len(one)
+        elif isinstance(one, dict):
+            left -= _VALUE * len(cast("dict[str, object]", one))
+            if left > 0:
+                stack += cast("dict[str, object]", one).values()
+        elif isinstance(one, list):
+            left -= len(cast("list[object]", one))
+            if left > 0:
+                stack += cast("list[object]", one)
+    return left <= 0
+
+
+async def apart(value: object, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """``function(*args)``: here for a small ``value``, in a thread of its own for a large one."""
+    if not is_large(value):
+        return function(*args, **kwargs)
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def work() -> None:
+        try:
+            tell = partial(future.set_result, function(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001 it is raised where it is awaited
+            raised = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+            tell = partial(future.set_exception, raised)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(tell)
+
+    threading.Thread(target=work, name="gatewright-result", daemon=True).start()
+    return await unbroken(future)

@@ -1,0 +1,68 @@
+"""Whether a process is still there: a file that it holds locked while it lives. It does not know what for.
+
+The system lets go of the lock when the process ends in whatever way, so nobody has to write a heartbeat.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gatewright.base.ids import new_id
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_OWNER = re.compile(r"owner-[0-9a-f]{16}")
+
+
+class Lifeline:
+    """One owner's file below ``folder``: held between ``hold`` and ``let_go``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.owner = new_id("owner")
+        self._path = folder / f"{self.owner}.alive"
+        self._descriptor: int | None = None
+
+    def hold(self) -> None:
+        """Make the file and lock it; held already: nothing. Raises OSError."""
+        if self._descriptor is not None:
+            return
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._descriptor = descriptor
+
+    def let_go(self) -> None:
+        """Remove the file and its lock."""
+        if self._descriptor is None:
+            return
+        with suppress(OSError):
+            self._path.unlink()
+        os.close(self._descriptor)
+        self._descriptor = None
+
+
+def is_alive(folder: Path, owner: str) -> bool:
+    """Whether the owner still holds its file; one left by a process that died is removed."""
+    if not _OWNER.fullmatch(owner):
+        return False
+    path = folder / f"{owner}.alive"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    else:
+        with suppress(OSError):
+            path.unlink()
+        return False
+    finally:
+        os.close(descriptor)

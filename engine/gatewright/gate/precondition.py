@@ -1,0 +1,40 @@
+"""What a call must bring whatever the policy says: a user where the tool works for one, and no mark of a secret.
+
+A model that was shown `[REDACTED]` in place of a secret and writes it back would destroy the secret. A text that held
+the mark before is not the model's doing, so only what the model sends counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.gate import message
+from gatewright.gate.call import Finding
+from gatewright.gate.scrub import MARKER, holds_marker
+from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from gatewright.gate.call import CallState
+
+_WRITING = frozenset({Action.APPEND, Action.OVERWRITE})
+
+
+def unmet(state: CallState) -> Finding | None:
+    """The denial of a call that brings too little or the wrong thing; None when all is well."""
+    if state.plan.tool.needs_user and not state.user_id:
+        reason = f"`{state.tool_name}` works for one user and the call has none: set the agent's `user_id`, or pass one"
+        return Finding(Verdict.DENY, "no-user", reason, model=message.NO_USER)
+    if _writes(state) and holds_marker(state.arguments):
+        reason = f"the arguments hold `{MARKER}`, which stands for something that the model was not shown"
+        return Finding(Verdict.DENY, "redaction-marker", reason, model=message.MARKED)
+    return None
+
+
+def _writes(state: CallState) -> bool:
+    """Whether the operation may write a text: by its actions, or, where it declares none, by what it needs."""
+    operation = state.chosen
+    if operation.actions:
+        return not _WRITING.isdisjoint(operation.actions)
+    return CapabilityKind.FS_WRITE in operation.capabilities

@@ -1,0 +1,95 @@
+"""Results of pure tools, kept for the session that they were made in. It runs nothing and decides nothing.
+
+A result is found again for the same tool (the very object that was registered), operation, agent, user, way of
+scrubbing and canonical arguments. What is kept is what became of it: scrubbed, normalised, not yet cut. A failure is
+not kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from gatewright.base.jsonvalue import canonical_json
+from gatewright.tools.declaration import Determinism
+
+if TYPE_CHECKING:
+    from gatewright.gate.call import CallState
+    from gatewright.gate.session import Session
+
+MAX_RESULTS = 128
+MAX_BYTES = 4 * 1024 * 1024
+
+_Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptResult:
+    """What became of a result: the text for the model before cutting, the bytes that stand for it, their hash."""
+
+    output: str
+    normal: bytes
+    output_hash: str
+    output_bytes: int
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it holds."""
+        return len(self.output) + len(self.normal)
+
+
+class _Shelf:
+    """The results of one session, the one used longest ago first."""
+
+    def __init__(self) -> None:
+        self.rows: OrderedDict[_Key, KeptResult] = OrderedDict()
+        self.size = 0
+
+    def put(self, key: _Key, kept: KeptResult) -> None:
+        old = self.rows.pop(key, None)
+        self.size += kept.size - (old.size if old else 0)
+        self.rows[key] = kept
+        while len(self.rows) > MAX_RESULTS or self.size > MAX_BYTES:
+            self.size -= self.rows.popitem(last=False)[1].size
+
+
+class PureResults:
+    """The results of all sessions of one gate; they go with their session."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shelves: WeakKeyDictionary[Session, _Shelf] = WeakKeyDictionary()
+
+    def find(self, state: CallState) -> KeptResult | None:
+        """The result of an earlier, equal call of this session."""
+        if not _is_pure(state):
+            return None
+        with self._lock:
+            shelf = self._shelves.get(state.session)
+            key = _key(state) if shelf is not None else ()
+            kept = shelf.rows.get(key) if shelf is not None else None
+            if shelf is not None and kept is not None:
+                shelf.rows.move_to_end(key)
+            return kept
+
+    def keep(self, state: CallState) -> None:
+        """Keep what became of a call that succeeded."""
+        if not _is_pure(state) or state.reused:
+            return
+        kept = KeptResult(state.output or "", state.normal, state.output_hash, state.output_bytes)
+        if kept.size > MAX_BYTES // 4:
+            return
+        with self._lock:
+            self._shelves.setdefault(state.session, _Shelf()).put(_key(state), kept)
+
+
+def _is_pure(state: CallState) -> bool:
+    return state.plan.tool.determinism is Determinism.PURE
+
+
+def _key(state: CallState) -> _Key:
+    who = (state.agent_id, state.user_id, state.plan.scrub)
+    return (state.plan.tool, state.chosen.name, *who, canonical_json(state.arguments))

@@ -1,0 +1,387 @@
+"""An agent's tool rules compiled per operation: what is tested, whom it names, what it counts. It looks at no session.
+
+Rules of the agent bind its calls, rules of a source the calls that go to it, a tool's own rules its own calls; groups,
+starts and what must be done before the end hold for the whole session, whichever tool they stand on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from gatewright.base.jsonvalue import canonical_json
+from gatewright.gate.rates import Rate
+from gatewright.gate.ruleset import BoundRule
+from gatewright.policy import rule as kinds
+from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
+from gatewright.policy.toolname import names_tool, split_name
+
+if TYPE_CHECKING:
+    from gatewright.policy.document import Agent, Source
+    from gatewright.policy.right import ToolFacts, ToolRight
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRef:
+    """A tool, or some operations of it, as a rule names it. What no registered tool answers to never matches."""
+
+    tool: str
+    operations: frozenset[str] | None = None
+
+    def covers(self, tool: str, operation: str) -> bool:
+        """Whether a call of that operation is one of this."""
+        return tool == self.tool and (self.operations is None or operation in self.operations)
+
+    def __str__(self) -> str:
+        """As people write it: ``tool``, ``tool.operation`` or ``tool.(a|b)``."""
+        names = sorted(self.operations or ())
+        return (
+            self.tool
+            if not names
+            else f"{self.tool}.{names[0]}"
+            if len(names) == 1
+            else f"{self.tool}.({'|'.join(names)})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StartTest:
+    """Another tool must have succeeded before this one."""
+
+    bound: BoundRule
+    start: ToolRef
+
+
+@dataclass(frozen=True, slots=True)
+class PrecedingTest:
+    """All of these must have succeeded."""
+
+    bound: BoundRule
+    required: tuple[ToolRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FollowingTest:
+    """None of these may have succeeded, or be under way."""
+
+    bound: BoundRule
+    later: tuple[ToolRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTest:
+    """No other member may have been called. ``own``: the members that this call is one of."""
+
+    bound: BoundRule
+    own: tuple[ToolRef, ...]
+    others: tuple[ToolRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallsTest:
+    """At most so many calls of ``counted``."""
+
+    bound: BoundRule
+    counted: ToolRef
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class GapTest:
+    """At least so many seconds since the last start of ``counted``."""
+
+    bound: BoundRule
+    counted: ToolRef
+    gap_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExitTest:
+    """Must have succeeded before the loop may end, once all of ``conditions`` have."""
+
+    bound: BoundRule
+    required: ToolRef
+    conditions: tuple[ToolRef, ...] = ()
+
+
+SessionTest = StartTest | PrecedingTest | FollowingTest | GroupTest | CallsTest | GapTest
+
+
+@dataclass(frozen=True, slots=True)
+class RateTest:
+    """A call must fit into this bucket."""
+
+    bound: BoundRule
+    rate: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class RuleBook:
+    """What a call of one operation is tested against, most important first.
+
+    ``exits``: the rules that make a successful call end the loop; ``requirements`` are tested for such a call only.
+    ``consents``: those of sources, which ask only for a call that goes there.
+    """
+
+    tests: tuple[SessionTest, ...] = ()
+    rates: tuple[RateTest, ...] = ()
+    exits: tuple[BoundRule, ...] = ()
+    requirements: tuple[ExitTest, ...] = ()
+    consents: tuple[BoundRule, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rule limits the call."""
+        return not (self.tests or self.rates or self.requirements or self.consents)
+
+    def ends_loop(self, sources: Iterable[str] = ()) -> bool:
+        """Whether a successful call that goes to ``sources`` ends the loop; an exit wins over a continue."""
+        return any(applies(bound, frozenset(sources)) for bound in self.exits)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The model is reminded when nothing of ``counted`` succeeded for ``every_s``."""
+
+    bound: BoundRule
+    counted: ToolRef
+    every_s: float
+
+
+def applies(bound: BoundRule, sources: frozenset[str]) -> bool:
+    """Whether a call that goes to ``sources`` comes under the rule, as far as that is what limits it."""
+    return bound.source_id is None or bound.source_id in sources
+
+
+def report_order(bound: BoundRule) -> tuple[int, int, int]:
+    """Higher priority first; the agent's rules before a source's, those before a tool's own; then as in the file."""
+    layer = 2 if bound.address is None else 1 if bound.source_id is not None else 0
+    index = bound.address[-1] if bound.address else 0
+    return -bound.rule.priority, layer, index if isinstance(index, int) else 0
+
+
+class AgentRules:
+    """Every rule that an agent comes under. A book is compiled when its operation is first called."""
+
+    def __init__(self, agent: Agent, sources: Iterable[Source], rights: Mapping[str, ToolRight]) -> None:
+        self._agent_id = agent.agent_id
+        self._tools = {name: right.facts for name, right in rights.items()}
+        self._shown = {name: right.shown for name, right in rights.items() if not right.is_hidden}
+        self._rules = tuple(sorted(_all_rules(agent, sources, rights), key=report_order))
+        self._starts = tuple(self._start_tests())
+        self._groups = tuple(self._all_groups())
+        self._index = _Index(self._rules, self._groups)
+        self._books: dict[tuple[str, str], RuleBook] = {}
+        self.requirements = tuple(self._exit_tests())
+        self.due = tuple(self._dues())
+
+    def book(self, tool: str, operation: str) -> RuleBook:
+        """What a call of the operation is tested against."""
+        found = self._books.get((tool, operation))
+        if found is None:
+            found = self._books[tool, operation] = self._compiled(self._tools[tool], operation)
+        return found
+
+    def told(self, tool: str) -> tuple[BoundRule, ...]:
+        """The rules that the model is told of at the tool: those on it, and the groups that other rules put it into."""
+        facts, grouped = self._tools[tool], self._index.grouped(tool)
+        near = self._index.near(tool)
+        return tuple(self._rules[at] for at in near if at in grouped or _stands_on(self._rules[at], facts))
+
+    def _compiled(self, facts: ToolFacts, operation: str) -> RuleBook:
+        near = (self._rules[at] for at in self._index.near(facts.name))
+        rules = [bound for bound in near if _binds(bound, facts, operation)]
+        tests = [
+            *self._own_tests(facts, operation),
+            *(one for bound in rules for one in self._tests(bound, facts, operation)),
+        ]
+        exits = tuple(bound for bound in rules if isinstance(bound.rule.rule_type, kinds.ExitLoop))
+        due = [one for one in self.requirements if exits and not one.required.covers(facts.name, operation)]
+        return RuleBook(
+            tuple(sorted(tests, key=lambda test: report_order(test.bound))),
+            tuple(self._rates(rules, facts.name)),
+            exits,
+            tuple(due),
+            tuple(b for b in rules if b.source_id is not None and isinstance(b.rule.rule_type, kinds.RequiresConsent)),
+        )
+
+    def _own_tests(self, facts: ToolFacts, operation: str) -> Iterator[SessionTest]:
+        """The tests of rules that may stand on any tool."""
+        if not any(test.start.covers(facts.name, operation) for test in self._starts):
+            yield from self._starts
+        for bound, group in self._groups:
+            own = tuple(ref for ref in group if ref.covers(facts.name, operation))
+            others = tuple(ref for ref in group if ref not in own)
+            if own and others:
+                yield GroupTest(bound, own, others)
+
+    def _tests(self, bound: BoundRule, facts: ToolFacts, operation: str) -> Iterator[SessionTest]:
+        kind = bound.rule.rule_type
+        counted = ToolRef(facts.name, bound.operations)
+        match kind:
+            case kinds.MaxCalls():
+                yield CallsTest(bound, counted, kind.calls)
+            case kinds.Cooldown():
+                yield GapTest(bound, counted, kind.seconds)
+            case kinds.RequiresPrecedingTools():
+                if refs := self._named(bound, facts, operation):
+                    yield PrecedingTest(bound, refs)
+            case kinds.RequiresFollowingTools():
+                if refs := self._named(bound, facts, operation):
+                    yield FollowingTest(bound, refs)
+            case (
+                kinds.AllowedOperations()
+                | kinds.ContinueLoop()
+                | kinds.ExitLoop()
+                | kinds.StartConstraint()
+                | kinds.ExclusiveGroups()
+                | kinds.RequiredBeforeExit()
+                | kinds.RequiredBeforeExitIf()
+                | kinds.RateLimit()
+                | kinds.Periodic()
+                | kinds.RequiresConsent()
+                | kinds.ArgumentConstraints()
+                | kinds.Needed()
+            ):
+                return
+            case _:
+                assert_never(kind)
+
+    def _named(self, bound: BoundRule, facts: ToolFacts, operation: str) -> tuple[ToolRef, ...]:
+        """What the conditions name, for this call. A call that is itself named there waits for nothing that the rule
+        binds too: they would wait for each other for ever."""
+        refs = self._refs(bound.rule)
+        if not any(ref.covers(facts.name, operation) for ref in refs):
+            return refs
+        return tuple(ref for ref in refs if not self._is_bound(bound, ref))
+
+    def _is_bound(self, bound: BoundRule, ref: ToolRef) -> bool:
+        facts = self._tools.get(ref.tool)
+        if facts is None:
+            return False
+        return any(_binds(bound, facts, name) for name in facts.operation_names or ("",) if ref.covers(ref.tool, name))
+
+    def _refs(self, rule: ToolRule) -> tuple[ToolRef, ...]:
+        written = [text for text in rule.conditions if not text.startswith(OPERATION_CONDITION)]
+        return tuple(resolved(text, self._tools) for text in dict.fromkeys(written))
+
+    def _rates(self, rules: Iterable[BoundRule], tool: str) -> Iterator[RateTest]:
+        for bound in rules:
+            kind = bound.rule.rule_type
+            if isinstance(kind, kinds.RateLimit):
+                named = None if bound.operations is None else sorted(bound.operations)
+                parts = [self._agent_id, tool, named, bound.source_id, kind.calls, kind.per_s]
+                yield RateTest(bound, Rate(canonical_json(parts).decode(), kind))
+
+    def _start_tests(self) -> Iterator[StartTest]:
+        for bound in self._rules:
+            if isinstance(bound.rule.rule_type, kinds.StartConstraint) and bound.rule.tool_name != ANY_TOOL:
+                yield StartTest(bound, self._subject(bound))
+
+    def _all_groups(self) -> Iterator[tuple[BoundRule, tuple[ToolRef, ...]]]:
+        for bound in self._rules:
+            kind = bound.rule.rule_type
+            for group in kind.groups if isinstance(kind, kinds.ExclusiveGroups) else ():
+                refs = [self._member(bound, resolved(text, self._tools)) for text in dict.fromkeys(group)]
+                yield bound, tuple(ref for ref in refs if ref.operations is None or ref.operations)
+
+    def _member(self, bound: BoundRule, ref: ToolRef) -> ToolRef:
+        """A member; operations that the rule is limited to are those of the tool that it stands on."""
+        facts = self._tools.get(ref.tool)
+        if bound.operations is None or facts is None or not _stands_on(bound, facts):
+            return ref
+        return ToolRef(ref.tool, bound.operations if ref.operations is None else bound.operations & ref.operations)
+
+    def _exit_tests(self) -> Iterator[ExitTest]:
+        for bound in self._rules:
+            kind = bound.rule.rule_type
+            if isinstance(kind, (kinds.RequiredBeforeExit, kinds.RequiredBeforeExitIf)):
+                given = self._refs(bound.rule) if isinstance(kind, kinds.RequiredBeforeExitIf) else ()
+                for subject in self._subjects(bound):
+                    yield ExitTest(bound, subject, given)
+
+    def _dues(self) -> Iterator[Due]:
+        for bound in self._rules:
+            kind = bound.rule.rule_type
+            if isinstance(kind, kinds.Periodic):
+                yield from (Due(bound, ref, kind.seconds) for ref in self._subjects(bound) if ref.tool in self._shown)
+
+    def _subjects(self, bound: BoundRule) -> Iterator[ToolRef]:
+        """The tools that a rule is on: for ``*`` every one that is shown."""
+        if bound.rule.tool_name != ANY_TOOL:
+            yield self._subject(bound)
+            return
+        for name in self._shown:
+            if _stands_on(bound, self._tools[name]):
+                yield ToolRef(name, bound.operations)
+
+    def _subject(self, bound: BoundRule) -> ToolRef:
+        return ToolRef(resolved(bound.rule.tool_name, self._tools).tool, bound.operations)
+
+
+class _Index:
+    """Where in the order of report the rules stand that may concern a tool, so that nobody looks through all."""
+
+    def __init__(self, rules: Sequence[BoundRule], groups: Iterable[tuple[BoundRule, tuple[ToolRef, ...]]]) -> None:
+        self._by_tool: dict[str, list[int]] = {}
+        self._grouped: dict[str, set[int]] = {}
+        for at, bound in enumerate(rules):
+            self._by_tool.setdefault(split_name(bound.rule.tool_name)[0], []).append(at)
+        places = {id(bound): at for at, bound in enumerate(rules)}
+        for bound, group in groups:
+            for ref in group:
+                self._grouped.setdefault(ref.tool, set()).add(places[id(bound)])
+
+    def grouped(self, tool: str) -> AbstractSet[int]:
+        """The rules with a group that the tool is a member of."""
+        return self._grouped.get(tool, _NO_PLACES)
+
+    def near(self, tool: str) -> list[int]:
+        """The rules that name the tool, every tool, or a group with it, in their order."""
+        named, every, grouped = self._by_tool.get(tool, []), self._by_tool.get(ANY_TOOL, []), self.grouped(tool)
+        return named if not every and not grouped else sorted({*named, *every, *grouped})
+
+
+_NO_PLACES: frozenset[int] = frozenset()
+
+
+def resolved(written: str, tools: Mapping[str, ToolFacts]) -> ToolRef:
+    """``tool``, ``tool.operation``, either with ``@major``; the longest registered name wins.
+
+    A name that nothing answers to, or a major that is not the chosen one, stays as written and matches no call.
+    """
+    end = len(written)
+    while end > 0:
+        name, major = split_name(written[:end])
+        facts = tools.get(name)
+        if facts is not None:
+            operation = written[end + 1 :]
+            is_known = end == len(written) or operation in facts.operation_names
+            if major not in {None, facts.major} or not is_known:
+                break
+            return ToolRef(name, frozenset({operation}) if operation else None)
+        end = written.rfind(".", 0, end)
+    return ToolRef(written)
+
+
+def _all_rules(agent: Agent, sources: Iterable[Source], rights: Mapping[str, ToolRight]) -> Iterator[BoundRule]:
+    for index, rule in enumerate(agent.tool_rules):
+        yield BoundRule(rule, ("agents", agent.agent_id, "tool_rules", index), rule.operations)
+    for source in sources:
+        for index, rule in enumerate(source.required_tools):
+            address = ("sources", source.source_id, "required_tools", index)
+            yield BoundRule(rule, address, rule.operations, source_id=source.source_id)
+    for name, right in rights.items():
+        if not right.is_hidden:
+            yield from (BoundRule(rule, None, rule.operations, owner=name) for rule in right.facts.tool_rules)
+
+
+def _stands_on(bound: BoundRule, facts: ToolFacts) -> bool:
+    is_owned = bound.owner is None or bound.owner == facts.name
+    return is_owned and names_tool(bound.rule.tool_name, facts.name, facts.major)
+
+
+def _binds(bound: BoundRule, facts: ToolFacts, operation: str) -> bool:
+    return _stands_on(bound, facts) and bound.binds(operation)

@@ -1,0 +1,353 @@
+"""What in a text is a secret: keyed values, known token shapes, unlabelled random strings. It replaces nothing.
+
+Everything runs in time linear in the text: RE2 finds the places, and each place is judged by a bounded look around it.
+A text with more than `MAX_PLACES` of one kind is withheld from there on, which bounds the time of a hostile one.
+Judged too little: a password that is one plain word in the middle of a sentence. Judged too much: an identifier of a
+service that is as random as a token (a JSON key that ends in ``id`` keeps its value, see ``scrub``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import islice
+
+from gatewright.base.pattern import LinearMatch, LinearPattern, compile_linear
+
+Span = tuple[int, int]
+
+_KEY_NAMES = (
+    r"pass(?:word|wd|phrase|code)|pwd|"
+    r"(?:api|access|secret|private|signing|encryption|account|master|(?:shared|secret)[_. -]?access)[_. -]?key|"
+    r"secret|token|credentials?|authorization|cookie|bearer"
+)
+_KEYED = rf"(?i)({_KEY_NAMES})\\{{0,4}}[\"'`]?[ \t]{{0,8}}(:=|=>|[:=])[ \t]{{0,8}}"
+_SAID = (
+    r"(?i)\b(?:pass(?:word|phrase|code)|(?:api|secret|access)[ _-]?key|(?:(?:access|refresh|bearer)[ _-])?token|secret)"
+    r"[ \t]{1,3}(?:is|was)[ \t]{0,2}:?[ \t]{1,3}"
+)
+_BEARER = r"(?i)\bbearer[ \t]+([A-Za-z0-9._~+/=-]{8,})"
+_USERINFO = r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'<>\[\]]{0,128}:([^\s/@\"'<>]{1,256})@"
+_SHAPES = (
+    r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}\b|gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255}|"
+    r"glpat-[A-Za-z0-9_-]{20,64}|sk-[A-Za-z0-9_-]{20,255}|[rs]k_(?:live|test)_[A-Za-z0-9]{10,255}|"
+    r"xox[abeoprs]-[A-Za-z0-9-]{10,255}|xapp-[A-Za-z0-9-]{10,255}|AIza[0-9A-Za-z_-]{35}|ya29\.[0-9A-Za-z_-]{20,}|"
+    r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{40,}|"
+    r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}|hf_[A-Za-z0-9]{30,64}|dop_v1_[a-f0-9]{64}|shp(?:at|ss|pa)_[a-fA-F0-9]{32}|"
+    r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}|AGE-SECRET-KEY-1[0-9A-Z]{58})|"
+    r"hooks\.slack\.com/services/[A-Za-z0-9/]{20,100}|discord(?:app)?\.com/api/webhooks/[0-9]{5,25}/[A-Za-z0-9_-]{30,100}"
+)
+_BLOCK = (
+    r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----((?:[A-Za-z0-9+/=\s\\:,]|-[A-Za-z0-9])*)"
+    r"(?:-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+_DENSE_RUN = r"[A-Za-z0-9+/_=-]{24}"
+_HINT = rf"(?i)pass|pwd|{_KEY_NAMES}|://[^/\s]*@|[A-Za-z0-9_-]{{14}}"
+
+_RUN = re.compile(r"[A-Za-z0-9+/_=-]+")
+_LONG_RUN = re.compile(r"[A-Za-z0-9_-]{14}", re.IGNORECASE)
+_PLAIN = re.compile(r"[^\s\"'`,;&|<>(){}\[\]\\]{1,512}")
+_SCHEME = re.compile(r"(?:basic|bearer|digest|token|negotiate|apikey|bot)[ \t]+", re.IGNORECASE)
+_NAME_END = re.compile(r"[A-Za-z0-9_.-]*$")
+_HEX = re.compile(r"[0-9a-fA-F]*")
+_WORD = re.compile(r"[A-Z]?[a-z]{3,}|(?<![A-Za-z])[A-Z]{2,}(?![a-z])")
+_PIECES = re.compile(r"[/_=+-]")
+_COOKIE_LINE = re.compile(r"[\w.-]{1,64}=[^\s\"'`\\][^\r\n\"'`\\]{0,4096}")
+_AFTER_LINE = re.compile(r"\r?\n[A-Za-z0-9+/]")
+_LINE_BEFORE = re.compile(r"(?:^|\n)[A-Za-z0-9+/]{60,76}\r?\n$")
+_FLIPS = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_COUNTED = re.compile(r"\d+[-_]?[A-Za-z]+")
+_VARIABLE = re.compile(r"\$[A-Z_][A-Z0-9_]*|%[A-Z_]+%")
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_BEFORE_HASH = re.compile(r"(?:sha(?:1|256|384|512)[-:]|data:[\w/+.;=-]{1,80};base64,)$")
+_PAGING = re.compile(
+    r"(?:next|prev|previous|page|paging|pagination|continuation|sync|cursor|start|resume)[_.-]?$", re.I
+)
+_PLACEHOLDERS = frozenset(
+    """none null nil undefined true false string str text bool boolean int integer number float any object bytes array
+    list required optional missing invalid incorrect empty wrong correct expired unknown default valid set unset hidden
+    redacted password passwd pwd passphrase secret token key apikey value example placeholder needed enabled disabled
+    yes no on off basic bearer oauth oauth2 cookie header file env stdin prompt ask input varchar char weak strong
+    pass pw encrypted hashed stored generated random changed updated reset sent var let const""".split()  # noqa: SIM905 sixty words are read more easily as words
+)
+_MIN_RUN, _MAX_RUN = 24, 512
+_MIN_SHAPE = 14
+_SHORT = 256
+_ARMOUR_WIDTHS = (60, 64, 72, 76)
+MAX_PLACES = 20_000
+_QUOTES = "\"'`"
+
+
+@lru_cache(maxsize=16)
+def _pattern(text: str) -> LinearPattern:
+    return compile_linear(text)
+
+
+def secret_spans(text: str, *, unlabelled: bool = True) -> list[Span]:
+    """Where the secrets of ``text`` stand, in order and apart. ``unlabelled`` False: random strings alone are none."""
+    if len(text) < _MIN_SHAPE and ":" not in text and "=" not in text and " is" not in text and " was" not in text:
+        return []
+    if len(text) <= _SHORT and not _may_hold(text):
+        return []
+    if _pattern(_HINT).search(text) is None:
+        return []
+    found = [span for pattern, judge in _KINDS for span in _judged(pattern, text, judge)]
+    if unlabelled:
+        found += _unlabelled(text)
+    return _merged(found)
+
+
+def _may_hold(text: str) -> bool:
+    """Whether the search for hints could find any; on a short text it costs more than these look-ups."""
+    plain = text.casefold()
+    return (
+        "pass" in plain
+        or "key" in plain
+        or "token" in plain
+        or "secret" in plain
+        or "pwd" in plain
+        or "bearer" in plain
+        or "cookie" in plain
+        or "credential" in plain
+        or "authorization" in plain
+        or ("@" in text and "://" in text)
+        or _LONG_RUN.search(text) is not None
+    )
+
+
+def _judged(pattern: str, text: str, judge: Callable[[str, LinearMatch], Span | None]) -> Iterator[Span]:
+    """The spans of the matches that are secrets; of too many, all the rest."""
+    last, matches = None, _pattern(pattern).finditer(text)
+    for last in islice(matches, MAX_PLACES):
+        span = judge(text, last)
+        if span is not None:
+            yield span
+    if last is not None and next(matches, None) is not None:
+        yield last.span()[1], len(text)
+
+
+def _merged(found: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(found):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        elif end > start:
+            merged.append((start, end))
+    return merged
+
+
+def _block(_text: str, match: LinearMatch) -> Span | None:
+    """A private key in PEM armour, cut off or whole; a bare mention of the first line is none."""
+    return match.span() if len(match.group(1)) >= _MIN_RUN else None
+
+
+def _shape(_text: str, match: LinearMatch) -> Span | None:
+    return None if match.group().startswith("sk-") and wordy(match.group()) else match.span()
+
+
+def _userinfo(_text: str, match: LinearMatch) -> Span | None:
+    return None if _is_placeholder(match.group(1)) else match.span(1)
+
+
+def _bearer(_text: str, match: LinearMatch) -> Span | None:
+    value = match.group(1)
+    return match.span(1) if is_dense(value) or (len(value) >= _MIN_RUN and not wordy(value)) else None
+
+
+def _said(text: str, match: LinearMatch) -> Span | None:
+    """``the password is x``: what is quoted, or looks like no word."""
+    start, end, quoted = _value_at(text, match.span()[1])
+    value = text[start:end].rstrip(".!?:")
+    if quoted:
+        return None if " " in value or _is_placeholder(value) else (start, end)
+    is_secret = is_dense(value) and len(value) >= 4 and not _COUNTED.fullmatch(value)
+    return (start, start + len(value)) if is_secret else None
+
+
+def _keyed(text: str, match: LinearMatch) -> Span | None:
+    start, end = match.span()
+    return _keyed_value(text, start, end, match.group(1).casefold(), match.group(2))
+
+
+def _keyed_value(text: str, start: int, at: int, key: str, separator: str) -> Span | None:
+    if key == "cookie":
+        return _cookie(text, at) if separator == ":" else None
+    if key == "authorization":
+        return _authorization(text, at)
+    first, last, quoted = _value_at(text, at)
+    value = text[first:last]
+    weak = key in ("token", "bearer") or key.startswith("credential")
+    if not value or _is_placeholder(value) or (weak and _PAGING.search(text[max(0, start - 40) : start])):
+        return None
+    if key.endswith("key") and len(value) < 6:
+        return None
+    if quoted:
+        return (first, last) if quoted_secret(value, weak=weak, phrase="phrase" in key) else None
+    if text[last : last + 1] in ("(", "[", "{") or _DOTTED.fullmatch(value):
+        return None
+    value = value.rstrip(".!?") if separator == ":" else value
+    if is_dense(value) and len(value) >= (8 if weak else 4):
+        return first, first + len(value)
+    if weak or not _stands_alone(text, start, first, last, separator):
+        return None
+    return first, last
+
+
+def _stands_alone(text: str, start: int, first: int, last: int, separator: str) -> bool:
+    """Whether a plain word after a key is a setting (a line of its own, a part of a query), not code or prose."""
+    name = _NAME_END.search(text[max(0, start - 64) : start])
+    begin = start - (len(name.group()) if name else 0)
+    before = text[max(0, text.rfind("\n", max(0, begin - 64), begin) + 1, begin - 64) : begin]
+    after = text[last : last + 1]
+    value = text[first:last]
+    if len(value) < 4 or (any(c.isupper() for c in value[1:]) and any(c.islower() for c in value)):
+        return False
+    if separator == "=":
+        tight = text[first - 1] == "="
+        return tight and (
+            before[-1:] in ("?", "&", ";") or (before in ("", "export ", "set ") and after in ("", "\n", "\r"))
+        )
+    return separator == ":" and before.strip(" -") == "" and after in ("", "\n", "\r") and "_" not in value
+
+
+def _value_at(text: str, at: int) -> tuple[int, int, bool]:
+    """Start and end of the value that begins at ``at``, and whether it stands in quotes (perhaps escaped ones)."""
+    opening = at
+    while opening < at + 4 and text[opening : opening + 1] == "\\":
+        opening += 1
+    quote = text[opening : opening + 1]
+    if quote and quote in _QUOTES:
+        first = opening + 1
+        mark = text[at : opening + 1]
+        last = text.find(mark, first, first + 4096)
+        line = text.find("\n", first, first + 4096)
+        if last >= 0 and (line < 0 or last < line):
+            return first, last, True
+    match = _PLAIN.match(text, at)
+    return (at, match.end(), False) if match else (at, at, False)
+
+
+def _authorization(text: str, at: int) -> Span | None:
+    while at < len(text) and text[at] in "\"'`\\":
+        at += 1
+    scheme = _SCHEME.match(text, at)
+    at = scheme.end() if scheme else at
+    match = _PLAIN.match(text, at)
+    if match is None or _is_placeholder(match.group()) or (scheme is None and _DOTTED.fullmatch(match.group())):
+        return None
+    value = match.group()
+    long = 6 if scheme else 16
+    return match.span() if is_dense(value) or (len(value) >= long and not wordy(value)) else None
+
+
+def _cookie(text: str, at: int) -> Span | None:
+    """The rest of a header's line; it has to hold ``name=value``."""
+    while at < len(text) and text[at] in "\"'`\\":
+        at += 1
+    match = _COOKIE_LINE.match(text, at)
+    return match.span() if match else None
+
+
+def quoted_secret(value: str, *, weak: bool, phrase: bool = False) -> bool:
+    """Whether the text in quotes after a key is a secret; a sentence (a description, an error) is none."""
+    if _is_placeholder(value):
+        return False
+    words = value.split()
+    if len(words) > 1:
+        return phrase or any(is_dense(word) and len(word) >= 6 and not _COUNTED.fullmatch(word) for word in words)
+    return (len(value) >= 8 and is_dense(value)) if weak else True
+
+
+def is_dense(value: str) -> bool:
+    """Whether ``value`` mixes letters with digits or with marks as no word does; digits alone count too."""
+    letters = sum(c.isalpha() for c in value)
+    digits = sum(c.isdigit() for c in value)
+    marks = sum(c in "!@#$%^*+=~?/" for c in value)
+    return bool(
+        (letters and digits)
+        or (letters and marks and value.isascii() and "//" not in value)
+        or digits == len(value) > 3
+    )
+
+
+def _is_placeholder(value: str) -> bool:
+    """A word that stands for a secret and is none: a type, a template, stars, our own marker."""
+    plain = value.strip().casefold()
+    return (
+        plain.strip(".,;:!?*") in _PLACEHOLDERS
+        or plain.startswith(("your", "${", "$(", "{", "<", "%s", "%(", "[", "(", "...", "xxx", "example"))
+        or _VARIABLE.fullmatch(value) is not None
+        or not plain.strip("*.x-_•")
+    )
+
+
+def _unlabelled(text: str) -> Iterator[Span]:
+    """Random strings of a base64-like alphabet. What is not long enough anywhere costs one fast search."""
+    if len(text) < _MIN_RUN or _pattern(_DENSE_RUN).search(text) is None:
+        return
+    judged = 0
+    for match in _RUN.finditer(text):
+        start, end = match.span()
+        if not _MIN_RUN <= end - start <= _MAX_RUN:
+            continue
+        if judged >= MAX_PLACES:
+            yield start, len(text)
+            return
+        if not _is_armoured(text, start, end):
+            judged += 1
+            if looks_random(match.group()) and not _BEFORE_HASH.search(text[max(0, start - 100) : start]):
+                yield start, end
+
+
+def _is_armoured(text: str, start: int, end: int) -> bool:
+    """Whether the run is a line of a block of encoded data (a certificate, a mail attachment), whose lines are full."""
+    if text[start - 1 : start] not in ("", "\n"):
+        return False
+    if end - start in _ARMOUR_WIDTHS and _AFTER_LINE.match(text, end):
+        return True
+    return _LINE_BEFORE.search(text[max(0, start - 80) : start]) is not None
+
+
+def looks_random(run: str) -> bool:
+    """Whether a run of the alphabet is a secret rather than a path, an identifier, an id, a hash or an alphabet."""
+    if run.startswith(("sha256-", "sha384-", "sha512-")) or "abcdefgh" in run.casefold() or _ULID.fullmatch(run):
+        return False
+    kept = _unnatural(run)
+    has_mark = any(c.isdigit() for c in kept) or "+" in run or run.endswith("=")
+    return len(kept) >= 20 and has_mark and not kept.isdigit() and len(set(run)) >= 8 and _shannon(run) >= 3.8
+
+
+def _unnatural(run: str) -> str:
+    """The pieces of ``run`` that are neither words nor numbers nor hexadecimal."""
+    if wordy(run):
+        return ""
+    pieces = _PIECES.split(run)
+    return "".join(piece for piece in pieces if not _HEX.fullmatch(piece) and not (len(piece) > 3 and wordy(piece)))
+
+
+def wordy(text: str) -> bool:
+    """Whether most of ``text`` is words, as in identifiers, paths and slugs."""
+    marks = sum(c in "/_-=+." for c in text)
+    words = sum(len(word) for word in _WORD.findall(text))
+    letters = len(text) - marks
+    return letters == 0 or (words >= 0.6 * letters and len(_FLIPS.findall(text)) <= 1 + letters // 8)
+
+
+def _shannon(text: str) -> float:
+    """Bits per character."""
+    total = len(text)
+    return -sum(n / total * math.log2(n / total) for n in Counter(text).values())
+
+
+_KINDS: tuple[tuple[str, Callable[[str, LinearMatch], Span | None]], ...] = (
+    (_BLOCK, _block),
+    (_KEYED, _keyed),
+    (_SAID, _said),
+    (_SHAPES, _shape),
+    (_USERINFO, _userinfo),
+    (_BEARER, _bearer),
+)

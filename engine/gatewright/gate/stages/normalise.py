@@ -1,0 +1,101 @@
+"""Normalise: secrets scrubbed, then the canonical bytes that stand for the result, their hash, the text for the model.
+
+A text stays the text that it is, anything else becomes canonical JSON; bytes that are no text are named by size and
+hash. The hash is of the normalised bytes. What a tool says of its own failure is scrubbed too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure
+from gatewright.gate import message
+from gatewright.gate.call import CallState, EffectStage, StageResult, Status
+from gatewright.gate.heavy import apart
+from gatewright.gate.output import binary_text, plain_text, shown_text
+from gatewright.gate.scrub import scrub_text, scrub_value
+from gatewright.tools.declaration import Normalization
+
+if TYPE_CHECKING:
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.gate.plan import ToolPlan
+
+
+@dataclass(frozen=True, slots=True)
+class _Normal:
+    output: str
+    normal: bytes
+    output_hash: str
+    output_bytes: int
+    secrets: int
+
+
+async def _run(state: CallState) -> StageResult:
+    if state.reused:
+        return StageResult(state, note="reused")
+    if state.status is not Status.ALLOWED:
+        return _failed(state)
+    try:
+        done = await apart(state.result, _normalised, state.plan, state.result)
+    except ToolFailure as failure:
+        text = message.to_model(message.MISMATCH)
+        return StageResult(state.having(status=Status.FAILED, code=failure.code, output=text, detail=str(failure)))
+    filled = state.having(
+        output=done.output,
+        normal=done.normal,
+        output_hash=done.output_hash,
+        output_bytes=done.output_bytes,
+        secrets=done.secrets,
+    )
+    return StageResult(filled, note=_note(done))
+
+
+def _failed(state: CallState) -> StageResult:
+    if state.output is None or not state.plan.scrub:
+        return StageResult(state, note="the call failed")
+    output, secrets = scrub_text(state.output)
+    return StageResult(
+        state.having(output=output, secrets=secrets),
+        note=f"{secrets} secrets taken out" if secrets else "the call failed",
+    )
+
+
+def _note(done: _Normal) -> str:
+    what = f"{len(done.normal):,} bytes, SHA-256 {done.output_hash[:12]}"
+    if not done.secrets:
+        return what
+    return f"{what}; {done.secrets} {'secret' if done.secrets == 1 else 'secrets'} taken out"
+
+
+def _normalised(plan: ToolPlan, result: JsonValue | bytes) -> _Normal:
+    value, secrets = _scrubbed(result) if plan.scrub else (result, 0)
+    normal = plan.tool.normalize(value)
+    if not isinstance(normal, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] a tool's own method may err
+        raise ToolFailure("its `normalize` did not give bytes", code="bad-result")
+    digest = hashlib.sha256(normal).hexdigest()
+    text = _text(plan, value, normal)
+    size = len(normal) if text is None else len(text.encode())
+    return _Normal(binary_text(normal, digest) if text is None else text, normal, digest, size, secrets)
+
+
+def _scrubbed(result: JsonValue | bytes) -> tuple[JsonValue | bytes, int]:
+    if not isinstance(result, bytes):
+        return scrub_value(result)
+    text = plain_text(result)
+    scrubbed, secrets = scrub_text(text) if text is not None else ("", 0)
+    return (scrubbed.encode(), secrets) if secrets else (result, 0)
+
+
+def _text(plan: ToolPlan, value: JsonValue | bytes, normal: bytes) -> str | None:
+    """The text for the model; None where there is none, because the result is binary."""
+    if plan.tool.normalization is Normalization.JSON:
+        return shown_text(value, normal)
+    return plain_text(normal)
+
+
+NORMALISE = EffectStage("normalise", _run)
+"""
+Acts, because a large result is worked through in a thread.
+"""

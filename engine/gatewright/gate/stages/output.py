@@ -1,0 +1,51 @@
+"""Output: the result is of the kind that the tool declared and fits its output schema. It changes no result.
+
+A result that does not fit fails the call: the operator reads what is wrong, the model a general sentence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.gate import message
+from gatewright.gate.call import CallState, EffectStage, StageResult, Status
+from gatewright.gate.heavy import apart
+from gatewright.tools.result import kind_problem
+
+if TYPE_CHECKING:
+    from gatewright.tools.tool import Tool
+
+_SHOWN = 5
+
+
+async def _run(state: CallState) -> StageResult:
+    if state.status is not Status.ALLOWED:
+        return StageResult(state, note="the call failed")
+    if state.reused:
+        return StageResult(state, note="reused")
+    tool = state.plan.tool
+    problem = kind_problem(state.result, tool.result_type)
+    if problem is None and tool.output_checker is None:
+        return StageResult(state, note="no output schema")
+    if problem is None:
+        problem = await apart(state.result, _problem, tool, state.result)
+    if problem is None:
+        return StageResult(state, note="fits")
+    text = message.to_model(message.MISMATCH)
+    failed = state.having(status=Status.FAILED, code="output-mismatch", output=text, detail=problem)
+    return StageResult(failed, note=problem)
+
+
+def _problem(tool: Tool, result: object) -> str | None:
+    """What is wrong with the result, or None."""
+    checker = tool.output_checker
+    if checker is None or isinstance(result, bytes) or checker.is_valid(result):
+        return None
+    errors = [f"`{error.pointer or '/'}`: {error.message}" for error in checker.errors(result)[:_SHOWN]]
+    return "the result does not fit the output schema: " + "; ".join(errors)
+
+
+OUTPUT = EffectStage("output", _run)
+"""
+Acts, because a large result is checked in a thread.
+"""

@@ -1,0 +1,75 @@
+"""Policy: the rows of ``[[policy.rules]]`` that match the call, deny before ask before allow, else the default.
+
+Conditions see the arguments as people write them: paths relative to their root, URLs in canonical form. A condition
+that cannot be evaluated denies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import SchemaError
+from gatewright.gate.call import CallState, Finding, Stage, StageResult
+from gatewright.policy.rulematch import DEFAULT_ADDRESS
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from gatewright.gate.condition import CompiledPolicyRule
+
+_DENIED = "this call is not allowed with these arguments; change them or go on without it"
+_DEFAULT = "this call is not allowed; go on without it"
+_BROKEN = "the call could not be checked; try something else"
+_CODES = {Verdict.DENY: "policy-deny", Verdict.ASK: "policy-ask"}
+_SAYS = {Verdict.DENY: "denies", Verdict.ASK: "asks before"}
+_STRICTNESS = {Verdict.DENY: 0, Verdict.ASK: 1, Verdict.ALLOW: 2}
+
+
+def _run(state: CallState) -> StageResult:
+    rules = state.chosen.policy_rules
+    matching: list[CompiledPolicyRule] = []
+    for rule in rules:
+        try:
+            if rule.matches(state.policy_arguments):
+                matching.append(rule)
+        except SchemaError as error:
+            return StageResult(state, (_broken(rule, error),))
+    strongest = min((_STRICTNESS[rule.rule.effect] for rule in matching), default=None)
+    if strongest is None:
+        return _by_default(state)
+    deciding = [rule for rule in matching if _STRICTNESS[rule.rule.effect] == strongest]
+    if deciding[0].rule.effect is Verdict.ALLOW:
+        return StageResult(state, note=f"policy rule `{deciding[0].rule.name}` allows it")
+    return StageResult(state, tuple(_finding(state, rule) for rule in deciding))
+
+
+def _by_default(state: CallState) -> StageResult:
+    default = state.agent.policy.default if state.agent is not None else Verdict.DENY
+    if default is Verdict.ALLOW:
+        return StageResult(state, note="no policy rule matches")
+    text = f"no policy rule matches, and the default is {default}"
+    model = _DEFAULT if default is Verdict.DENY else None
+    return StageResult(state, (Finding(default, "policy-default", text, DEFAULT_ADDRESS, model=model),))
+
+
+def _finding(state: CallState, compiled: CompiledPolicyRule) -> Finding:
+    rule = compiled.rule
+    said = f": {rule.message}" if rule.message else ""
+    text = f"policy rule `{rule.name}` {_SAYS[rule.effect]} it{said}"
+    # the operator wrote the message for the model, yet may have named what it does not see
+    model = state.plan.redactor(rule.message) if rule.message else _DENIED
+    return Finding(
+        rule.effect,
+        _CODES[rule.effect],
+        text,
+        compiled.address,
+        rule.name,
+        model if rule.effect is Verdict.DENY else None,
+    )
+
+
+def _broken(compiled: CompiledPolicyRule, error: SchemaError) -> Finding:
+    text = f"the condition of policy rule `{compiled.rule.name}` cannot be evaluated: {error}"
+    return Finding(Verdict.DENY, "condition-failed", text, compiled.address, compiled.rule.name, _BROKEN)
+
+
+POLICY = Stage("policy", _run)

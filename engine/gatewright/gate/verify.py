@@ -1,0 +1,79 @@
+"""Holding a proof against a call: MAC and digests first, then the same stages with the facts of then.
+
+It reads no live session, clock, rate or standing approval; files are looked at as they are now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gatewright.gate.call import CallState
+from gatewright.gate.pipeline import ACTING, Passage
+from gatewright.gate.proof import Verification, call_digest, sent_digest, tool_digest
+from gatewright.gate.session import Session
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from gatewright.gate.decision import Decision
+    from gatewright.gate.pipeline import InForce
+    from gatewright.gate.proof import DecisionProof, ProvenCall
+
+_ACTING = frozenset(stage.name for stage in ACTING)
+
+
+def verified(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verification:
+    """What holds of the proof. What was forged is not decided again."""
+    key = force.keys.find(proof.key_id)
+    if key is None:
+        return Verification(False, problems=("the key that the proof was made with is not here",))
+    if not proof.is_sealed_by(key):
+        return Verification(False, problems=("the proof was changed, or not made here",))
+    passage = Passage(_state_then(proof, call, force), force)
+    again = passage.decide()
+    is_call = _is_call(proof, passage.state, key)
+    moved = _moved(proof, passage.state, force)
+    same, difference = _compared(proof, again, passage.state)
+    problems = [] if is_call else ["the proof is for another call"]
+    return Verification(True, is_call, not moved, same, (*problems, *moved, *difference), again)
+
+
+def _state_then(proof: DecisionProof, call: ProvenCall, force: InForce) -> CallState:
+    agent = force.snapshot.agent(call.agent_id)
+    ports = replace(force.ports, rates=None, grants=None)
+    session = Session(proof.facts.session_id or "none")
+    state = CallState("", call.agent_id, call.tool, call.arguments, agent, session, ports)
+    return state.having(
+        user_id=call.user_id or (agent.agent.user_id if agent else None),
+        answer=proof.answer,
+        facts=proof.facts,
+        now_s=proof.now_s,
+        wall_s=proof.wall_s,
+        rates=proof.rates,
+        grant=proof.grant,
+    )
+
+
+def _is_call(proof: DecisionProof, state: CallState, key: bytes) -> bool:
+    """Whether one of the digests is of this call: as it was sent, or canonical as the log may have kept it."""
+    if sent_digest(state, key) == proof.sent_digest:
+        return True
+    return call_digest(state, key, proof.tool_digest) == proof.call_digest
+
+
+def _moved(proof: DecisionProof, state: CallState, force: InForce) -> list[str]:
+    if proof.policy_digest != force.snapshot.policy_digest:
+        return ["the policy has changed since"]
+    return ["the tool has changed since"] if proof.tool_digest != tool_digest(state) else []
+
+
+def _compared(proof: DecisionProof, again: Decision, state: CallState) -> tuple[bool, list[str]]:
+    """Whether deciding again gave the same; what was refused while acting must have been allowed until then."""
+    if proof.stage in _ACTING:
+        allowed = again.verdict is Verdict.ALLOW
+        return allowed, [] if allowed else [f"it would not have come to `{proof.stage}`: {again.reason}"]
+    rule = again.rule.rule_id if again.rule else None
+    now = (again.verdict, again.stage, again.code, rule, state.grant)
+    if now == (proof.verdict, proof.stage, proof.code, proof.rule, proof.grant):
+        return True, []
+    return False, [f"decided again it is {again.verdict} at `{again.stage}` ({again.code}): {again.reason}"]

@@ -1,0 +1,91 @@
+"""Which kinds of capabilities an agent has, and what an operation lacks. It does not know hosts or paths of a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.policy.capability import (
+    Capability,
+    CapabilityKind,
+    DbRead,
+    DbWrite,
+    EnvRead,
+    FsRead,
+    FsWrite,
+    NetRead,
+    NetWrite,
+    kind_of,
+)
+from gatewright.policy.hostpattern import is_every_host
+from gatewright.policy.right import Layer, OperationFacts, Reason, ToolFacts
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gatewright.base.problem import Address
+    from gatewright.policy.document import Agent
+
+SCOPED = frozenset(
+    {
+        CapabilityKind.NET_READ,
+        CapabilityKind.NET_WRITE,
+        CapabilityKind.FS_READ,
+        CapabilityKind.FS_WRITE,
+        CapabilityKind.DB_READ,
+        CapabilityKind.DB_WRITE,
+        CapabilityKind.ENV_READ,
+    }
+)
+"""The kinds whose grants say how far they reach."""
+
+
+def granted_kinds(capabilities: Iterable[Capability]) -> frozenset[CapabilityKind]:
+    """The kinds that reach at least something: an empty list of hosts, prefixes, tables or names grants nothing."""
+    return frozenset(kind_of(capability) for capability in capabilities if not _is_void(capability))
+
+
+def lacking(agent: Agent, granted: frozenset[CapabilityKind], facts: ToolFacts, op: OperationFacts) -> Reason | None:
+    """Why every call of the operation is denied for want of a grant; None if some call may lie within."""
+    what = f"`{facts.name}.{op.name}`" if op.name else f"`{facts.name}`"
+    where: Address = ("agents", agent.agent_id, "capabilities") if agent.capabilities else ("agents", agent.agent_id)
+    missing = op.capabilities - granted
+    if missing:
+        text = f"{what} needs {_and(missing)}, which agent `{agent.agent_id}` is not granted"
+        return Reason(Layer.CAPABILITY, Verdict.DENY, "capability-not-granted", text, where)
+    limited = frozenset(kind for kind in op.capabilities & SCOPED - op.judged if not _is_whole(agent, kind))
+    if limited:
+        text = f"{what} names nothing that {_and(limited)} of agent `{agent.agent_id}` could be judged by"
+        return Reason(Layer.CAPABILITY, Verdict.DENY, "capability-unjudgeable", text, where)
+    return None
+
+
+def _and(kinds: Iterable[CapabilityKind]) -> str:
+    return " and ".join(sorted(kinds))
+
+
+def _is_whole(agent: Agent, kind: CapabilityKind) -> bool:
+    """Whether one of the grants of that kind leaves nothing out."""
+    return any(_leaves_nothing_out(one) for one in agent.capabilities if kind_of(one) is kind)
+
+
+def _leaves_nothing_out(capability: Capability) -> bool:
+    match capability:
+        case NetRead(hosts) | NetWrite(hosts):
+            return any(is_every_host(host) for host in hosts)
+        case FsRead(prefixes) | FsWrite(prefixes):
+            return "/" in prefixes
+        case DbRead(names) | DbWrite(names) | EnvRead(names):
+            return "*" in names
+        case _:
+            return True
+
+
+def _is_void(capability: Capability) -> bool:
+    match capability:
+        case NetRead(scope) | NetWrite(scope) | FsRead(scope) | FsWrite(scope):
+            return not scope
+        case DbRead(scope) | DbWrite(scope) | EnvRead(scope):
+            return not scope
+        case _:
+            return False

@@ -1,0 +1,37 @@
+"""One row of ``[[policy.rules]]`` as a value. It does not know calls, nor how a condition is checked.
+
+Of the rules that match a call the strictest effect holds: deny before ask before allow, before the default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gatewright.base.jsonvalue import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRule:
+    """``agents``, ``tools``, ``operations`` None: all of them. ``when``: a JSON Schema over the canonical arguments.
+
+    ``when`` None: always. ``message`` is for the operator and, on a denial, for the model too.
+    """
+
+    name: str
+    effect: Verdict
+    agents: tuple[str, ...] | None = None
+    tools: tuple[str, ...] | None = None
+    operations: tuple[str, ...] | None = None
+    when: Mapping[str, JsonValue] | bool | None = field(default=None, hash=False)
+    message: str | None = None
+
+    @property
+    def is_unconditional(self) -> bool:
+        """Whether it holds whatever the arguments are."""
+        return self.when is None or self.when is True or self.when == {}

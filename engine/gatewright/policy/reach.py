@@ -1,0 +1,93 @@
+"""What an agent's sources let an operation do at best: their levels and their own limits. It does not know paths.
+
+A source's ``required_tools`` bind only calls that go to it, so an operation is hidden when no source lets it through.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.policy.permission import verdict_for
+from gatewright.policy.right import Layer, Reason
+from gatewright.policy.rule import AllowedOperations
+from gatewright.policy.toolname import names_tool
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from gatewright.base.problem import Address
+    from gatewright.policy.document import Agent, Source
+    from gatewright.policy.permission import Action
+    from gatewright.policy.right import OperationFacts, ToolFacts
+    from gatewright.policy.rule import ToolRule
+
+_MILDNESS = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
+
+
+def source_rules(source: Source, facts: ToolFacts) -> tuple[tuple[int, ToolRule], ...]:
+    """The source's own rules on the tool with their index, highest priority first."""
+    found = [
+        (i, rule) for i, rule in enumerate(source.required_tools) if names_tool(rule.tool_name, facts.name, facts.major)
+    ]
+    return tuple(sorted(found, key=lambda pair: -pair[1].priority))
+
+
+class Reach:
+    """The sources of one agent."""
+
+    def __init__(self, agent: Agent, sources: tuple[Source, ...]) -> None:
+        self._agent = agent
+        self._sources = sources
+        self._levels: dict[tuple[str, tuple[Action, ...]], Verdict] = {}
+        self._limiting = any(source.required_tools for source in sources)
+
+    def reason(self, facts: ToolFacts, op: OperationFacts) -> Reason | None:
+        """Why the sources deny the operation, or make every call of it ask; None when they need not."""
+        if not facts.needs_source:
+            return None
+        if not self._sources:
+            return self._without()
+        if not self._limiting and not op.actions:
+            return None
+        limits = [self._limit(source, facts, op) for source in self._sources]
+        open_ones = [source for source, limit in zip(self._sources, limits, strict=True) if limit is None]
+        if not open_ones:
+            return next(limit for limit in limits if limit is not None)
+        best = min((self._level(source, op.actions) for source in open_ones), key=_MILDNESS.__getitem__)
+        return None if best is Verdict.ALLOW else self._by_level(open_ones, op, best)
+
+    def _without(self) -> Reason:
+        agent = self._agent
+        address: Address | None = ("agents", agent.agent_id, "sources") if agent.sources is not None else None
+        text = f"agent `{agent.agent_id}` has no file source"
+        return Reason(Layer.SOURCE, Verdict.DENY, "no-source", text, address)
+
+    def _limit(self, source: Source, facts: ToolFacts, op: OperationFacts) -> Reason | None:
+        """The source's rule that leaves the operation out."""
+        if not source.required_tools:
+            return None
+        for index, rule in source_rules(source, facts):
+            kind = rule.rule_type
+            if isinstance(kind, AllowedOperations) and op.name not in kind.operations:
+                listed = ", ".join(f"`{name}`" for name in sorted(kind.operations)) or "no operation at all"
+                text = f"source `{source.source_id}` limits `{facts.name}` to {listed}"
+                where = ("sources", source.source_id, "required_tools", index)
+                return Reason(Layer.SOURCE, Verdict.DENY, "source-operation-not-allowed", text, where, rule.rule_id)
+        return None
+
+    def _level(self, source: Source, actions: tuple[Action, ...]) -> Verdict:
+        if not actions:
+            return Verdict.ALLOW
+        key = source.source_id, actions
+        found = self._levels.get(key)
+        if found is None:
+            verdicts = (verdict_for(level, action) for level in source.levels for action in actions)
+            found = self._levels[key] = min(verdicts, key=_MILDNESS.__getitem__, default=Verdict.DENY)
+        return found
+
+    def _by_level(self, sources: list[Source], op: OperationFacts, best: Verdict) -> Reason:
+        named = ", ".join(f"`{source.source_id}`" for source in sources)
+        if best is Verdict.ASK:
+            text = f"every level of {named} that permits `{op.name}` asks first"
+            return Reason(Layer.SOURCE, best, "level-asks", text)
+        text = f"no rule or default of {named} permits `{op.name}`"
+        return Reason(Layer.SOURCE, best, "no-level-permits", text, ("sources", sources[0].source_id))

@@ -1,0 +1,61 @@
+"""``[tools.NAME]`` put over what a tool says of itself: tiers and description. It does not know agents.
+
+Everything that asks for a tier or a description asks here, so that approvals, presets and the view agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.toolname import split_name
+
+if TYPE_CHECKING:
+    from gatewright.policy.document import Policy, ToolSettings
+    from gatewright.policy.right import OperationFacts, ToolFacts
+
+_TIERS = tuple(SafetyTier)
+
+
+def settings_of(policy: Policy, name: str, major: int) -> ToolSettings | None:
+    """The settings of a tool: those of ``name@major`` before those of ``name``."""
+    if not policy.tools:
+        return None
+    return policy.tools.get(f"{name}@{major}") or policy.tools.get(name)
+
+
+def overridden(policy: Policy, facts: ToolFacts) -> ToolFacts:
+    """``facts`` as the policy's settings change them; the same object where they change nothing."""
+    settings = settings_of(policy, facts.name, facts.major)
+    if settings is None or not (settings.safety_tier or settings.operation_tiers or settings.description):
+        return facts
+    tiers = tuple(sorted(settings.operation_tiers.items()))
+    return _overridden(facts, settings.safety_tier, tiers, settings.description)
+
+
+def overridden_all(policy: Policy, catalog: tuple[ToolFacts, ...]) -> tuple[ToolFacts, ...]:
+    """``catalog`` as the policy's settings change it; the same object where they change nothing."""
+    if not policy.tools:
+        return catalog
+    named = {split_name(name)[0] for name in policy.tools}
+    return tuple(overridden(policy, facts) if facts.name in named else facts for facts in catalog)
+
+
+@lru_cache(maxsize=4096)
+def _overridden(
+    facts: ToolFacts,
+    safety_tier: SafetyTier | None,
+    operation_tiers: tuple[tuple[str, SafetyTier], ...],
+    description: str | None,
+) -> ToolFacts:
+    named = dict(operation_tiers)
+    rows = tuple(_row(row, named.get(row.name, safety_tier), description) for row in facts.operations)
+    tier = max((row.tier for row in rows), key=_TIERS.index, default=safety_tier or facts.tier)
+    return replace(facts, operations=rows, tier=tier, description=description or facts.description)
+
+
+def _row(row: OperationFacts, tier: SafetyTier | None, description: str | None) -> OperationFacts:
+    text = row.description if row.name or not description else description
+    return replace(row, tier=tier or row.tier, description=text)

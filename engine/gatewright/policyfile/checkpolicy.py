@@ -1,0 +1,158 @@
+"""What only policy rules and tools together show: rules that miss calls or hit every one, tools never matched.
+
+It reads no TOML and checks no call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gatewright.base.jsonvalue import canonical_json
+from gatewright.policy.toolname import names_tool, split_name
+from gatewright.policy.verdict import Verdict
+from gatewright.policyfile.maymiss import Condition
+from gatewright.policyfile.report import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gatewright.policy.document import Policy
+    from gatewright.policy.policyrule import PolicyRule
+    from gatewright.policy.right import OperationFacts, ToolFacts
+    from gatewright.policyfile.known import KnownTools
+    from gatewright.policyfile.report import Report
+
+MAX_NAMED = 3
+_ESCAPES = {Verdict.DENY: "is not denied", Verdict.ASK: "does not ask"}
+_BEFALLS = {Verdict.DENY: "are denied", Verdict.ASK: "ask"}
+Target = tuple["ToolFacts", "OperationFacts"]
+Signature = tuple[tuple[str, ...], tuple[str, ...]]
+"""The parameters of an operation, and the required ones."""
+
+
+def check_policy_rules(policy: Policy, known: KnownTools, report: Report) -> None:
+    """Add the warnings."""
+    strict = _StrictRules(known.facts, report)
+    for index, rule in enumerate(policy.rules):
+        _warn_idle_tools(rule, index, known, report)
+        if rule.effect is not Verdict.ALLOW and isinstance(rule.when, Mapping) and rule.when:
+            strict.check(rule, index, rule.when)
+
+
+def _warn_idle_tools(rule: PolicyRule, index: int, known: KnownTools, report: Report) -> None:
+    if rule.operations is None:
+        return
+    for position, written in enumerate(rule.tools or ()):
+        if not any(name in facts.operation_names for facts in known.of(written) for name in rule.operations):
+            message = f"{shown(written)} has none of these operations: the rule never matches it"
+            report.warning(("policy", "rules", index, "tools", position), "rule-without-effect", message, at_value=True)
+
+
+class _Targets:
+    """Every operation; of a rule those that it matches, by what they take, as no condition tells more apart."""
+
+    def __init__(self, catalog: Iterable[ToolFacts]) -> None:
+        self.rows: list[Target] = [(facts, operation) for facts in catalog for operation in facts.operations]
+        self._by_tool: dict[str, list[int]] = {}
+        self._by_operation: dict[str, list[int]] = {}
+        for number, (facts, operation) in enumerate(self.rows):
+            self._by_tool.setdefault(facts.name, []).append(number)
+            self._by_operation.setdefault(operation.name, []).append(number)
+        self._all = self._grouped(range(len(self.rows)))
+
+    def groups(self, rule: PolicyRule) -> Mapping[Signature, list[int]]:
+        """The numbers of the rows, in the order of the catalog; of two majors that are alike one."""
+        if rule.tools is None and rule.operations is None:
+            return self._all
+        if rule.tools is not None:
+            near = (self._by_tool.get(split_name(written)[0], ()) for written in rule.tools)
+        else:
+            near = (self._by_operation.get(name, ()) for name in rule.operations or ())
+        numbers = sorted({number for some in near for number in some})
+        return self._grouped(number for number in numbers if _matches(rule, *self.rows[number]))
+
+    def _grouped(self, numbers: Iterable[int]) -> dict[Signature, list[int]]:
+        found: dict[Signature, dict[tuple[str, str], int]] = {}
+        for number in numbers:
+            facts, operation = self.rows[number]
+            signature = (operation.parameters, operation.required)
+            found.setdefault(signature, {}).setdefault((facts.name, operation.name), number)
+        return {signature: list(some.values()) for signature, some in found.items()}
+
+
+class _Named:
+    """What a warning names: the first few in the order of the catalog, and how many more there are."""
+
+    def __init__(self, targets: _Targets) -> None:
+        self._targets = targets
+        self._first: list[tuple[int, str]] = []
+        self.count = 0
+
+    def add(self, numbers: list[int], what: str = "") -> None:
+        self.count += len(numbers)
+        self._first += [(number, what) for number in numbers[:MAX_NAMED]]
+
+    def __str__(self) -> str:
+        first = [f"{_label(*self._targets.rows[number])}{what}" for number, what in sorted(self._first)[:MAX_NAMED]]
+        more = f" (and {self.count - MAX_NAMED} more)" if self.count > MAX_NAMED else ""
+        return f"{', '.join(first)}{more}"
+
+
+class _StrictRules:
+    """The warnings on rules that deny or ask; what a condition demands is worked out once per distinct ``when``."""
+
+    def __init__(self, catalog: Iterable[ToolFacts], report: Report) -> None:
+        self._report = report
+        self._conditions: dict[bytes, Condition] = {}
+        self._targets = _Targets(catalog)
+
+    def check(self, rule: PolicyRule, index: int, when: Mapping[str, object]) -> None:
+        condition, place = self._condition(when), ("policy", "rules", index, "when")
+        missed, hit = self._found(rule, condition)
+        if missed.count:
+            text = f"a call that leaves out what `when` needs {_ESCAPES[rule.effect]}: {missed}"
+            self._report.warning(place, f"{rule.effect}-may-miss", text)
+        if hit.count:
+            fields = " or ".join(map(shown, sorted(condition.fields)))
+            what = f"so all of these {_BEFALLS[rule.effect]}: {hit}"
+            text = f"`when` holds for every call that cannot have {fields}, {what}"
+            self._report.warning(place, f"{rule.effect}-always", text)
+
+    def _condition(self, when: Mapping[str, object]) -> Condition:
+        key = canonical_json(when)
+        if key not in self._conditions:
+            self._conditions[key] = Condition(when)
+        return self._conditions[key]
+
+    def _found(self, rule: PolicyRule, condition: Condition) -> tuple[_Named, _Named]:
+        """What comes past the condition, and what it hits for want of its fields."""
+        missed, hit = _Named(self._targets), _Named(self._targets)
+        names_some = rule.tools is not None or rule.operations is not None
+        for (parameters, required), numbers in self._targets.groups(rule).items():
+            foreign = condition.fields.isdisjoint(parameters)
+            if not foreign and (fields := condition.escapes(parameters, required)):
+                missed.add(numbers, f" may leave out {_named(fields)}")
+            if names_some and parameters and (fields := condition.lacks(parameters, required)):
+                missed.add(self._meant(rule, numbers), f" takes no {_named(fields)}")
+            if foreign and parameters and condition.holds_without_fields:
+                hit.add(numbers)
+        return missed, hit
+
+    def _meant(self, rule: PolicyRule, numbers: list[int]) -> list[int]:
+        """What the rule names itself: that other operations lack the field is what ``when`` is for."""
+        return [number for number in numbers if rule.operations or not self._targets.rows[number][0].has_operations]
+
+
+def _matches(rule: PolicyRule, facts: ToolFacts, operation: OperationFacts) -> bool:
+    if rule.operations is not None and operation.name not in rule.operations:
+        return False
+    return rule.tools is None or any(names_tool(written, facts.name, facts.major) for written in rule.tools)
+
+
+def _label(facts: ToolFacts, operation: OperationFacts) -> str:
+    return f"`{facts.name}.{operation.name}`" if operation.name else f"`{facts.name}`"
+
+
+def _named(fields: Iterable[str]) -> str:
+    return " and ".join(map(shown, fields))

@@ -1,0 +1,77 @@
+"""Reading ``[tools.NAME]``: what the operator overrides of a tool. It does not know the tool's own values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.policy.document import ToolSettings
+from gatewright.policy.tier import SafetyTier
+from gatewright.policyfile.readagent import read_timeout
+from gatewright.policyfile.report import shown
+
+if TYPE_CHECKING:
+    from gatewright.policy.right import ToolFacts
+    from gatewright.policyfile.names import Names
+    from gatewright.policyfile.row import Row
+
+TIERS = {str(tier): tier for tier in SafetyTier}
+KEYS = ("operation_field", "operations", "operation_tiers", "safety_tier", "timeout", "scrub", "description")
+
+
+def read_tool_settings(table: Row, names: Names) -> dict[str, ToolSettings]:
+    """``[tools.NAME]`` and ``[tools."NAME@MAJOR"]`` as they are named, in the order of the file."""
+    found: dict[str, ToolSettings] = {}
+    for name in table.raw:
+        row = table.table(name)
+        if row is not None:
+            row.only(KEYS, "the settings of a tool")
+            found[name] = _settings(row, names.tool(name, row.path), names)
+    return found
+
+
+def _settings(row: Row, facts: tuple[ToolFacts, ...], names: Names) -> ToolSettings:
+    _refuse_declared(row, facts)
+    return ToolSettings(
+        timeout_s=read_timeout(row),
+        safety_tier=row.choice("safety_tier", TIERS),
+        operation_tiers=_operation_tiers(row, facts, names),
+        scrub=row.flag("scrub", otherwise=True),
+        description=_description(row),
+    )
+
+
+def _operation_tiers(row: Row, facts: tuple[ToolFacts, ...], names: Names) -> dict[str, SafetyTier]:
+    table = row.table("operation_tiers")
+    found: dict[str, SafetyTier] = {}
+    if table is None:
+        return found
+    if table.raw and facts and not any(tool.has_operations for tool in facts):
+        message = f"`{facts[0].name}` has no operations: set its `safety_tier`"
+        row.report.error(table.path, "operations-on-plain-tool", message, at_value=False)
+        facts = ()
+    for operation in table.raw:
+        if facts and not any(operation in tool.operation_names for tool in facts):
+            names.operation(facts[-1], operation, table.at(operation), at_value=False)
+        tier = table.choice(operation, TIERS)
+        if tier is not None:
+            found[operation] = tier
+    return found
+
+
+def _description(row: Row) -> str | None:
+    text = row.text("description")
+    if text is not None and not text.strip():
+        row.fault("description", "bad-value", "`description` may not be blank: leave it out to keep the tool's own")
+    return text
+
+
+def _refuse_declared(row: Row, facts: tuple[ToolFacts, ...]) -> None:
+    """``operation_field`` and ``operations`` are for a schema that says nothing of its operations by itself."""
+    for key in ("operation_field", "operations"):
+        if key not in row.raw:
+            continue
+        if any(tool.has_operations for tool in facts):
+            message = f"{shown(facts[-1].name)} declares its own operations: `{key}` is for tools that do not"
+            row.report.error(row.at(key), "operations-declared", message, at_value=False)
+        else:
+            row.report.error(row.at(key), "not-supported", f"`{key}` of a tool is not supported yet", at_value=False)

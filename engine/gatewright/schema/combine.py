@@ -1,0 +1,163 @@
+"""Two schemas for one value as one: their keywords together where that is exact, `allOf` where it is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from gatewright.base.errors import SchemaError
+from gatewright.schema.check import SchemaChecker
+from gatewright.schema.walk import Schema, as_list, walk
+
+NOTHING: Final[Schema] = {"not": {}}
+"""What no value fits."""
+
+ANNOTATIONS = frozenset(
+    {"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment"}
+    | {"$schema", "$id", "$defs", "definitions", "$anchor"}
+)
+_ALONE = frozenset(
+    {"type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength"}
+    | {"maxLength", "pattern", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "required"}
+    | {"allOf", "anyOf", "oneOf", "not", "format", "propertyNames", "dependentRequired", "dependentSchemas"}
+)
+"""Keywords that mean the same whatever stands beside them."""
+_OF_OBJECTS = frozenset({"properties", "patternProperties", "additionalProperties"})
+_OF_ARRAYS = frozenset({"items", "prefixItems", "additionalItems"})
+_LABELS = ("enumNames", "enumDescriptions", "x-enumNames", "x-enum-varnames", "x-enumDescriptions")
+_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+    "minimum": max,
+    "exclusiveMinimum": max,
+    "minLength": max,
+    "minItems": max,
+    "minProperties": max,
+    "maximum": min,
+    "exclusiveMaximum": min,
+    "maxLength": min,
+    "maxItems": min,
+    "maxProperties": min,
+}
+
+
+def own_words(schema: Schema) -> Schema:
+    """What of ``schema`` asks for something."""
+    return {key: value for key, value in schema.items() if key not in ANNOTATIONS}
+
+
+def both(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Schema:
+    """``own`` narrowed by ``added``, which ``checker`` checks too; a default that no longer fits goes.
+
+    ``root`` is the document of ``own``, for its draft and its definitions.
+    """
+    own = _fitting_samples(own, checker)
+    closed = _closed_list(own, added, checker, root)
+    if closed is not None:
+        return closed
+    words = own_words(added)
+    merged = _merged(own, words) if _stand_apart(own, words) else None
+    return merged if merged is not None else _side_by_side(own, words)
+
+
+def _fitting_samples(own: Schema, checker: SchemaChecker) -> Schema:
+    result = dict(own)
+    if own.get("default") is not None and not checker.is_valid(own["default"]):
+        del result["default"]
+    samples = as_list(own.get("examples"))
+    if samples is not None:
+        result["examples"] = [sample for sample in samples if checker.is_valid(sample)]
+        if not result["examples"]:
+            del result["examples"]
+    return result
+
+
+def _closed_list(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Schema | None:
+    """Where either is a closed list, the members that fit both."""
+    values = _values(own)
+    if values is not None:
+        fits = [checker.is_valid(value) for value in values]
+        return own if all(fits) else _listed(own, values, fits)
+    values = _values(added)
+    if values is None or any("$ref" in node for _, node in walk(own)):
+        return None
+    try:
+        ours = SchemaChecker({**own, **({"$schema": root["$schema"]} if "$schema" in root else {})})
+    except SchemaError:
+        return None
+    kept = [value for value in values if checker.is_valid(value) and ours.is_valid(value)]
+    annotations = {key: value for key, value in own.items() if key in ANNOTATIONS}
+    kind = {"type": own["type"]} if "type" in own else {}
+    return {**annotations, **kind, "enum": kept} if kept else {**annotations, **NOTHING}
+
+
+def _values(schema: Schema) -> list[Any] | None:
+    if "const" in schema:
+        return [schema["const"]]
+    return as_list(schema.get("enum"))
+
+
+def _listed(own: Schema, values: list[Any], fits: list[bool]) -> Schema:
+    kept = [value for value, fit in zip(values, fits, strict=True) if fit]
+    result = {key: value for key, value in own.items() if key not in ("const", "enum")}
+    for keyword in _LABELS:
+        labels = as_list(own.get(keyword))
+        if labels is not None and len(labels) == len(values):
+            result[keyword] = [label for label, fit in zip(labels, fits, strict=True) if fit]
+    return {**result, "enum": kept} if kept else {**result, **NOTHING}
+
+
+def _stand_apart(own: Schema, words: Schema) -> bool:
+    """Whether the keywords of both may stand in one schema."""
+    if "$ref" in own or "$ref" in words or any(key.startswith("unevaluated") for key in (*own, *words)):
+        return False
+    for group in (_OF_OBJECTS, _OF_ARRAYS):
+        if group & words.keys() and group & own.keys():
+            return False
+    return words.keys() <= _ALONE | _OF_OBJECTS | _OF_ARRAYS
+
+
+def _merged(own: Schema, words: Schema) -> Schema | None:
+    result = dict(own)
+    for key, value in words.items():
+        if key not in own:
+            result[key] = value
+            continue
+        joint = _one(key, own[key], value)
+        if joint is None:
+            return None
+        if key == "type" and not joint:
+            return {**{name: item for name, item in own.items() if name in ANNOTATIONS}, **NOTHING}
+        result[key] = joint
+    return result
+
+
+def _one(key: str, ours: Any, theirs: Any) -> Any:
+    """One value for a keyword that both have; None where only `allOf` says both."""
+    if key in _NUMBERS:
+        return _NUMBERS[key](ours, theirs)
+    match key:
+        case "type":
+            return _types(ours, theirs)
+        case "required":
+            return list(dict.fromkeys([*ours, *theirs]))
+        case "allOf":
+            return [*ours, *theirs]
+        case "uniqueItems":
+            return ours or theirs
+        case _:
+            return ours if json.dumps(ours, sort_keys=True) == json.dumps(theirs, sort_keys=True) else None
+
+
+def _types(ours: Any, theirs: Any) -> Any:
+    own, added = as_list(ours) or [ours], as_list(theirs) or [theirs]
+    kept = [name for name in own if name in added or (name == "integer" and "number" in added)]
+    kept += ["integer" for name in added if name == "integer" and "number" in own and "integer" not in kept]
+    return kept[0] if len(kept) == 1 else kept
+
+
+def _side_by_side(own: Schema, words: Schema) -> Schema:
+    """`allOf` beside the rest, or around it where the rest would see into it or hide it."""
+    if "$ref" in own or any(key.startswith("unevaluated") for key in own):
+        annotations = {key: value for key, value in own.items() if key in ANNOTATIONS}
+        return {**annotations, "allOf": [own_words(own), words]}
+    return {**own, "allOf": [*(as_list(own.get("allOf")) or []), words]}

@@ -1,0 +1,73 @@
+"""Operations that somebody declares for a field: a free text becomes a closed list. It guesses nothing."""
+
+from __future__ import annotations
+
+from gatewright.base.errors import SchemaError
+from gatewright.schema.fieldpath import Steps, path_text
+from gatewright.schema.shapes.choice import choice_of, restricted
+from gatewright.schema.shapes.naming import is_operation_name
+from gatewright.schema.shapes.nested import places
+from gatewright.schema.walk import Schema, as_list, as_object, properties_of
+
+
+def with_declared(schema: Schema, field: str | None, operations: tuple[str, ...]) -> tuple[Schema, str]:
+    """An inlined schema whose ``field`` is a closed list of ``operations``, and the field's name.
+
+    A list that the schema closes already is narrowed to what is declared. Raises SchemaError where there is no such
+    field, none that looks like one, or where it takes no texts.
+    """
+    steps = _steps(schema, field)
+    wanted = frozenset(operations)
+    found = _changed(schema, steps, operations, wanted)
+    if found is schema:
+        raise SchemaError(f"the schema has no field `{path_text(steps)}`")
+    return found, path_text(steps)
+
+
+def _steps(schema: Schema, field: str | None) -> Steps:
+    known = [(*place.steps, name) for place in places(schema) for node in place.nodes for name in properties_of(node)]
+    if field is not None:
+        found = next((steps for steps in known if path_text(steps) == field), None)
+    else:
+        found = next((steps for steps in known if len(steps) == 1 and is_operation_name(steps[0])), None)
+    if found is None:
+        raise SchemaError(f"the schema has no field `{field}`" if field else "no field of the schema names operations")
+    return found
+
+
+def _changed(schema: Schema, steps: Steps, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
+    """Every declaration of the field along ``steps``, in whatever branch, closed."""
+    place = next(place for place in places(schema) if place.steps == steps[:-1])
+    targets = {id(node) for node in place.nodes if steps[-1] in properties_of(node)}
+
+    def copied(node: object) -> object:
+        table, array = as_object(node), as_list(node)
+        if array is not None:
+            return [copied(item) for item in array]
+        if table is None:
+            return node
+        result: Schema = {key: copied(value) for key, value in table.items()}
+        if id(node) in targets:
+            own = as_object(properties_of(table)[steps[-1]]) or {}
+            result["properties"] = {**properties_of(result), steps[-1]: closed_field(own, operations, wanted)}
+        return result
+
+    return as_object(copied(schema)) or schema
+
+
+def closed_field(own: Schema, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
+    """A field's schema that takes ``operations`` only; null stays where it was taken."""
+    choice = choice_of(own)
+    if choice is not None:
+        if wanted.isdisjoint(choice.names):
+            raise SchemaError("none of the declared operations is one that the schema allows")
+        return restricted(own, wanted, keep_null=choice.nullable)
+    types = own.get("type")
+    texts = types in (None, "string") or "string" in (as_list(types) or [])
+    if not texts:
+        raise SchemaError("operations can be declared for a text field only")
+    branches = as_list(own.get("anyOf")) or as_list(own.get("oneOf")) or []
+    nullable = "null" in (as_list(types) or []) or {"type": "null"} in branches
+    kept = {key: value for key, value in own.items() if key in ("title", "description", "default")}
+    kind: Schema = {"type": ["string", "null"] if nullable else "string"}
+    return {**kept, **kind, "enum": [*operations, *([None] if nullable else [])]}

@@ -1,0 +1,117 @@
+"""What OpenAI (without strict mode), Anthropic and genai share: JSON Schema with a plain object at the root.
+
+It knows no provider's JSON; the caller names the provider for the lints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gatewright.base.errors import SchemaError
+from gatewright.schema.formats.format import ProviderLint
+from gatewright.schema.formats.name import NameRule
+from gatewright.schema.formats.plain import Plain, plain_form
+from gatewright.schema.formats.step import KEEP, Step, Wrapped
+from gatewright.schema.formats.wrap import refused_at, wrapped
+from gatewright.schema.walk import Schema, as_object, map_children, walk
+
+NAMES = NameRule(r"[a-zA-Z0-9_-]+", "[^a-zA-Z0-9_-]", 64, "1 to 64 letters, digits, `_` and `-`")
+_PLAIN_ONLY = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "definitions", "dependencies", "additionalItems"})
+
+
+@dataclass(frozen=True, slots=True)
+class Loose:
+    """A schema with nothing refused at its root, the step that undoes the rewriting, and what it is made from."""
+
+    schema: Schema
+    step: Step
+    lints: tuple[ProviderLint, ...]
+    shown: Schema
+    made_from: tuple[Plain, Schema] | None = None
+
+    def parts(self) -> tuple[Plain, Schema] | None:
+        """The plain form, and its root as sent: wrapped where it is refused. None when there is no plain form."""
+        if self.made_from is not None or any(lint.level == "refused" for lint in self.lints):
+            return self.made_from
+        plain = plain_form(self.shown)
+        return plain, plain.schema
+
+    def shown_at(self, pointer: str) -> str:
+        """A pointer into the root as sent, as one into the shown schema."""
+        return pointer.removeprefix(f"/properties/{self.step.key}") if isinstance(self.step, Wrapped) else pointer
+
+
+def loose_form(shown: Schema, provider: str) -> Loose:
+    """``shown`` as providers without a subset of their own take it."""
+    if _is_taken_as_it_is(shown):
+        return Loose(_with_root(shown), KEEP, (), shown)
+    try:
+        plain = plain_form(shown)
+    except SchemaError as error:
+        lint = ProviderLint("reference", provider, "", str(error), "mend the references of the schema", "refused")
+        return Loose(shown, KEEP, (lint,), shown)
+    root, step = wrapped(plain.schema)
+    lints: list[ProviderLint] = []
+    if step is not KEEP:
+        lints.append(_wrapped_lint(plain.schema, provider, next(iter(root["properties"]))))
+    schema = {**root, "$defs": plain.definitions} if plain.definitions else root
+    if plain.asserts_format and any("format" in node for _, node in walk(schema)):
+        lints += _kept_dialect(schema, provider)
+        schema = _dated(schema)
+    return Loose(_with_root(schema), step, tuple(lints), shown, (plain, root))
+
+
+def _wrapped_lint(root: Schema, provider: str, key: str) -> ProviderLint:
+    keyword = refused_at(root)[0]
+    reason = f"{provider} refuses `{keyword}` at the root, so the arguments are sent as the parameter `{key}`"
+    return ProviderLint("root-wrapped", provider, f"/{keyword}", reason, "calls come back unwrapped")
+
+
+def _is_taken_as_it_is(shown: Schema) -> bool:
+    """Whether no provider minds anything in ``shown``, so that it is sent unchanged."""
+    if shown.get("type") != "object" or refused_at(shown):
+        return False
+    for _, node in walk(shown):
+        if not _PLAIN_ONLY.isdisjoint(node) or ("enum" in node and ("oneOf" in node or "anyOf" in node)):
+            return False
+        properties = as_object(node.get("properties")) or {}
+        if any(isinstance(value, bool) for value in properties.values()) or isinstance(node.get("items"), bool | list):
+            return False
+        if node.get("type") == "array" and "items" not in node:
+            return False
+        if any(isinstance(branch, bool) for key in ("anyOf", "oneOf", "allOf") for branch in node.get(key, ())):
+            return False
+    return True
+
+
+def _with_root(schema: Schema) -> Schema:
+    result = _with_items(schema)
+    return result if "properties" in result else {**result, "properties": {}}
+
+
+def _with_items(value: Any) -> Any:
+    """Every array says what its elements are, if only that they may be anything."""
+    table = as_object(value)
+    if table is None:
+        return value
+    if all(node.get("type") != "array" or "items" in node for _, node in walk(table)):
+        return table
+    current = map_children(table, _with_items)
+    return {**current, "items": {}} if current.get("type") == "array" and "items" not in current else current
+
+
+def _kept_dialect(schema: Schema, provider: str) -> list[ProviderLint]:
+    if not _needs_new_dialect(schema):
+        return []
+    reason = "`format` is checked in draft 7 but not in the draft that this has to be sent in"
+    return [ProviderLint("format", provider, "", reason, "the gate still checks it", "looser")]
+
+
+def _dated(schema: Schema) -> Schema:
+    return schema if _needs_new_dialect(schema) else {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
+
+
+def _needs_new_dialect(schema: Schema) -> bool:
+    new = {"prefixItems", "dependentRequired", "dependentSchemas", "$defs"}
+    return any(new & set(node) or ("$ref" in node and len(node) > 1) for _, node in walk(schema))

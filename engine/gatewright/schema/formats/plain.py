@@ -1,0 +1,311 @@
+"""A shown schema in a plain form that accepts the same: 2020-12, references inlined, unions of constants as enums,
+conjunctions merged, keywords that say nothing left out. It knows no provider.
+
+Drafts: https://json-schema.org/draft/2020-12/release-notes lists what changed since draft 7. `format` is an assertion
+in draft 7 for the engine that checks calls, an annotation since; `Plain.asserts_format` tells which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gatewright.schema.check import SchemaChecker
+from gatewright.schema.formats.merge import ANNOTATIONS, merged, same_json, types_of, values_of
+from gatewright.schema.inline import inline_references
+from gatewright.schema.walk import Schema, as_list, as_object, map_children, objects, required_of, walk
+
+_OLD = ("draft-07", "draft-06", "draft-04")
+_DROPPED = frozenset({"$schema", "$id", "$anchor", "$comment", "definitions"})
+_UNIONS = ("anyOf", "oneOf", "allOf")
+_UNION_KEYS = frozenset({"const", "enum", "type", "title", "description", "deprecated"})
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The plain form; ``definitions`` are the ones that refer to themselves, named by `#/$defs/...` in it."""
+
+    schema: Schema
+    asserts_format: bool
+    definitions: Schema = field(default_factory=dict[str, Any])
+
+
+def plain_form(shown: Schema) -> Plain:
+    """The plain form of a tool's schema. Raises SchemaError for references that cannot be followed."""
+    old = any(draft in str(shown.get("$schema", "")) for draft in _OLD)
+    inlined = inline_references(shown)
+    definitions = dict(as_object(inlined.get("$defs")) or {})
+    body = {key: value for key, value in inlined.items() if key not in ("$defs", "definitions")}
+    if inlined is not shown and _refers_to_root([body, definitions]):
+        name = "root" if "root" not in definitions else "whole"
+        definitions[name] = body
+        body, definitions = _redirected(body, name), _redirected(definitions, name)
+    tidy = _Tidier(old=old, counts=any("unevaluatedProperties" in node for _, node in walk(inlined)))
+    whole = tidy.schema(body)
+    if whole.get("type") != "object":
+        whole = merged({"type": "object"}, whole) or {"type": "object", "allOf": [whole]}
+    kept = {name: tidy.schema(table) for name, value in definitions.items() if (table := as_object(value)) is not None}
+    return Plain(whole, old, kept)
+
+
+def _refers_to_root(value: Any) -> bool:
+    stack = [value]
+    while stack:
+        current = stack.pop()
+        table = as_object(current)
+        if table is not None:
+            if table.get("$ref") == "#":
+                return True
+            stack.extend(table.values())
+        stack.extend(as_list(current) or [])
+    return False
+
+
+def _redirected(value: Any, name: str) -> Any:
+    table, array = as_object(value), as_list(value)
+    if table is not None:
+        whole = {key: _redirected(item, name) for key, item in table.items()}
+        return {**whole, "$ref": f"#/$defs/{name}"} if table.get("$ref") == "#" else whole
+    return value if array is None else [_redirected(item, name) for item in array]
+
+
+class _Tidier:
+    """One run over one document."""
+
+    def __init__(self, *, old: bool, counts: bool) -> None:
+        self._old = old
+        self._counts = counts
+        """Whether some schema asks which properties others describe, so that a permission to have any matters."""
+
+    def schema(self, schema: Schema) -> Schema:
+        current = self._modern(schema) if self._old else schema
+        current = {key: value for key, value in current.items() if key not in _DROPPED}
+        current = map_children(current, self.schema)
+        current = _without_idle(_closed(_with_objects(current)))
+        if not self._counts and current.get("additionalProperties") in (True, {}):
+            del current["additionalProperties"]
+        return self._listed(_merged_all(_enumerated(_merged_single(current))))
+
+    def _listed(self, schema: Schema) -> Schema:
+        """Values beside a union: only those that fit it, without it."""
+        values = values_of(schema)
+        if values is None or schema.keys().isdisjoint(_UNIONS) or any("$ref" in node for _, node in walk(schema)):
+            return schema
+        dialect = {"$schema": "http://json-schema.org/draft-07/schema#"} if self._old else {}
+        checker = SchemaChecker({**schema, **dialect})
+        kept = [value for value in values if checker.is_valid(value)]
+        said = {key: value for key, value in schema.items() if key in ANNOTATIONS}
+        return {**said, "enum": kept} if kept else {**said, "not": {}}
+
+    @staticmethod
+    def _modern(schema: Schema) -> Schema:
+        """Draft 7 spelled as 2020-12: tuples and dependencies."""
+        current = dict(schema)
+        tuple_items = as_list(current.get("items"))
+        rest = current.pop("additionalItems", None)
+        if tuple_items is not None:
+            current["prefixItems"] = tuple_items
+            del current["items"]
+            if rest is not None:
+                current["items"] = rest
+        for key, value in (as_object(current.pop("dependencies", None)) or {}).items():
+            kind = "dependentRequired" if isinstance(value, list) else "dependentSchemas"
+            current[kind] = {**current.get(kind, {}), key: value}
+        if "dependentSchemas" in current:
+            current["dependentSchemas"] = {
+                key: value if isinstance(value, dict) else _as_schema(value)
+                for key, value in current["dependentSchemas"].items()
+            }
+        return current
+
+
+def _as_schema(value: Any) -> Any:
+    return {} if value is True else {"not": {}} if value is False else value
+
+
+def _with_objects(schema: Schema) -> Schema:
+    """`true` and `false` as objects wherever a parameter, an element or an alternative is described."""
+    result = dict(schema)
+    if (properties := as_object(schema.get("properties"))) is not None:
+        result["properties"] = {name: _as_schema(value) for name, value in properties.items()}
+    for keyword in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        if (branches := as_list(schema.get(keyword))) is not None:
+            result[keyword] = [_as_schema(branch) for branch in branches]
+    if schema.get("items") is True:
+        result["items"] = {}
+    return result
+
+
+def _without_idle(schema: Schema) -> Schema:
+    """Without keywords that allow everything."""
+    names = as_object(schema.get("propertyNames"))
+    required = len(set(required_of(schema)))
+    idle: dict[str, bool] = {
+        "required": schema.get("required") == [],
+        "uniqueItems": schema.get("uniqueItems") is False,
+        "patternProperties": schema.get("patternProperties") == {},
+        "propertyNames": names is not None
+        and not set(names) - ANNOTATIONS - {"type"}
+        and names.get("type", "string") == "string",
+        "minProperties": isinstance(least := schema.get("minProperties"), int) and least <= required,
+        **{keyword: schema.get(keyword) == 0 for keyword in ("minLength", "minItems")},
+        **{keyword: schema.get(keyword) == {} for keyword in ("dependentRequired", "dependentSchemas")},
+    }
+    return {key: value for key, value in schema.items() if not idle.get(key, False)}
+
+
+def _closed(schema: Schema) -> Schema:
+    """`unevaluatedProperties: false` as `additionalProperties: false` where nothing else describes properties."""
+    if schema.get("unevaluatedProperties") is not False:
+        return schema
+    others = {"anyOf", "oneOf", "allOf", "if", "then", "else", "not", "$ref", "dependentSchemas", "patternProperties"}
+    if others & set(schema) or "additionalProperties" in schema:
+        return schema
+    rest = {key: value for key, value in schema.items() if key != "unevaluatedProperties"}
+    return {**rest, "additionalProperties": False}
+
+
+def _merged_single(schema: Schema) -> Schema:
+    """A union of one alternative is that alternative."""
+    for keyword in ("oneOf", "anyOf"):
+        branches = as_list(schema.get(keyword)) or []
+        only = as_object(branches[0]) if len(branches) == 1 else None
+        if only is None:
+            continue
+        rest = {key: value for key, value in schema.items() if key not in (keyword, "discriminator")}
+        if (joined := merged(rest, only)) is not None:
+            return _merged_single(joined)
+    return schema
+
+
+def _enumerated(schema: Schema) -> Schema:
+    """A union of constants as an enum, what is said of each constant as text; an `enum` beside it is narrowed."""
+    for keyword in ("oneOf", "anyOf"):
+        branches = objects(schema.get(keyword))
+        if not branches or len(branches) != len(schema[keyword]):
+            continue
+        values = [values_of(branch) for branch in branches]
+        if any(value is None for value in values) or any(set(branch) - _UNION_KEYS for branch in branches):
+            continue
+        kept = [
+            value
+            for branch, own in zip(branches, values, strict=True)
+            for value in own or []
+            if _is_typed(value, branch)
+        ]
+        if keyword == "oneOf" and any(
+            same_json(value, other) for i, value in enumerate(kept) for other in kept[i + 1 :]
+        ):
+            continue
+        rest = {key: value for key, value in schema.items() if key not in (keyword, "discriminator")}
+        types = {str(branch.get("type")) for branch in branches}
+        listed: Schema = {"enum": _distinct(kept)}
+        if len(types) == 1 and types != {"None"} and "type" not in rest and isinstance(branches[0]["type"], str):
+            listed = {"type": branches[0]["type"], **listed}
+        joined = merged(rest, listed) if kept else None
+        if joined is not None:
+            return _described(joined, branches, values)
+    return schema
+
+
+def _is_typed(value: Any, branch: Schema) -> bool:
+    kinds = types_of(branch)
+    return kinds is None or any(is_of_type(value, kind) for kind in kinds)
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for value in values:
+        if not any(same_json(value, other) for other in kept):
+            kept.append(value)
+    return kept
+
+
+def _described(schema: Schema, branches: list[Schema], values: list[list[Any] | None]) -> Schema:
+    lines = [
+        f"`{own[0]}`: {text}"
+        for branch, own in zip(branches, values, strict=True)
+        if own and len(own) == 1 and isinstance(text := branch.get("description") or branch.get("title"), str)
+        if any(same_json(own[0], kept) for kept in schema["enum"])
+    ]
+    return with_text(schema, "\n".join(lines)) if lines else schema
+
+
+def with_text(schema: Schema, text: str) -> Schema:
+    """``schema`` with ``text`` behind its description."""
+    said = schema.get("description")
+    if not text or (isinstance(said, str) and text in said):
+        return schema
+    return {**schema, "description": f"{said}\n{text}" if isinstance(said, str) and said else text}
+
+
+def _merged_all(schema: Schema) -> Schema:
+    """A conjunction as one schema where that can be said."""
+    branches = objects(schema.get("allOf"))
+    if not branches or len(branches) != len(schema["allOf"]):
+        return schema
+    result: Schema | None = {key: value for key, value in schema.items() if key != "allOf"}
+    for branch in branches:
+        result = merged(result, branch) if result is not None else None
+    return schema if result is None else result
+
+
+def is_of_type(value: Any, kind: str) -> bool:
+    """Whether a JSON value is of a type of JSON Schema."""
+    match kind:
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "string":
+            return isinstance(value, str)
+        case "array":
+            return isinstance(value, list)
+        case _:
+            return isinstance(value, dict)
+
+
+ALL_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+_OF_TYPE = {
+    "string": {"minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType"},
+    "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"},
+    "array": {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains"}
+    | {"unevaluatedItems"},
+    "object": {"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties"}
+    | {"maxProperties", "dependentRequired", "dependentSchemas", "unevaluatedProperties"},
+}
+_OF_TYPE["integer"] = _OF_TYPE["number"]
+_TYPED = frozenset(keyword for keywords in _OF_TYPE.values() for keyword in keywords)
+
+
+def by_type(schema: Schema) -> list[Schema]:
+    """``schema`` as one schema for each type it allows, each with the keywords that matter for its type."""
+    kinds, values = types_of(schema), values_of(schema)
+    if kinds is None:
+        kinds = list(ALL_TYPES) if values is None else [_type_of(value) for value in values]
+    kinds = [kind for kind in dict.fromkeys(kinds) if kind != "integer" or "number" not in kinds]
+    result: list[Schema] = []
+    for kind in kinds:
+        keep = _OF_TYPE.get(kind, set[str]())
+        part = {key: value for key, value in schema.items() if key not in _TYPED or key in keep}
+        part["type"] = kind
+        if values is not None:
+            part.pop("const", None)
+            part["enum"] = [value for value in values if is_of_type(value, kind)]
+            if not part["enum"]:
+                continue
+        result.append(part)
+    return result
+
+
+def _type_of(value: Any) -> str:
+    return next(kind for kind in ALL_TYPES if is_of_type(value, kind))
+
+
+def is_anything(schema: Schema) -> bool:
+    """Whether every value fits, as far as keywords say."""
+    return not set(schema) - ANNOTATIONS

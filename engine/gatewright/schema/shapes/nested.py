@@ -1,0 +1,176 @@
+"""Operations below the root or in its branches only: selector objects, batches, unions inside a parameter.
+
+It reads what `property` and `union` do not see; how a schema is filtered there is `reduce`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gatewright.schema.fieldpath import EACH, Steps, holds_batch, path_text
+from gatewright.schema.operation import Confidence, Operation, OperationSet
+from gatewright.schema.shapes.choice import Choice, choice_of
+from gatewright.schema.shapes.inplace import UNIONS, finder, in_place, items_of
+from gatewright.schema.shapes.naming import nested_confidence
+from gatewright.schema.shapes.shape import Candidate
+from gatewright.schema.walk import Schema, as_object, objects, properties_of, required_of
+
+MAX_DEPTH = 6
+MAX_PLACES = 500
+_SCORES: dict[Confidence, int] = {"declared": 90, "high": 40, "medium": 25, "low": 5}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An object inside the arguments: its path, and every schema that applies to it."""
+
+    steps: Steps
+    nodes: tuple[Schema, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field of a place, with the schemas that declare it and the closed list of each."""
+
+    place: _Place
+    name: str
+    held: tuple[tuple[Schema, Choice], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for _, choice in self.held for name in choice.names))
+
+    @property
+    def steps(self) -> Steps:
+        return (*self.place.steps, self.name)
+
+    @property
+    def is_tag(self) -> bool:
+        """Whether the variants of a union are told apart by it."""
+        branches = [b for node in self.place.nodes for key in UNIONS for b in objects(node.get(key))]
+        tagged = [b for b in branches if choice_of(properties_of(b).get(self.name))]
+        return len(tagged) > 1
+
+    @property
+    def description(self) -> str:
+        texts = [properties_of(node)[self.name].get("description") for node, _ in self.held]
+        return " ".join(text for text in texts if isinstance(text, str))
+
+
+def nested_candidates(schema: Schema, field: str | None, seen: frozenset[str]) -> tuple[Candidate, ...]:
+    """The readings of an inlined schema; ``seen`` are the fields of the root that the other shapes read."""
+    found: dict[tuple[str, tuple[str, ...]], list[tuple[_Field, Confidence]]] = {}
+    for one in _fields(schema):
+        if not one.place.steps and one.name in seen:
+            continue
+        declared = field is not None and field == path_text(one.steps)
+        confidence = "declared" if declared else None if field is not None else _confidence(one)
+        if confidence is not None:
+            found.setdefault((one.name, one.names), []).append((one, confidence))
+    return tuple(_candidate(schema, rows) for rows in found.values())
+
+
+def _confidence(one: _Field) -> Confidence | None:
+    holder = next((step for step in reversed(one.place.steps) if step != EACH), "")
+    return nested_confidence(one.name, one.names, one.description, holder=holder, is_tag=one.is_tag)
+
+
+def _candidate(schema: Schema, rows: list[tuple[_Field, Confidence]]) -> Candidate:
+    held = {own for _, own in rows}
+    confidence: Confidence = next(one for one in _SCORES if one in held)
+    fields = [one for one, own in rows if own == confidence]
+    first = fields[0]
+    required = all(_is_required(one) for one in fields)
+    defaults = {_default(one) for one in fields}
+    default = next(iter(defaults)) if len(defaults) == 1 and not required else None
+    found = OperationSet(
+        field=path_text(first.steps),
+        operations=tuple(_operation(schema, first, name) for name in first.names),
+        shape=_shape(first),
+        confidence=confidence,
+        default=default,
+        field_required=required,
+        paths=tuple(one.steps for one in fields),
+    )
+    return Candidate(found, _SCORES[confidence] + 3 * required - len(first.steps))
+
+
+def _shape(one: _Field) -> str:
+    where = "batch" if holds_batch(one.steps) else "nested" if one.place.steps else "branch"
+    return f"{where}-{'union' if one.is_tag else 'enum'}"
+
+
+def _is_required(one: _Field) -> bool:
+    by_all = any(one.name in required_of(node) for node in one.place.nodes[:1])
+    return by_all or all(one.name in required_of(node) for node, _ in one.held)
+
+
+def _default(one: _Field) -> str | None:
+    given = [properties_of(node)[one.name].get("default") for node, _ in one.held]
+    texts = {value for value in given if isinstance(value, str) and value in one.names}
+    return next(iter(texts)) if len(texts) == 1 else None
+
+
+def _operation(schema: Schema, one: _Field, name: str) -> Operation:
+    """The parameters of the root, and those of the holder with its path."""
+    meant = [node for node, choice in one.held if name in choice.names]
+    held = [one.place.nodes[0], *(node for node in meant if node is not one.place.nodes[0])]
+    known = [key for node in held for key in properties_of(node) if key != one.name]
+    needed = {key for key in known if key in required_of(held[0]) or all(key in required_of(node) for node in meant)}
+    required = tuple(dict.fromkeys(key for key in known if key in needed))
+    optional = tuple(dict.fromkeys(key for key in known if key not in needed))
+    if not one.place.steps:
+        return Operation(name, required, optional)
+    root = required_of(schema)
+    return Operation(
+        name,
+        tuple(key for key in properties_of(schema) if key in root),
+        tuple(key for key in properties_of(schema) if key not in root),
+        inner_required=tuple(path_text((*one.place.steps, key)) for key in required),
+        inner_optional=tuple(path_text((*one.place.steps, key)) for key in optional),
+    )
+
+
+def _fields(schema: Schema) -> Iterator[_Field]:
+    for place in places(schema):
+        held: dict[str, list[tuple[Schema, Choice]]] = {}
+        for node in place.nodes:
+            for name, value in properties_of(node).items():
+                if (choice := choice_of(value)) is not None:
+                    held.setdefault(name, []).append((node, choice))
+        for name, rows in held.items():
+            yield _Field(place, name, tuple(rows))
+
+
+def places(schema: Schema) -> Iterator[_Place]:
+    """Every object that the arguments may hold, outermost first; a recursive definition is entered once."""
+    find = finder(schema)
+    queue: list[tuple[Steps, tuple[Schema, ...], frozenset[int]]] = [((), (schema,), frozenset())]
+    count = 0
+    while queue and count < MAX_PLACES:
+        steps, roots, seen = queue.pop(0)
+        nodes = tuple(node for root in roots for node in in_place(root, find) if id(node) not in seen)
+        if not nodes:
+            continue
+        count += 1
+        yield _Place(steps, nodes)
+        if len(steps) < MAX_DEPTH:
+            inner = seen | {id(node) for node in nodes}
+            queue.extend((below, held, inner) for below, held in _below(steps, nodes))
+
+
+def _below(steps: Steps, nodes: tuple[Schema, ...]) -> list[tuple[Steps, tuple[Schema, ...]]]:
+    found: dict[Steps, list[Schema]] = {}
+    for node in nodes:
+        for name, value in properties_of(node).items():
+            if (child := as_object(value)) is not None:
+                found.setdefault((*steps, name), []).append(child)
+        if items := items_of(node):
+            found.setdefault((*steps, EACH), []).extend(items)
+    return [(below, tuple(held)) for below, held in found.items() if any(map(_may_hold, held))]
+
+
+def _may_hold(schema: Schema) -> bool:
+    """Whether objects may be in there; spares the many plain parameters."""
+    return any(key in schema for key in ("properties", "items", "prefixItems", "allOf", "anyOf", "oneOf", "$ref"))

@@ -1,0 +1,134 @@
+"""How many tokens the tools of an agent cost a model, per tool and in all, and what filtering saves.
+
+The rule: a tool costs the tokens of its JSON as it is sent, without blanks between values; a list costs the sum of its
+tools. For OpenAI that is exact in its encoding `o200k_base` (what the service makes of the JSON before the model reads
+it is not published, so a bill may differ). Other providers do not publish a tokenizer: the same count stands as an
+estimate, marked as one. Without the tokenizer's package every four bytes of UTF-8 count as one token, an estimate too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+
+from gatewright.schema.formats import Format, ToolListing, format_named
+
+Tokenize = Callable[[list[str]], list[int]]
+
+ENCODING = "o200k_base"
+BYTES_RULE = "4 bytes a token"
+_EXACT = frozenset({"openai", "openai-responses"})
+_MAX_KEPT = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """Tokens by tool and in all; ``exact`` in ``encoding``, else an estimate made with it.
+
+    ``unrestricted`` is what the list would cost if nothing were limited; None when that was not asked.
+    """
+
+    total: int
+    per_tool: Mapping[str, int]
+    exact: bool
+    encoding: str
+    unrestricted: int | None = None
+
+    @property
+    def saved(self) -> int | None:
+        """Tokens less than the unrestricted list."""
+        return None if self.unrestricted is None else self.unrestricted - self.total
+
+    @property
+    def saving(self) -> float | None:
+        """The share of the unrestricted list that is saved, 0 to 1."""
+        if self.unrestricted is None:
+            return None
+        return (self.unrestricted - self.total) / self.unrestricted if self.unrestricted else 0.0
+
+
+class TokenCounter:
+    """Counts with one tokenizer, or by bytes without one, and remembers: by listing for the same agent again, by text
+    for other agents that see the same.
+    """
+
+    def __init__(self, tokenize: Tokenize | None) -> None:
+        self._tokenize = _by_bytes if tokenize is None else tokenize
+        self._has_tokenizer = tokenize is not None
+        self._by_listing: dict[tuple[str, int], tuple[ToolListing, str, int]] = {}
+        self._by_text: dict[bytes, int] = {}
+
+    def count(
+        self, listings: Sequence[ToolListing], form: Format, unrestricted: Sequence[ToolListing] | None = None
+    ) -> TokenCount:
+        """The tokens of ``listings`` in a format, and of ``unrestricted`` to compare with."""
+        counts = self._counts(listings, form)
+        per_tool = {listing.name: count for listing, count in zip(listings, counts, strict=True)}
+        before = None if unrestricted is None else sum(self._counts(unrestricted, form))
+        exact = self._has_tokenizer and form.name in _EXACT
+        return TokenCount(sum(counts), per_tool, exact, ENCODING if self._has_tokenizer else BYTES_RULE, before)
+
+    def _counts(self, listings: Sequence[ToolListing], form: Format) -> list[int]:
+        names = form.names(listings)
+        found = [self._kept(listing, form.name, names[listing.name]) for listing in listings]
+        missing = [index for index, count in enumerate(found) if count is None]
+        texts = [_text(form, listings[index], names[listings[index].name]) for index in missing]
+        for index, count in zip(missing, self._counted(texts), strict=True):
+            listing = listings[index]
+            self._keep(listing, form.name, names[listing.name], count)
+            found[index] = count
+        return [count or 0 for count in found]
+
+    def _kept(self, listing: ToolListing, form: str, name: str) -> int | None:
+        kept = self._by_listing.get((form, id(listing)))
+        return kept[2] if kept is not None and kept[0] is listing and kept[1] == name else None
+
+    def _keep(self, listing: ToolListing, form: str, name: str, count: int) -> None:
+        if len(self._by_listing) >= _MAX_KEPT:
+            self._by_listing.clear()
+        self._by_listing[form, id(listing)] = (listing, name, count)
+
+    def _counted(self, texts: list[str]) -> list[int]:
+        keys = [hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest() for text in texts]
+        known = {key: self._by_text[key] for key in keys if key in self._by_text}
+        fresh = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        made = dict(zip(fresh, self._tokenize(list(fresh.values())), strict=True)) if fresh else {}
+        if len(self._by_text) + len(made) > _MAX_KEPT:
+            self._by_text.clear()
+        self._by_text.update(made)
+        return [made[key] if key in made else known[key] for key in keys]
+
+
+def count_tokens(
+    listings: Sequence[ToolListing], form: Format | str, unrestricted: Sequence[ToolListing] | None = None
+) -> TokenCount:
+    """The tokens of ``listings`` in a format, and of ``unrestricted`` to compare with. Raises NotSupported.
+
+    The first count in a process loads the encoding, about a second; what was counted once is remembered.
+    """
+    return _shared().count(listings, format_named(form) if isinstance(form, str) else form, unrestricted)
+
+
+def _text(form: Format, listing: ToolListing, name: str) -> str:
+    """The JSON that is sent; half of a surrogate pair, which nothing can send, counts as a question mark."""
+    text = json.dumps(form.fitted(listing).body(name), ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@lru_cache(maxsize=1)
+def _shared() -> TokenCounter:
+    return TokenCounter(None if find_spec("toktok") is None else _by_encoding)
+
+
+def _by_encoding(texts: list[str]) -> list[int]:
+    import toktok
+
+    return toktok.batch_count(texts, ENCODING)
+
+
+def _by_bytes(texts: list[str]) -> list[int]:
+    return [-(-len(text.encode("utf-8")) // 4) for text in texts]

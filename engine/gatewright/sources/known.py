@@ -1,0 +1,95 @@
+"""What the rules say of a place, worked out once: its level as a file and as a folder, and the way to it.
+
+Only what follows from the sources in force is kept, and it goes with them: sources that start, stop or get other rules
+make a new book. What stands on disk is looked at anew for every call. It knows no operation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gatewright.policy.permission import Permission
+from gatewright.policy.target import LevelDecision, Located
+from gatewright.sources.filesource import BASE
+from gatewright.sources.level import strictest_level
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gatewright.sources.descriptor import Standing
+    from gatewright.sources.filesource import FileSource
+    from gatewright.sources.protection import ProtectedSet, Protection
+
+_KEPT = 1_024
+_KEPT_CHARS, _KEPT_STEPS = 512, 16
+_PROTECTED = LevelDecision(Permission.NONE, protected=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A place by name alone. ``steps``: the paths of the base and of everything down to it, ``is_covered``: protected.
+
+    ``is_closed``: level none whatever stands there. The last three are the place with its level, by what stands there.
+    """
+
+    steps: tuple[str, ...]
+    is_covered: bool
+    is_closed: bool
+    file: Located
+    folder: Located
+    protected: Located
+
+    def place(self, standing: Standing, protected: ProtectedSet) -> Located:
+        """The place with its level, by what stands there and what is protected now."""
+        if self.is_covered or not protected.identities.isdisjoint(standing.identities):
+            return self.protected
+        return self.folder if standing.is_folder else self.file
+
+
+class KnownPlaces:
+    """The sources in force and what is known of their places. Bounded; callable from any thread."""
+
+    def __init__(self, running: Mapping[str, FileSource], protection: Protection) -> None:
+        self.running = running
+        self.protection = protection
+        self._held: dict[tuple[str, str], Known] = {}
+
+    def __len__(self) -> int:
+        """How many places are kept."""
+        return len(self._held)
+
+    def known(self, source: FileSource, relative: str) -> Known:
+        """What is known of a place of a source that runs here. Raises ToolFailure for a path that is not canonical."""
+        key = (source.source.source_id, relative)
+        found = self._held.get(key)
+        if found is None:
+            found = self._made(source, relative)
+            if len(relative) <= _KEPT_CHARS and len(found.steps) <= _KEPT_STEPS:
+                if len(self._held) >= _KEPT:
+                    self._held = {}
+                self._held[key] = found
+        return found
+
+    def by_rules(self, source: FileSource, relative: str, *, folder: bool) -> LevelDecision:
+        """The level by the rules of every source that holds the place; protection is not asked."""
+        decisions = [_by_rules(source, relative, folder=folder)]
+        absolute = source.absolute(relative) if len(self.running) > 1 else ""
+        for other in self.running.values():
+            inside = None if other is source else other.relative_of(absolute)
+            if inside is not None:
+                decisions.append(replace(_by_rules(other, inside, folder=folder), source_id=other.source_id))
+        return strictest_level(decisions)
+
+    def _made(self, source: FileSource, relative: str) -> Known:
+        steps, absolute = source.steps(relative), source.absolute(relative)
+        covered = self.protection.by_name.covers(absolute)
+        file, folder = (self.by_rules(source, relative, folder=kind) for kind in (False, True))
+        places = (Located(source.source_id, relative, absolute, level) for level in (file, folder, _PROTECTED))
+        return Known(steps, covered, covered or Permission.NONE in {file.permission, folder.permission}, *places)
+
+
+def _by_rules(source: FileSource, relative: str, *, folder: bool) -> LevelDecision:
+    path = "" if relative == BASE else relative + ("/" if folder else "")
+    why = source.rules.explain(path)
+    return LevelDecision(why.permission, why.index, why.pattern)

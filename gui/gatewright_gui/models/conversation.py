@@ -1,0 +1,176 @@
+"""Where a conversation stands, as rows: what limits it, what is due, which answers were remembered. It revokes none."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from gatewright_gui.session.calls import RuleLink
+from gatewright_gui.session.conversation import Fact, SessionState
+from gatewright_gui.session.question import Standing, span
+
+Index = QModelIndex | QPersistentModelIndex
+WHAT, STATE = range(2)
+HEADERS = ("What", "State")
+ICON = Qt.ItemDataRole.UserRole + 1
+HOLDS = Qt.ItemDataRole.UserRole + 2
+"""Whether a row holds calls back, or waits to be done."""
+ICONS = {
+    "calls": "history",
+    "cap": "hash",
+    "pause": "clock",
+    "rate": "funnel",
+    "group": "layers",
+    "exit": "circle-stop",
+    "due": "info",
+}
+PHASES = {"start": "nothing succeeded yet", "open": "under way", "ended": "ended by a tool"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line: a fact, a remembered answer, or the conversation as such."""
+
+    icon: str
+    what: str
+    fact: Fact | None = None
+    standing: Standing | None = None
+    text: str = ""
+    holds: bool = False
+
+
+class ConversationModel(QAbstractTableModel):
+    """Give it states; a state that was not looked up keeps the rows of the same conversation."""
+
+    def __init__(
+        self,
+        parent: QObject | None = None,
+        steady: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(parent)
+        self._steady, self._wall = steady, wall
+        self._rows: tuple[Row, ...] = ()
+        self._session_id = ""
+
+    def set_state(self, state: SessionState | None) -> None:
+        """Show another state."""
+        if state is not None and not state.is_whole and state.session_id == self._session_id:
+            return
+        self._session_id = state.session_id if state is not None else ""
+        rows = tuple(_rows(state)) if state is not None else ()
+        if [row.what for row in rows] == [row.what for row in self._rows]:
+            self._rows = rows
+            if rows:
+                self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, STATE))
+            return
+        self.beginResetModel()
+        self._rows = rows
+        self.endResetModel()
+
+    @property
+    def counts_down(self) -> bool:
+        """Whether some row says how long it still takes."""
+        return any(self._left_s(row) > 0 or (row.standing and row.standing.expires_wall_s) for row in self._rows)
+
+    def tick(self) -> None:
+        """Time passed."""
+        if self._rows:
+            self.dataChanged.emit(self.index(0, STATE), self.index(len(self._rows) - 1, STATE))
+
+    def standing_at(self, row: int) -> Standing | None:
+        """The remembered answer of a row."""
+        return self._rows[row].standing if 0 <= row < len(self._rows) else None
+
+    def rule_at(self, row: int) -> RuleLink | None:
+        """The place of the policy that a row follows from."""
+        fact = self._rows[row].fact if 0 <= row < len(self._rows) else None
+        return fact.rule if fact is not None else None
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many lines."""
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """What, state."""
+        return 0 if parent.isValid() else len(HEADERS)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Names of the columns."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return HEADERS[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts, and what the delegate draws."""
+        if not index.isValid():
+            return None
+        row = self._rows[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return row.what if index.column() == WHAT else self._text(row)
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{row.what}: {self._text(row)}"
+            case Qt.ItemDataRole.ToolTipRole:
+                return self._tip(row)
+            case _ if role == ICON:
+                return row.icon
+            case _ if role == HOLDS:
+                return self._holds(row)
+            case _:
+                return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows can be chosen."""
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
+
+    def _text(self, row: Row) -> str:
+        if row.standing is not None:
+            return self._standing(row.standing)
+        fact = row.fact
+        if fact is None or fact.left_s is None:
+            return row.text
+        left_s = self._left_s(row)
+        return f"{_clock(left_s)} to wait \u00b7 {fact.text}" if left_s > 0 else f"ready \u00b7 {fact.text}"
+
+    def _standing(self, standing: Standing) -> str:
+        verb = "allowed" if standing.approved else "refused"
+        if standing.expires_wall_s is None:
+            until = "until revoked"
+        else:
+            left_s = standing.expires_wall_s - self._wall()
+            until = f"for {span(left_s)}" if left_s >= 1 else "no more"
+        return f"{verb} {until} by {standing.who or 'the operator'}"
+
+    def _tip(self, row: Row) -> str:
+        link = row.fact.rule if row.fact is not None else None
+        where = f"\nline {link.line} of the policy; Enter goes there" if link is not None and link.line else ""
+        return f"{row.what}: {self._text(row)}{where}"
+
+    def _holds(self, row: Row) -> bool:
+        if row.fact is not None and row.fact.left_s is not None:
+            return self._left_s(row) > 0
+        return row.holds
+
+    def _left_s(self, row: Row) -> float:
+        fact = row.fact
+        if fact is None or fact.left_s is None:
+            return 0.0
+        return max(0.0, fact.left_s - (self._steady() - fact.seen_s))
+
+
+def _rows(state: SessionState) -> list[Row]:
+    loop = "the loop goes on" if state.should_continue else "the loop has ended"
+    rows = [Row("bot", "conversation", text=f"{PHASES.get(state.phase, state.phase)}; {loop}")]
+    rows += [Row("key-round", one.what, standing=one) for one in state.standing]
+    rows += [Row(ICONS[fact.kind], fact.what, fact, text=fact.text, holds=fact.holds) for fact in state.facts]
+    return rows
+
+
+def _clock(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else span(seconds)

@@ -1,0 +1,56 @@
+"""What the app knows of a policy file that is not in force: it could not be opened, or not be taken over.
+
+It reads the text for people to look at and decides nothing.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gatewright.base.problem import Problem
+
+NOT_TRUSTED = "not-trusted"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFailure:
+    """A policy that has errors: nothing is enforced, its text can only be read."""
+
+    path: Path
+    text: str
+    problems: tuple[Problem, ...]
+
+    @property
+    def needs_only_trust(self) -> bool:
+        """Whether nothing is wrong but that the operator has not trusted what it reaches outside its folder."""
+        errors = [problem for problem in self.problems if problem.is_error]
+        return bool(errors) and all(problem.code == NOT_TRUSTED for problem in errors)
+
+
+@dataclass(frozen=True, slots=True)
+class FileAlarm:
+    """The policy file was read again and not taken over, and the last good policy stays. `raised_wall_s`: when."""
+
+    path: Path
+    problems: tuple[Problem, ...]
+    raised_wall_s: float
+
+    @property
+    def words(self) -> str:
+        """What to say of it."""
+        count = sum(problem.is_error for problem in self.problems)
+        errors = "1 error" if count == 1 else f"{count} errors"
+        return f"{self.path.name} has {errors}: it was not taken over, and the last good policy stays in force"
+
+
+def failure_of(path: Path, problems: tuple[Problem, ...]) -> OpenFailure:
+    """The failure to open that file, or the policy of that folder, with its text."""
+    file = path / "policy.toml" if path.is_dir() else path
+    return OpenFailure(file, text_of(file), problems)
+
+
+def text_of(file: Path) -> str:
+    """What the file holds, to read; never raises."""
+    try:
+        return file.read_text("utf-8", errors="replace")
+    except OSError as unreadable:
+        return f"# cannot be read: {unreadable.strerror}\n"

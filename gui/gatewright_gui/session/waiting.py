@@ -1,0 +1,116 @@
+"""Calls of other processes on the open workspace that wait for an operator. It shows nothing and blocks nothing.
+
+A workspace that nobody enforces yet has no state folder, and nothing is written into it. Once it has one the app says
+in the store of approvals that an operator is there, and is told by the engine's own thread what waits.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gatewright.base.errors import GatewrightError
+from gatewright.workspace import ApprovalRequest, Workspace
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.question import PendingApproval, Reply, question_of
+
+WHO = "the operator in the app"
+LOOK_MS = 1000
+"""How often it is looked whether the workspace came to be enforced."""
+
+
+class Waiting(QObject):
+    """Follows the document. `close` it with the window."""
+
+    changed = Signal(object)
+    """tuple[PendingApproval, ...], oldest first."""
+
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._workspace: Workspace | None = None
+        self._open: tuple[PendingApproval, ...] = ()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._attached: Workspace | None = None
+        self._answered: set[str] = set()
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-waiting")
+        self._look = QTimer(self, interval=LOOK_MS)
+        self._look.timeout.connect(self._attach)
+        document.opened.connect(self._follow)
+
+    @property
+    def questions(self) -> tuple[PendingApproval, ...]:
+        """What waits now, oldest first."""
+        return self._open
+
+    def close(self) -> None:
+        """Follow nothing any more; an answer that is being written is written."""
+        self._look.stop()
+        self._workspace = None
+        self._worker.shutdown(wait=True)
+
+    def _follow(self) -> None:
+        self._workspace = self._document.workspace if self._document.is_open else None
+        self._put(())
+        if self._workspace is None:
+            self._look.stop()
+            return
+        self._loop = asyncio.get_running_loop()
+        self._look.start()
+        self._attach()
+
+    def _attach(self) -> None:
+        workspace = self._workspace
+        if workspace is not None:
+            self._send(self._subscribe, workspace)
+
+    def _send(self, work: Callable[..., object], *values: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the worker has ended
+            self._worker.submit(work, *values)
+
+    # beside the window
+
+    def _subscribe(self, workspace: Workspace) -> None:
+        if self._workspace is not workspace or self._attached is workspace or not workspace.state_folder.is_dir():
+            return
+        workspace.broker.subscribe(partial(self._heard, workspace))
+        self._attached = workspace
+        self._tell(self._look.stop)
+
+    def _heard(self, workspace: Workspace, requests: tuple[ApprovalRequest, ...]) -> None:
+        found = tuple(question_of(r, partial(self._reply, workspace, r.request_id)) for r in requests)
+        self._tell(self._take, workspace, found)
+
+    def _write(self, workspace: Workspace, request_id: str, reply: Reply) -> None:
+        try:
+            answered = workspace.broker.answer(request_id, reply.approval(WHO))
+        except GatewrightError as error:
+            self._tell(self._document.say, "error", f"not answered: {error}")
+            return
+        if answered is None:
+            self._tell(self._document.say, "info", "the call does not wait any more")
+
+    def _tell(self, tell: Callable[..., Any], *values: object) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the window is gone
+                self._loop.call_soon_threadsafe(tell, *values)
+
+    # in the window's thread
+
+    def _reply(self, workspace: Workspace, request_id: str, reply: Reply) -> None:
+        self._answered.add(request_id)
+        self._take(workspace, self._open)
+        self._send(self._write, workspace, request_id, reply)
+
+    def _take(self, workspace: Workspace, questions: tuple[PendingApproval, ...]) -> None:
+        if workspace is self._workspace:
+            self._put(tuple(question for question in questions if question.request_id not in self._answered))
+
+    def _put(self, questions: tuple[PendingApproval, ...]) -> None:
+        if questions != self._open:
+            self._open = questions
+            self.changed.emit(questions)

@@ -1,0 +1,1 @@
+"""The project's own benchmark: `python -m tests.bench`. It measures and compares, and fails nobody."""

@@ -1,0 +1,27 @@
+"""The rows that the benchmark has, by name. A new row is a function here that takes an effort and gives a Row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tests.bench.arguments import argument_check
+from tests.bench.auditrow import audit
+from tests.bench.decision import decision, growth
+from tests.bench.globs import glob_levels
+from tests.bench.load import load_a_policy
+from tests.bench.measure import Effort
+from tests.bench.row import Row
+from tests.bench.toollist import tool_list
+from tests.bench.whole import gate_overhead, whole_decide
+
+ROWS: Mapping[str, Callable[[Effort], Row]] = {
+    "decision": decision,
+    "growth": growth,
+    "whole decide": whole_decide,
+    "gate overhead": gate_overhead,
+    "audit": audit,
+    "argument check": argument_check,
+    "tool list": tool_list,
+    "load a policy": load_a_policy,
+    "glob levels": glob_levels,
+}

@@ -1,0 +1,77 @@
+"""Row "tool list": what one agent's model is shown, as JSON objects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from gatewright.gate import Gate
+from gatewright.policy.edit import AgentChange, Edit, apply, change_set
+from gatewright.policy.rule import AllowedOperations, ToolRule
+from tests.bench.matrix import OPERATIONS, Matrix, matrix, registry
+from tests.bench.measure import Effort, figure, quiet, timer_cost
+from tests.bench.row import Bar, Figure, Measured, Row, at_most
+
+_FORMAT = "mcp"
+_FIRST, _EDITED, _AGAIN = "first of a new gate", "after an edit of the agent", "again"
+
+
+def tool_list(effort: Effort) -> Row:
+    """The first list, the one after an edit of the agent, and the one that is asked for again."""
+    figures: dict[str, Measured] = {}
+    bars: list[Bar] = []
+    for tools, cold_ms, warm_us in ((5, 0.1, 20), (10, 3, 500)) if effort.quick else ((60, 0.1, 20), (1_000, 3, 500)):
+        found = _lists(matrix(1, tools), 3 if effort.quick else 30)
+        figures |= {f"{name}, {tools:,} tools": one for name, one in found.items()}
+        bars += [
+            at_most(f"{_FIRST}, {tools:,} tools", found[_FIRST], cold_ms * 1000),
+            at_most(f"{_EDITED}, {tools:,} tools", found[_EDITED], cold_ms * 1000),
+            at_most(f"{_AGAIN}, {tools:,} tools", found[_AGAIN], warm_us),
+        ]
+    return Row(
+        "tool list",
+        f"one agent that sees half of the tools, most with operations turned off; format {_FORMAT}",
+        tuple(figures),
+        figures,
+        tuple(bars),
+        notes=("a new gate finds the tools registered and nothing else done; the edit itself is not counted",),
+    )
+
+
+def _lists(truth: Matrix, rounds: int) -> dict[str, Figure]:
+    policy, tools, agent_id = truth.policy(), registry(truth.tools), truth.agents[0]
+    gate = Gate(policy, tools)
+
+    def fresh(_round: int) -> Callable[[], object]:
+        new = Gate(policy, tools)
+        return lambda: new.view(agent_id).tools(_FORMAT)
+
+    def edited(number: int) -> Callable[[], object]:
+        agent = gate.policy.agents[agent_id]
+        name = (agent.tools or ())[number % len(agent.tools or ())]
+        some = frozenset(OPERATIONS[: 1 + number % 5])
+        rules = (
+            *(rule for rule in agent.tool_rules if rule.tool_name != name),
+            ToolRule(name, AllowedOperations(some)),
+        )
+        edit = Edit("turn some off", (AgentChange(agent, replace(agent, tool_rules=rules)),))
+        gate.reload(apply(gate.policy, edit), change_set(edit))
+        return lambda: gate.view(agent_id).tools(_FORMAT)
+
+    def again(_round: int) -> Callable[[], object]:
+        return lambda: gate.view(agent_id).tools(_FORMAT)
+
+    return {name: _timed(prepare, rounds) for name, prepare in ((_FIRST, fresh), (_EDITED, edited), (_AGAIN, again))}
+
+
+def _timed(prepare: Callable[[int], Callable[[], object]], rounds: int) -> Figure:
+    """Each time prepared anew; the first time warms up."""
+    samples: list[int] = []
+    for number in range(rounds + 1):
+        action = prepare(number)
+        with quiet():
+            began = time.perf_counter_ns()
+            action()
+            samples.append(time.perf_counter_ns() - began)
+    return figure(samples[1:], timer_cost())

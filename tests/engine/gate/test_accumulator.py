@@ -1,0 +1,145 @@
+"""Tool calls rebuilt from streamed pieces, whatever a model streams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewright.base.jsonvalue import MAX_BYTES
+from gatewright.gate.accumulator import MAX_CALLS, BrokenCall, ToolCall, ToolCallAccumulator, several_objects
+from tests.engine.gate.world import World
+
+
+def accumulated(*deltas: dict[str, Any]) -> tuple[ToolCall | BrokenCall, ...]:
+    accumulator = ToolCallAccumulator()
+    for delta in deltas:
+        accumulator.add(delta.pop("index", 0), **delta)
+    return accumulator.calls()
+
+
+def test_pieces_of_two_calls_are_put_together_by_index() -> None:
+    calls = accumulated(
+        {"index": 1, "id": "b", "name": "echo", "arguments": '{"te'},
+        {"index": 0, "id": "a", "name": "vault"},
+        {"index": 1, "id": "", "name": None, "arguments": 'xt":"hi"}'},
+    )
+
+    assert calls == (ToolCall("vault", "{}", "a"), ToolCall("echo", '{"text":"hi"}', "b"))
+
+
+def test_last_id_and_name_that_are_not_empty_count() -> None:
+    assert accumulated({"id": "a", "name": "x"}, {"id": "b", "name": "y"}, {"id": ""}) == (ToolCall("y", "{}", "b"),)
+
+
+def test_several_objects_in_one_fan_out() -> None:
+    text = '{"a": "}{"} \n{"b": {"c": [1]}}{}'
+
+    assert accumulated({"id": "x", "name": "echo", "arguments": text}) == (
+        ToolCall("echo", '{"a": "}{"}', "x_0"),
+        ToolCall("echo", '{"b": {"c": [1]}}', "x_1"),
+        ToolCall("echo", "{}", "x_2"),
+    )
+
+
+def test_what_is_not_only_objects_stays_one_text() -> None:
+    for text in (
+        '{"a":1}',
+        '{"a":1}{"b":',
+        '{"a":1} and {"b":2}',
+        '[{"a":1},{"b":2}]',
+        '{"a":1}{b}',
+        '{"a":1},{"b":2}',
+        "}{",
+    ):
+        assert several_objects(text) == ()
+        assert accumulated({"id": "x", "name": "echo", "arguments": text}) == (ToolCall("echo", text, "x"),)
+
+
+async def test_broken_json_is_denied_by_the_gate_with_the_reason(world: World) -> None:
+    (call,) = accumulated({"id": "x", "name": "echo", "arguments": '{"text": "hi'})
+    assert isinstance(call, ToolCall)
+    (outcome,) = await world.gate.call_many("archivist", [call])
+
+    assert (outcome.decision.stage, outcome.code) == ("parse", "not-json")
+    assert outcome.decision.reason
+
+
+def test_missing_id_or_name_is_said() -> None:
+    assert accumulated({"name": "echo"}) == (BrokenCall(0, "the call has no id", "echo"),)
+    assert accumulated({"id": "x"}) == (BrokenCall(0, "the call has no name", "", "x"),)
+    assert accumulated({"arguments": "{}"}) == (BrokenCall(0, "the call has no id and no name"),)
+
+
+def test_flood_of_pieces_is_bounded() -> None:
+    accumulator = ToolCallAccumulator()
+    for _ in range(40):
+        accumulator.add(0, id="x", name="echo", arguments="a" * 1_000_000)
+    for index in range(1, 3 * MAX_CALLS):
+        accumulator.add(index, id=str(index), name="echo")
+    calls = accumulator.calls()
+
+    assert calls[0] == BrokenCall(0, f"the arguments are larger than {MAX_BYTES:,} bytes", "echo", "x")
+    assert len(calls) == MAX_CALLS + 1
+    assert calls[-1] == BrokenCall(MAX_CALLS, f"more than {MAX_CALLS} calls in one answer")
+
+
+def test_fan_out_is_bounded() -> None:
+    (call,) = accumulated({"id": "x", "name": "echo", "arguments": "{}" * (MAX_CALLS + 1)})
+
+    assert isinstance(call, ToolCall)
+    assert call.tool_call_id == "x"
+
+
+def test_openai_deltas_are_read() -> None:
+    accumulator = ToolCallAccumulator()
+    accumulator.add_openai({"role": "assistant", "content": None})
+    first = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "echo", "arguments": ""}}
+    accumulator.add_openai({"tool_calls": [first]})
+    accumulator.add_openai({"tool_calls": [{"index": 0, "function": {"arguments": '{"text":"x"}'}}]})
+
+    assert accumulator.calls() == (ToolCall("echo", '{"text":"x"}', "call_1"),)
+
+
+def test_anthropic_events_are_read() -> None:
+    accumulator = ToolCallAccumulator()
+    use: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "echo", "input": {}}
+    accumulator.add_anthropic(
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    )
+    accumulator.add_anthropic({"type": "content_block_start", "index": 1, "content_block": use})
+    for piece in ('{"text"', ':"x"}'):
+        delta = {"type": "input_json_delta", "partial_json": piece}
+        accumulator.add_anthropic({"type": "content_block_delta", "index": 1, "delta": delta})
+
+    assert accumulator.calls() == (ToolCall("echo", '{"text":"x"}', "toolu_1"),)
+
+
+def test_arguments_given_whole_are_taken() -> None:
+    (call,) = accumulated({"id": "x", "name": "echo", "arguments": {"text": "hi"}})
+
+    assert call == ToolCall("echo", '{"text": "hi"}', "x")
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()) | st.binary(),
+    lambda one: (
+        st.lists(one, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["index", "id", "type", "function", "name", "arguments", "delta", "input"]), one
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(ANYTHING, ANYTHING, ANYTHING, ANYTHING)
+def test_nothing_that_is_streamed_raises(index: Any, id_: Any, name: Any, arguments: Any) -> None:
+    accumulator = ToolCallAccumulator()
+    accumulator.add(index, id=id_, name=name, arguments=arguments)
+    accumulator.add(0, id="x", name="echo", arguments=arguments)
+    accumulator.add_openai({"tool_calls": [index, {"index": id_, "function": arguments}]})
+    accumulator.add_anthropic({"type": "content_block_start", "index": index, "content_block": arguments})
+
+    assert all(isinstance(call, ToolCall | BrokenCall) for call in accumulator.calls())

@@ -1,0 +1,361 @@
+"""The shared file of questions and standing approvals: what lasts how long, and what does not count."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import WorkspaceError
+from gatewright.gate import Approval, ApprovalStore, Grant, Remember
+from gatewright.gate.approvalstore import FILE_NAME, MOST_BYTES, ONCE_S, QuestionTooLarge
+from gatewright.gate.grant import Ask, Subject
+from gatewright.gate.sealedfile import KEY_NAME
+from tests.engine.gate.asking import a_request, small_store
+from tests.support.clock import ManualClock
+
+TEN_MINUTES = Approval(True, "dana", Remember.DURATION, 600.0)
+
+
+def subject(*asks: Ask, digest: str = "d1", session: str = "session-1", tool: str = "vault", **more: str) -> Subject:
+    return Subject(
+        more.get("agent", "archivist"),
+        more.get("user"),
+        session,
+        tool,
+        more.get("operation", ""),
+        more.get("tool_digest", "t1"),
+        asks or (Ask("k1"),),
+        lambda: digest,
+    )
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: ManualClock) -> ApprovalStore:
+    return small_store(tmp_path, clock)
+
+
+def rows_of(folder: Path) -> list[tuple[str, str]]:
+    with sqlite3.connect(folder / "state" / FILE_NAME) as connection:
+        return connection.execute("SELECT kind, row_id FROM sealed ORDER BY kind, row_id").fetchall()
+
+
+def tamper(folder: Path, statement: str) -> None:
+    connection = sqlite3.connect(folder / "state" / FILE_NAME)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def test_looking_writes_nothing(tmp_path: Path, store: ApprovalStore) -> None:
+    assert store.find(subject()) is None
+    assert (store.pending(), store.standing(), store.has_listener()) == ((), (), False)
+    assert store.revoke("grant-1") is None
+    assert store.answer("ask-1", TEN_MINUTES) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_file_and_key_are_for_their_owner_alone(tmp_path: Path, store: ApprovalStore) -> None:
+    store.remember(a_request(), TEN_MINUTES)
+    modes = [
+        stat.S_IMODE(path.stat().st_mode)
+        for path in (tmp_path / "state" / FILE_NAME, tmp_path / "keys" / KEY_NAME, *(tmp_path / "state").glob("*-wal"))
+    ]
+
+    assert set(modes) == {0o600}
+
+
+def test_grant_for_once_is_spent_by_the_first_who_uses_it(store: ApprovalStore) -> None:
+    grant = store.remember(a_request(), Approval(True, "dana"))
+
+    assert store.find(subject()) == grant
+    assert store.find(subject()) == grant
+    assert [store.spend(grant) for _ in range(3)] == [True, False, False]
+    assert store.find(subject()) is None
+
+
+def test_grant_for_once_is_for_the_exact_call(store: ApprovalStore) -> None:
+    store.remember(a_request(), Approval(True, "dana"))
+
+    assert store.find(subject(digest="d2")) is None
+    assert store.find(subject(session="session-2")) is None
+
+
+def test_grant_for_once_that_nobody_uses_is_soon_over(store: ApprovalStore, clock: ManualClock) -> None:
+    grant = store.remember(a_request(), Approval(True, "dana"))
+    clock.advance(ONCE_S)
+
+    assert store.find(subject()) is None
+    assert not store.spend(grant)
+
+
+def test_grant_for_a_duration_lasts_exactly_so_long(store: ApprovalStore, clock: ManualClock) -> None:
+    grant = store.remember(a_request(), TEN_MINUTES)
+    clock.advance(599.0)
+
+    assert store.find(subject(digest="d2", session="session-2")) == grant
+    assert store.spend(grant)
+    assert store.spend(grant)
+    clock.advance(1.0)
+    assert store.find(subject()) is None
+    assert not store.spend(grant)
+    assert store.standing() == ()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        subject(tool="echo"),
+        subject(operation="up"),
+        subject(agent="another"),
+        subject(user="ann"),
+        subject(tool_digest="t2"),
+        subject(Ask("k1"), Ask("k2")),
+        subject(Ask("k1", once_only=True)),
+    ],
+    ids=["tool", "operation", "agent", "user", "changed-tool", "new-ask", "ask-about-content"],
+)
+def test_grant_for_a_duration_covers_nothing_else(store: ApprovalStore, other: Subject) -> None:
+    store.remember(a_request(), TEN_MINUTES)
+
+    assert store.find(other) is None
+
+
+def test_grant_for_a_scope_covers_every_tool_with_that_scope_in_the_session(
+    store: ApprovalStore, clock: ManualClock
+) -> None:
+    asked = a_request(scope="mail", asks=(Ask("k1", "mail"), Ask("k2")))
+    grant = store.remember(asked, Approval(True, "dana", Remember.SCOPE))
+    clock.advance(1_000_000.0)
+
+    assert store.find(subject(Ask("k9", "mail"), tool="echo", tool_digest="t9")) == grant
+    assert store.find(subject(Ask("k1", "mail"), Ask("k2"))) == grant
+    assert store.find(subject(Ask("k9", "mail"), Ask("k2"), tool="echo")) is None
+    assert store.find(subject(Ask("k9", "post"), tool="echo")) is None
+    assert store.find(subject(Ask("k1", "mail"), session="session-2")) is None
+
+
+def test_scope_without_a_name_covers_the_same_operation_in_the_session(store: ApprovalStore) -> None:
+    grant = store.remember(a_request(), Approval(True, "dana", Remember.SCOPE))
+
+    assert store.find(subject(digest="d2")) == grant
+    assert store.find(subject(tool="echo")) is None
+    assert store.find(subject(session="session-2")) is None
+
+
+def test_refusal_for_a_duration_forbids_the_identical_call_before_any_grant(
+    store: ApprovalStore, clock: ManualClock
+) -> None:
+    grant = store.remember(a_request(), Approval(True, "dana", Remember.DURATION, 900.0))
+    clock.advance(1.0)
+    refusal = store.remember(a_request(), Approval(False, "eve", Remember.DURATION, 600.0))
+
+    assert store.find(subject()) == refusal
+    assert not refusal.approved
+    assert store.find(subject(digest="d2")) == grant
+    clock.advance(600.0)
+    assert store.find(subject()) == grant
+
+
+def test_revoked_grant_is_gone_for_every_process(tmp_path: Path, store: ApprovalStore, clock: ManualClock) -> None:
+    grant, other = store.remember(a_request(), TEN_MINUTES), small_store(tmp_path, clock)
+
+    assert other.find(subject()) == grant
+    assert other.revoke(grant.grant_id) == grant
+    assert other.revoke(grant.grant_id) is None
+    assert store.find(subject()) is None
+    assert not store.spend(grant)
+
+
+def test_what_is_over_leaves_the_file(tmp_path: Path, store: ApprovalStore, clock: ManualClock) -> None:
+    for number in range(5):
+        store.remember(a_request(digest=f"d{number}"), Approval(True, "dana"))
+    clock.advance(ONCE_S)
+    last = store.remember(a_request(), TEN_MINUTES)
+
+    assert rows_of(tmp_path) == [("grant", last.grant_id)]
+
+
+@pytest.mark.parametrize("seconds", [None, 0.0, -5.0, float("nan"), float("inf"), 1e12])
+def test_duration_that_is_none_counts_once(store: ApprovalStore, seconds: float | None) -> None:
+    assert store.remember(a_request(), Approval(True, "dana", Remember.DURATION, seconds)).kind is Remember.ONCE
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        "UPDATE sealed SET body = replace(body, '\"dana\"', '\"eve\"')",
+        "UPDATE sealed SET until_s = until_s + 100000",
+        "UPDATE sealed SET agent = 'another'",
+        "UPDATE sealed SET row_id = 'grant-0000000000000000'",
+        "UPDATE sealed SET mac = '0000'",
+        "UPDATE sealed SET mac = x'00ff'",
+        "UPDATE sealed SET body = x'00ff'",
+    ],
+)
+def test_changed_row_does_not_count_and_is_noted(
+    tmp_path: Path, store: ApprovalStore, forgery: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    grant = store.remember(a_request(), TEN_MINUTES)
+    tamper(tmp_path, forgery)
+
+    assert store.find(subject()) is None
+    assert not store.spend(grant)
+    assert store.standing() == ()
+    assert "was not written by Gatewright" in store.notes[0]
+    assert "was not written by Gatewright" in caplog.text
+
+
+def test_row_made_without_the_key_does_not_count(tmp_path: Path, store: ApprovalStore, clock: ManualClock) -> None:
+    store.remember(a_request(digest="other"), Approval(True, "dana"))
+    forger = ApprovalStore(tmp_path / "state", tmp_path / "forged-keys", clock=clock)
+    forger.remember(a_request(), TEN_MINUTES)
+
+    assert store.find(subject()) is None
+    assert [grant.digest for grant in store.standing()] == ["other"]
+    assert store.notes
+
+
+def test_row_of_another_workspace_does_not_count(tmp_path: Path, store: ApprovalStore, clock: ManualClock) -> None:
+    store.remember(a_request(), TEN_MINUTES)
+    store.close()
+    copied = tmp_path / "elsewhere"
+    copied.mkdir()
+    (copied / FILE_NAME).write_bytes((tmp_path / "state" / FILE_NAME).read_bytes())
+    other = ApprovalStore(copied, tmp_path / "keys", clock=clock)
+
+    assert other.find(subject()) is None
+    assert other.notes
+
+
+def test_without_its_key_nothing_counts(tmp_path: Path, store: ApprovalStore, clock: ManualClock) -> None:
+    store.remember(a_request(), TEN_MINUTES)
+    (tmp_path / "keys" / KEY_NAME).unlink()
+    other = small_store(tmp_path, clock)
+
+    assert other.find(subject()) is None
+    assert other.notes
+
+
+def test_file_that_is_no_store_is_an_error_for_writers_and_nothing_for_readers(
+    tmp_path: Path, store: ApprovalStore
+) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / FILE_NAME).write_text("this is no database, whatever its name says\n" * 30, "utf-8")
+
+    assert store.find(subject()) is None
+    assert store.pending() == ()
+    with pytest.raises(WorkspaceError, match="cannot be"):
+        store.remember(a_request(), TEN_MINUTES)
+
+
+def test_link_is_not_followed(tmp_path: Path, store: ApprovalStore) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / FILE_NAME).symlink_to(tmp_path / "elsewhere.sqlite")
+
+    with pytest.raises(WorkspaceError):
+        store.post(a_request(request_id="ask-1"), 10)
+    assert not (tmp_path / "elsewhere.sqlite").exists()
+
+
+def test_file_that_is_removed_while_it_is_open_is_begun_anew(tmp_path: Path, store: ApprovalStore) -> None:
+    store.remember(a_request(), TEN_MINUTES)
+    for path in (tmp_path / "state").glob(f"{FILE_NAME}*"):
+        path.unlink()
+
+    assert store.find(subject()) is None
+    again = store.remember(a_request(), TEN_MINUTES)
+    assert store.find(subject()) == again
+
+
+def test_question_is_listed_answered_and_taken(tmp_path: Path, store: ApprovalStore, clock: ManualClock) -> None:
+    asked = a_request(request_id="ask-1", expires_wall_s=clock.wall_s() + 45.0, user_id="ann", scope="mail")
+    operator = small_store(tmp_path, clock)
+
+    assert store.post(asked, 10)
+    assert operator.pending() == (asked,)
+    answered = operator.answer("ask-1", Approval(True, "dana"))
+    assert answered is not None
+    assert operator.pending() == ()
+    assert operator.answer("ask-1", Approval(False, "eve")) is None
+    assert store.answers() == {"ask-1": answered}
+    assert store.withdraw("ask-1") == answered
+    assert store.answers() == {}
+    assert [kind for kind, _ in rows_of(tmp_path)] == ["grant"]
+
+
+def test_question_is_over_with_its_time(store: ApprovalStore, clock: ManualClock) -> None:
+    store.post(a_request(request_id="ask-1", expires_wall_s=clock.wall_s() + 45.0), 10)
+    clock.advance(45.0)
+
+    assert store.pending() == ()
+    assert store.answer("ask-1", Approval(True, "dana")) is None
+
+
+def test_question_too_large_to_look_through_is_refused(store: ApprovalStore) -> None:
+    with pytest.raises(QuestionTooLarge, match="bytes"):
+        store.post(a_request(request_id="ask-1", arguments={"text": "x" * MOST_BYTES}), 10)
+    assert store.pending() == ()
+
+
+def test_agent_has_only_so_many_calls_waiting(store: ApprovalStore) -> None:
+    posted = [store.post(a_request(request_id=f"ask-{n}", digest=f"d{n}"), 3) for n in range(5)]
+
+    assert posted == [True, True, True, False, False]
+    assert store.post(a_request("another", request_id="ask-9"), 3)
+
+
+def test_life_file_is_gone_once_nothing_hangs_on_it(tmp_path: Path, store: ApprovalStore) -> None:
+    store.post(a_request(request_id="ask-1"), 10)
+    listener = store.attach()
+    alive = list((tmp_path / "state").glob("*.alive"))
+    store.withdraw("ask-1")
+    store.detach(listener)
+
+    assert len(alive) == 1
+    assert list((tmp_path / "state").glob("*.alive")) == []
+    assert not store.has_listener()
+
+
+def test_question_of_somebody_whose_life_file_is_not_held_is_gone(tmp_path: Path, clock: ManualClock) -> None:
+    dead, other = small_store(tmp_path, clock), small_store(tmp_path, clock)
+    dead.post(a_request(request_id="ask-1"), 10)
+    dead.attach()
+    assert (len(other.pending()), other.has_listener()) == (1, True)
+    dead.close()
+
+    assert (other.pending(), other.has_listener()) == ((), False)
+
+
+def test_store_without_a_folder_lives_in_memory(clock: ManualClock) -> None:
+    store = ApprovalStore(clock=clock)
+    store.post(a_request(request_id="ask-1"), 10)
+    answered = store.answer("ask-1", TEN_MINUTES)
+
+    assert answered is not None
+    assert store.find(subject()) == store.get(answered.grant_id)
+    assert store.revoke(answered.grant_id) is not None
+
+
+def test_grant_says_the_same_as_json() -> None:
+    grant = Grant(
+        "grant-1", Remember.SCOPE, "a", None, "s", "t", "o", "d", "mail", "", frozenset({"k2", "k1"}), 1.5, None, "dana"
+    )
+
+    assert Grant.from_json(grant.to_json()) == grant
+
+
+def test_key_of_the_wrong_size_is_an_error(tmp_path: Path, store: ApprovalStore) -> None:
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / KEY_NAME).write_bytes(os.urandom(5))
+
+    with pytest.raises(WorkspaceError, match="damaged"):
+        store.remember(a_request(), TEN_MINUTES)

@@ -1,0 +1,244 @@
+"""Marked arguments at the gate: canonical for the tool and for conditions, judged wherever they stand."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gatewright.gate import Decision, Status
+from gatewright.policy.verdict import Verdict
+from tests.engine.gate.conftest import MakeWorld
+from tests.engine.gate.marked import marked_tools
+from tests.engine.gate.world import World
+
+TEXT = """gatewright = 1
+
+[agents.archivist]
+capabilities = [
+  {{ NetRead = {{ allowlist = ["*"] }} }},
+  {{ NetWrite = {{ allowlist = ["*"] }} }},
+  {{ FsRead = {{ prefixes = [".", "{outside}"] }} }},
+  {{ FsWrite = {{ prefixes = ["."] }} }},
+  {{ DbRead = {{ tables = ["*"] }} }},
+  {{ EnvRead = {{ vars = ["*"] }} }},
+]
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "docs"
+default_permission = "read_write"
+permission_rules = [
+  {{ pattern = "secret/**", permission = "none" }},
+  {{ pattern = "frozen.md", permission = "read_only" }},
+  {{ pattern = "shared.md", permission = "partner" }},
+]
+"""
+
+
+@pytest.fixture
+def open_world(make_world: MakeWorld, tmp_path: Path) -> World:
+    """Everything is granted; what stops a call is what it names."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("x")
+    world = make_world(TEXT.format(outside=outside), *marked_tools())
+    (world.folder / "notes").mkdir()
+    (world.folder / "notes/a.md").write_text("fine")
+    (world.folder / "way").symlink_to("docs")
+    (world.docs / "frozen.md").write_text("cold")
+    (world.docs / "secret").mkdir()
+    (world.docs / "secret/key").write_text("hidden")
+    return world
+
+
+def trace(decision: Decision, stage: str) -> str:
+    return next(row.reason for row in decision.trace if row.stage == stage)
+
+
+def test_url_is_canonical_for_the_tool_and_the_trace_shows_both(open_world: World) -> None:
+    decision = open_world.decide("fetch", {"url": "HTTPS://Example.ORG:443/a/../b"})
+    assert decision.verdict is Verdict.ALLOW
+    assert decision.arguments == {"url": "https://example.org/b"}
+    said = trace(decision, "arguments")
+    assert "HTTPS://Example.ORG:443/a/../b" in said
+    assert "https://example.org/b" in said
+    assert "names are resolved and checked at execution" in said
+
+
+async def test_tool_is_given_what_was_judged(open_world: World) -> None:
+    outcome = await open_world.call("fetch", {"url": "https://example.org/%2e%2e/x"})
+    assert outcome.status is Status.ALLOWED
+    assert json.loads(outcome.output or "") == ["https://example.org/x"]
+    path = await open_world.call("peek", {"path": "notes/../notes/a.md"})
+    assert json.loads(path.output or "") == [str(open_world.folder / "notes/a.md")]
+
+
+def test_every_url_of_a_list_is_judged(open_world: World) -> None:
+    good = open_world.decide("crawl", {"urls": ["https://a.example/", "https://B.example"]})
+    assert good.arguments == {"urls": ["https://a.example/", "https://b.example/"]}
+    bad = open_world.decide("crawl", {"urls": ["https://a.example/", "http://0x7f.1/"]})
+    assert (bad.verdict, bad.stage, bad.code) == (Verdict.DENY, "arguments", "url-private")
+
+
+def test_url_inside_nested_objects_is_judged(open_world: World) -> None:
+    good = open_world.decide("deliver", {"text": "x", "targets": [{"url": "https://A.example"}], "mirror": None})
+    assert good.verdict is Verdict.ALLOW
+    assert good.arguments["targets"] == [{"url": "https://a.example/"}]
+    for arguments in (
+        {"text": "x", "targets": [{"url": "https://a.example"}, {"url": "http://[::1]/"}]},
+        {"text": "x", "targets": [{"url": "https://a.example"}], "mirror": "http://10.0.0.1"},
+    ):
+        bad = open_world.decide("deliver", arguments)
+        assert (bad.verdict, bad.stage, bad.code) == (Verdict.DENY, "arguments", "url-private")
+
+
+def test_default_is_checked_and_written_out(open_world: World) -> None:
+    assert open_world.decide("ping", {}).arguments == {"host": "example.org"}
+
+
+def test_refusal_echoes_nothing_to_the_model(open_world: World) -> None:
+    for tool, arguments in (
+        ("fetch", {"url": "http://sesame@example.org/"}),
+        ("fetch", {"url": "http://sesame.internal/"}),
+        ("peek", {"path": "/sesame/../../sesame"}),
+        ("peek", {"path": "~/sesame"}),
+        ("rows", {"table": "sesame\n"}),
+    ):
+        decision = open_world.decide(tool, arguments)
+        assert decision.verdict is Verdict.DENY
+        assert decision.stage == "arguments"
+        assert "sesame" not in (decision.model_message or "")
+
+
+def test_thousands_of_addresses_in_one_call_are_refused(open_world: World) -> None:
+    decision = open_world.decide("crawl", {"urls": ["https://a.example/"] * 1_001})
+    assert (decision.verdict, decision.code) == (Verdict.DENY, "too-many-targets")
+
+
+def test_path_has_one_form_for_the_tool_and_one_for_conditions(open_world: World) -> None:
+    open_world.reload(
+        TEXT.format(outside="/nowhere")
+        + """
+[[policy.rules]]
+name = "only notes"
+effect = "deny"
+tools = ["peek"]
+when = { properties = { path = { not = { pattern = "^notes/" } } } }
+message = "only below notes/"
+"""
+    )
+    good = open_world.decide("peek", {"path": "./notes/a.md"})
+    assert good.verdict is Verdict.ALLOW
+    assert good.arguments == {"path": str(open_world.folder / "notes/a.md")}
+    said = trace(good, "arguments")
+    assert "`./notes/a.md`" in said
+    assert str(open_world.folder / "notes/a.md") in said
+    assert "`notes/a.md`" in said
+    bad = open_world.decide("peek", {"path": "notes/../other"})
+    assert (bad.stage, bad.model_message) == ("policy", "Tool execution failed: only below notes/")
+
+
+@pytest.mark.parametrize(
+    "path", ["docs/secret/key", "way/secret/key", "docs/secret/nothing", "notes/../docs/secret/key"]
+)
+def test_path_below_a_base_takes_the_level_of_the_source(open_world: World, path: str) -> None:
+    decision = open_world.decide("peek", {"path": path})
+    assert (decision.verdict, decision.stage, decision.code) == (Verdict.DENY, "permission", "level-none")
+
+
+def test_reading_and_writing_are_told_apart_by_the_parameter(open_world: World) -> None:
+    assert open_world.decide("peek", {"path": "docs/frozen.md"}).verdict is Verdict.ALLOW
+    frozen = open_world.decide("poke", {"path": "docs/frozen.md"})
+    assert (frozen.verdict, frozen.stage, frozen.code) == (Verdict.DENY, "permission", "level-denies")
+    assert frozen.rule is not None
+    assert frozen.rule.line == 20
+    asked = open_world.decide("poke", {"path": "docs/shared.md"})
+    assert (asked.verdict, asked.stage, asked.code) == (Verdict.ASK, "permission", "level-asks")
+    assert open_world.decide("poke", {"path": "docs/other.md"}).verdict is Verdict.ALLOW
+    both = open_world.decide("duplicate", {"source": "docs/frozen.md", "target": "docs/other.md"})
+    assert both.verdict is Verdict.ALLOW
+    turned = open_world.decide("duplicate", {"source": "docs/other.md", "target": "docs/frozen.md"})
+    assert turned.code == "level-denies"
+
+
+def test_source_that_the_agent_does_not_have_still_has_its_say(open_world: World) -> None:
+    text = TEXT.format(outside="/nowhere").replace("[agents.archivist]", "[agents.archivist]\nsources = []")
+    open_world.reload(text)
+    assert open_world.decide("peek", {"path": "docs/secret/key"}).code == "level-none"
+    assert open_world.decide("poke", {"path": "docs/frozen.md"}).code == "level-denies"
+
+
+@pytest.mark.parametrize("tool", ["peek", "poke"])
+@pytest.mark.parametrize("path", ["policy.toml", "way/../policy.toml", "linked.toml", "."])
+def test_protected_files_are_refused_for_every_tool(open_world: World, tool: str, path: str) -> None:
+    (open_world.folder / "policy.toml").write_text("gatewright = 1")
+    os.link(open_world.folder / "policy.toml", open_world.folder / "linked.toml")
+    decision = open_world.decide(tool, {"path": path})
+    assert (decision.verdict, decision.stage, decision.code) == (Verdict.DENY, "arguments", "protected")
+
+
+def test_missing_and_forbidden_paths_read_the_same_for_the_model(open_world: World) -> None:
+    paths = ["docs/secret/key", "docs/secret/nothing", "policy.toml"]
+    assert len({open_world.decide("peek", {"path": path}).model_message for path in paths}) == 1
+
+
+def test_value_that_is_no_text_is_not_skipped(open_world: World) -> None:
+    decision = open_world.decide("mixed", {"url": 2130706433})
+    assert (decision.verdict, decision.stage, decision.code) == (Verdict.DENY, "arguments", "argument-unjudgeable")
+
+
+JSON_VALUES: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def test_whatever_a_model_sends_is_answered(open_world: World) -> None:
+    @settings(max_examples=150, deadline=None)
+    @given(JSON_VALUES, st.sampled_from(["fetch", "crawl", "peek", "poke", "deliver", "rows", "setting", "pages"]))
+    def answered(value: Any, tool: str) -> None:
+        shapes: list[Any] = [{name: value} for name in ("url", "urls", "path", "table", "name", "targets")]
+        shapes.append({"text": "x", "targets": [{"url": value}], "mirror": value})
+        shapes.append({"op": "get", "url": value})
+        for arguments in shapes:
+            decision = open_world.decide(tool, arguments)
+            assert decision.code != "internal-error", decision.reason
+
+    answered()
+
+
+def test_payloads_of_path_traversal_reach_nothing_outside(open_world: World, tmp_path: Path, corpora: Path) -> None:
+    open_world.reload(TEXT.format(outside="/nowhere"))
+    payloads = json.loads((corpora / "attack_path_traversal.json").read_text("utf-8"))
+    escaped: list[str] = []
+    for row in payloads:
+        payload = row["payload"].replace("{FILE}", str(tmp_path / "outside/secret"))
+        decision = open_world.decide("peek", {"path": payload})
+        if decision.verdict is Verdict.ALLOW:
+            real = Path(str(decision.arguments["path"])).resolve()
+            escaped += [] if real.is_relative_to(open_world.folder) else [payload]
+    assert escaped == []
+    benign = json.loads((corpora / "benign_paths.json").read_text("utf-8"))
+    refused = [row["payload"] for row in benign if not _passes(open_world, row["payload"])]
+    assert refused == []
+
+
+def _passes(world: World, path: str) -> bool:
+    return all(world.decide(tool, {"path": path}).verdict is Verdict.ALLOW for tool in ("peek", "poke"))
+
+
+def test_payloads_of_request_forgery_reach_no_private_address(open_world: World, corpora: Path) -> None:
+    rows = json.loads((corpora / "attack_ssrf_urls.json").read_text("utf-8"))
+    passed = [row for row in rows if open_world.decide("fetch", {"url": row["payload"]}).verdict is Verdict.ALLOW]
+    assert all(row.get("third_party") for row in passed)
+    benign = json.loads((corpora / "benign_urls.json").read_text("utf-8"))
+    refused = [r for r in benign if open_world.decide("fetch", {"url": r["payload"]}).verdict is not Verdict.ALLOW]
+    assert refused == []

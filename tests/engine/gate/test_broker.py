@@ -1,0 +1,332 @@
+"""Asking through a broker: who waits, who answers, and what ends a question."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewright.base.errors import NobodyAnswered
+from gatewright.gate import Approval, ApprovalRequest, ApprovalStore, PermissionBroker, Remember
+from gatewright.gate.approvalstore import MOST_BYTES
+from gatewright.gate.broker import Rate
+from tests.engine.gate.asking import ANSWER_S, Desk, a_request, small_store, soon
+from tests.support.clock import ManualClock
+
+YES = Approval(True, "dana")
+WIDE = Rate(1000, 1000)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def broker(tmp_path: Path, clock: ManualClock) -> AsyncIterator[PermissionBroker]:
+    made = PermissionBroker(small_store(tmp_path, clock), clock, rate=WIDE)
+    yield made
+    made.close()
+
+
+def asked(broker: PermissionBroker, **more: Any) -> asyncio.Task[Approval]:
+    return asyncio.ensure_future(broker(a_request(**more)))
+
+
+async def test_question_waits_and_its_answer_comes_back(broker: PermissionBroker, clock: ManualClock) -> None:
+    desk = Desk(broker)
+    call = asked(broker)
+    question = await desk.question()
+    answered = broker.answer(question.request_id, YES)
+
+    assert question.expires_wall_s == clock.wall_s() + 45.0
+    assert (question.arguments, question.waiting) == ({"text": "please"}, 1)
+    assert await soon(call) == answered
+    await desk.empty()
+    assert broker.pending() == ()
+
+
+async def test_broker_without_a_store_asks_in_its_process(clock: ManualClock) -> None:
+    broker = PermissionBroker(None, clock)
+    desk = Desk(broker)
+    call = asked(broker)
+    broker.answer((await desk.question()).request_id, Approval(True, "dana", Remember.DURATION, 60.0))
+
+    assert (await soon(call)).remember is Remember.DURATION
+    assert len(broker.standing()) == 1
+    broker.close()
+
+
+async def test_nobody_is_asked_where_no_operator_is_attached(tmp_path: Path, broker: PermissionBroker) -> None:
+    with pytest.raises(NobodyAnswered):
+        await soon(broker(a_request()))
+    desk = Desk(broker)
+    desk.leave()
+    with pytest.raises(NobodyAnswered):
+        await soon(broker(a_request()))
+    assert not await broker.is_attended()
+
+
+async def test_operator_of_another_process_counts_as_attached(tmp_path: Path, clock: ManualClock) -> None:
+    here = PermissionBroker(small_store(tmp_path, clock), clock)
+    elsewhere = PermissionBroker(small_store(tmp_path, clock), clock)
+    desk = Desk(elsewhere)
+    call = asked(here)
+    question = await desk.question()
+    elsewhere.answer(question.request_id, YES)
+
+    assert (await soon(call)).approved
+    await desk.empty()
+    here.close()
+    elsewhere.close()
+
+
+async def test_unannounced_operator_is_attached_here_alone(tmp_path: Path, clock: ManualClock) -> None:
+    here = PermissionBroker(small_store(tmp_path, clock), clock)
+    elsewhere = PermissionBroker(small_store(tmp_path, clock), clock)
+    leave = elsewhere.subscribe(lambda _: None, announce=False)
+
+    assert await elsewhere.is_attended()
+    assert not await here.is_attended()
+    assert list(tmp_path.iterdir()) == []
+    leave()
+    elsewhere.close()
+
+
+async def test_time_that_is_over_is_a_refusal(broker: PermissionBroker, clock: ManualClock) -> None:
+    desk = Desk(broker)
+    call = asked(broker)
+    await desk.question()
+    clock.advance(45.0)
+    approval = await soon(call)
+
+    assert (approval.approved, approval.code) == (False, "approval-timed-out")
+    assert "45 s" in approval.reason
+    assert broker.pending() == ()
+
+
+async def test_call_that_is_given_up_takes_its_question_along(broker: PermissionBroker) -> None:
+    desk = Desk(broker)
+    call = asked(broker)
+    question = await desk.question()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    assert broker.pending() == ()
+    assert broker.answer(question.request_id, YES) is None
+
+
+async def test_call_given_up_before_its_question_is_posted_leaves_none(broker: PermissionBroker) -> None:
+    Desk(broker)
+    for _ in range(20):
+        call = asked(broker)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    assert broker.pending() == ()
+
+
+async def test_identical_calls_are_one_question_with_one_answer(broker: PermissionBroker) -> None:
+    desk = Desk(broker)
+    calls = [asked(broker) for _ in range(5)]
+    question = await desk.waiting(5)
+    assert len(broker.pending()) == 1
+    broker.answer(question.request_id, Approval(False, "dana"))
+
+    assert [(await soon(call)).approved for call in calls] == [False] * 5
+    assert broker.pending() == ()
+
+
+async def test_identical_calls_of_two_processes_are_one_question(tmp_path: Path, clock: ManualClock) -> None:
+    brokers = [PermissionBroker(small_store(tmp_path, clock), clock) for _ in range(2)]
+    desk = Desk(brokers[0])
+    calls = [asked(broker) for broker in brokers]
+    question = await desk.waiting(2)
+    brokers[0].answer(question.request_id, Approval(True, "dana", Remember.SCOPE))
+
+    assert [(await soon(call)).approved for call in calls] == [True, True]
+    assert len(brokers[1].standing()) == 1
+    for broker in brokers:
+        broker.close()
+
+
+async def test_once_for_identical_calls_is_one_grant(broker: PermissionBroker) -> None:
+    desk = Desk(broker)
+    calls = [asked(broker) for _ in range(3)]
+    broker.answer((await desk.waiting(3)).request_id, YES)
+    grants = {(await soon(call)).grant_id for call in calls}
+
+    assert len(grants) == 1
+    grant = broker.grants.get(grants.pop())
+    assert grant is not None
+    assert [broker.grants.spend(grant) for _ in calls] == [True, False, False]
+
+
+async def test_fifty_questions_at_once_each_get_their_own_answer(broker: PermissionBroker) -> None:
+    desk = Desk(broker)
+    calls = {n: asked(broker, digest=f"d{n}", agent=f"agent-{n % 7}") for n in range(50)}
+    for question in await desk.until(lambda questions: len(questions) == 50):
+        number = int(question.digest[1:])
+        broker.answer(question.request_id, Approval(number % 2 == 0, f"operator {number}"))
+    answers = {n: await soon(call) for n, call in calls.items()}
+
+    assert {n for n, answer in answers.items() if answer.approved} == set(range(0, 50, 2))
+    assert [answers[n].who for n in range(50)] == [f"operator {n}" for n in range(50)]
+    assert broker.pending() == ()
+
+
+async def test_too_many_waiting_calls_of_an_agent_are_refused_at_once(tmp_path: Path, clock: ManualClock) -> None:
+    broker = PermissionBroker(small_store(tmp_path, clock), clock, rate=Rate(waiting=2))
+    desk = Desk(broker)
+    calls = [asked(broker, digest=f"d{n}") for n in range(2)]
+    await desk.until(lambda questions: len(questions) == 2)
+    third = await soon(broker(a_request(digest="d3")))
+    other = asked(broker, agent="another", digest="d9")
+
+    assert (third.approved, third.code) == (False, "approval-rate")
+    assert "2 calls" in third.reason
+    await desk.until(lambda questions: len(questions) == 3)
+    broker.close()
+    assert [(await soon(call)).approved for call in (*calls, other)] == [False] * 3
+
+
+async def test_too_many_questions_in_a_minute_are_refused_at_once(tmp_path: Path, clock: ManualClock) -> None:
+    broker = PermissionBroker(small_store(tmp_path, clock), clock, rate=Rate(per_minute=3))
+    desk = Desk(broker)
+
+    async def refused() -> str:
+        call = asked(broker)
+        waiting = asyncio.ensure_future(desk.question())
+        await asyncio.wait({call, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if not call.done():
+            broker.answer(waiting.result().request_id, Approval(False, "dana"))
+        waiting.cancel()
+        code = (await soon(call)).code
+        await desk.empty()
+        return code
+
+    codes = [await refused() for _ in range(4)]
+    clock.advance(60.0)
+
+    assert codes == ["approval-refused"] * 3 + ["approval-rate"]
+    assert await refused() == "approval-refused"
+    broker.close()
+
+
+async def test_state_that_cannot_be_written_is_a_refusal_with_the_reason(tmp_path: Path, clock: ManualClock) -> None:
+    (tmp_path / "state").write_text("a file where the folder should be", "utf-8")
+    broker = PermissionBroker(small_store(tmp_path, clock), clock, waits_alone=True)
+    approval = await soon(broker(a_request()))
+
+    assert (approval.approved, approval.code) == (False, "approval-unavailable")
+    assert "cannot be" in approval.reason
+
+
+async def test_question_too_large_to_look_through_is_a_refusal(broker: PermissionBroker) -> None:
+    desk = Desk(broker)
+    approval = await soon(broker(a_request(arguments={"text": "x" * MOST_BYTES})))
+
+    assert (approval.approved, approval.code) == (False, "approval-too-large")
+    assert desk.questions == ()
+
+
+async def test_failing_listener_stops_no_question(broker: PermissionBroker, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_: tuple[ApprovalRequest, ...]) -> None:
+        raise RuntimeError("the window is gone")
+
+    broker.subscribe(broken)
+    desk = Desk(broker)
+    call = asked(broker)
+    broker.answer((await desk.question()).request_id, YES)
+
+    assert (await soon(call)).approved
+    assert "listener" in caplog.text
+
+
+async def test_closing_lets_every_waiting_call_go_unapproved(broker: PermissionBroker) -> None:
+    desk = Desk(broker)
+    call = asked(broker)
+    await desk.question()
+    broker.close()
+    approval = await soon(call)
+
+    assert (approval.approved, approval.code) == (False, "approval-unavailable")
+
+
+async def test_broker_serves_several_event_loops(broker: PermissionBroker) -> None:
+    desk = Desk(broker)
+    answers: list[Approval] = []
+
+    async def elsewhere(number: int) -> Approval:
+        return await broker(a_request(digest=f"d{number}"))
+
+    def other_loop(number: int) -> None:
+        answers.append(asyncio.run(elsewhere(number)))
+
+    threads = [threading.Thread(target=other_loop, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for question in await desk.until(lambda questions: len(questions) == 3):
+        broker.answer(question.request_id, YES)
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
+
+    assert [answer.approved for answer in answers] == [True] * 3
+
+
+async def test_watching_thread_ends_when_nobody_waits_or_listens(broker: PermissionBroker) -> None:
+    before = set(threading.enumerate())
+    desk = Desk(broker)
+    watch = next(thread for thread in set(threading.enumerate()) - before if thread.name == "approvals")
+    call = asked(broker)
+    broker.answer((await desk.question()).request_id, YES)
+    await soon(call)
+    assert watch.is_alive()
+    desk.leave()
+    await asyncio.to_thread(watch.join, ANSWER_S)
+
+    assert not watch.is_alive()
+
+
+async def test_answer_in_the_last_moment_counts(tmp_path: Path, clock: ManualClock) -> None:
+    class Late(ApprovalStore):
+        """Answers the question in the moment in which it is withdrawn."""
+
+        def withdraw(self, request_id: str) -> Approval | None:
+            self.answer(request_id, YES)
+            return super().withdraw(request_id)
+
+    broker = PermissionBroker(Late(clock=ManualClock()), clock)
+    desk = Desk(broker)
+    call = asked(broker)
+    await desk.question()
+    clock.advance(45.0)
+
+    assert (await soon(call)).approved
+    broker.close()
+
+
+async def test_once_for_a_call_that_is_given_up_is_not_left_lying(tmp_path: Path, clock: ManualClock) -> None:
+    class Late(ApprovalStore):
+        def withdraw(self, request_id: str) -> Approval | None:
+            self.answer(request_id, YES)
+            return super().withdraw(request_id)
+
+    broker = PermissionBroker(Late(clock=clock), clock)
+    desk = Desk(broker)
+    call = asked(broker)
+    await desk.question()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    assert broker.standing() == ()
+    broker.close()

@@ -1,0 +1,465 @@
+"""Execution: what is recorded, reserved, stopped, given up, reused; tools that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from typing import Any, cast
+
+import pytest
+
+from gatewright.base.errors import RegistrationError, ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate import AuditUnavailable, Session, Status
+from gatewright.gate.recorder import Recorder, unbroken
+from gatewright.gate.stages import execute
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.decorator import FunctionTool, tool
+from tests.engine.gate.conftest import MakeWorld
+from tests.engine.gate.world import POLICY, GateTool, World, context_for
+
+PREFIX = "Tool execution failed:"
+
+
+def listing(*names: str) -> str:
+    return POLICY.replace('"vault"]', ", ".join(['"vault"', *(f'"{name}"' for name in names)]) + "]")
+
+
+def made(function: Callable[..., Awaitable[Any]], **declared: Any) -> FunctionTool:
+    given: dict[str, Any] = {
+        "safety_tier": SafetyTier.READ_ONLY,
+        "result_type": ResultType.OBJECT,
+        "normalization": Normalization.JSON,
+        "description": "Does it.",
+    }
+    return tool(**{**given, **declared})(function)
+
+
+def limit(name: str, calls: int) -> str:
+    return f'\n[[agents.archivist.tool_rules]]\ntool_name = "{name}"\nrule_type = {{ MaxCalls = {calls} }}\n'
+
+
+async def flood() -> Any:
+    return "x" * 50_000_000
+
+
+async def swarm() -> Any:
+    return [0] * 500_000
+
+
+async def not_a_number() -> Any:
+    return {"a": float("nan")}
+
+
+async def deep() -> Any:
+    value: list[Any] = []
+    for _ in range(100_000):
+        value = [value]
+    return value
+
+
+async def half() -> Any:
+    return {"a": "\ud800"}
+
+
+async def huge() -> Any:
+    return {"a": 1 << 100_000}
+
+
+async def generator() -> Any:
+    async def numbers() -> AsyncIterator[int]:
+        yield 1
+
+    return numbers()
+
+
+async def leaves() -> Any:
+    raise SystemExit(3)
+
+
+async def gives_up() -> Any:
+    raise asyncio.CancelledError
+
+
+async def panics() -> Any:
+    class Panic(BaseException):
+        pass
+
+    raise Panic("core dumped")
+
+
+@pytest.mark.parametrize(
+    "function", [flood, swarm, not_a_number, deep, half, huge, generator, leaves, gives_up, panics]
+)
+async def test_tool_that_misbehaves_fails_its_call_and_nothing_else(
+    make_world: MakeWorld, function: Callable[[], Awaitable[Any]]
+) -> None:
+    name = function.__name__
+    world, session = make_world(listing(name), made(function)), Session()
+    outcome = await world.call(name, {}, session=session)
+
+    assert outcome.status is Status.FAILED
+    assert outcome.output.startswith(PREFIX)
+    assert len(outcome.output) < 300
+    assert outcome.detail
+    assert outcome.data is None
+    assert world.row_kinds() == ["ToolInvoked", "PolicyDecision", "ToolFailed"]
+    assert session.calls(name) == 1
+    assert (await world.call("echo", {"text": "x"}, session=session)).status is Status.ALLOWED
+
+
+async def test_operator_reads_what_the_model_does_not(make_world: MakeWorld) -> None:
+    outcome = await make_world(listing("crash")).call("crash", {"text": "the cellar"})
+
+    assert outcome.detail == "the tool raised ZeroDivisionError: the cellar"
+    assert "cellar" not in outcome.output
+    assert outcome.to_json()["detail"] == outcome.detail
+
+
+class Brittle:
+    """Audit that fails at the n-th row batch."""
+
+    def __init__(self, world: World, *fails: int) -> None:
+        assert world.audit is not None
+        self.append, self.fails, self.count = world.audit.append, fails, 0
+
+    def __call__(self, entries: Any, **more: Any) -> Any:
+        self.count += 1
+        if self.count in self.fails:
+            raise AuditUnavailable("the disk is full")
+        return self.append(entries, **more)
+
+
+async def test_call_that_cannot_be_recorded_is_not_made_and_uses_nothing_up(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, session = make_world(POLICY + limit("counter", 1)), Session()
+    monkeypatch.setattr(world.audit, "append", Brittle(world, 1))
+    first = await world.call("counter", {"op": "up"}, session=session)
+    second = await world.call("counter", {"op": "up"}, session=session)
+
+    assert (first.status, first.decision.stage, first.code) == (Status.DENIED, "execute", "audit-unavailable")
+    assert (second.status, world.counter.value) == (Status.ALLOWED, 1)
+
+
+async def test_result_whose_end_cannot_be_recorded_is_withheld(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_world(POLICY)
+    monkeypatch.setattr(world.audit, "append", Brittle(world, 2))
+    outcome = await world.call("counter", {"op": "up"})
+
+    assert (outcome.status, outcome.code, outcome.data) == (Status.FAILED, "audit-unavailable", None)
+    assert "value" not in outcome.output
+    assert world.counter.value == 1
+
+
+async def test_log_held_by_another_process_does_not_stop_the_event_loop(world: World) -> None:
+    await world.call("echo", {"text": "first"})
+    assert world.audit is not None
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        keeper = world.folder / "keys"
+        with next(keeper.glob("audit-*.anchor")).open("r+b") as anchor:
+            fcntl.flock(anchor, fcntl.LOCK_EX)
+            held.set()
+            go_on.wait(5)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(5)
+    calls = [asyncio.ensure_future(world.call("echo", {"text": str(number)})) for number in range(3)]
+    for _ in range(20):
+        await asyncio.sleep(0)
+    ran = not any(call.done() for call in calls)
+    go_on.set()
+    outcomes = await asyncio.gather(*calls)
+    thread.join()
+
+    assert ran
+    assert [outcome.output for outcome in outcomes] == ["0", "1", "2"]
+    assert world.audit.verify().problems == ()
+
+
+async def test_call_cancelled_while_its_record_waits_is_not_made_and_has_an_end() -> None:
+    entered, go_on = threading.Event(), threading.Event()
+    rows: list[bool] = []
+
+    def write(_build: Any, wait: bool) -> bool:
+        if not wait:
+            return False
+        entered.set()
+        go_on.wait(5)
+        rows.append(True)
+        return True
+
+    recorder = Recorder(write)
+    task = asyncio.ensure_future(recorder(lambda _log: ()))
+    while not entered.is_set():
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError) as cancelled:
+        await task
+
+    assert rows == [True]
+    assert cancelled.value.__cause__ is None
+
+
+async def test_cancellation_of_a_record_that_failed_carries_the_failure() -> None:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(unbroken(future))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    future.set_exception(AuditUnavailable("full"))
+    with pytest.raises(asyncio.CancelledError) as cancelled:
+        await task
+
+    assert isinstance(cancelled.value.__cause__, AuditUnavailable)
+
+
+async def test_slot_of_a_call_cancelled_before_it_began_is_given_back(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, session = make_world(POLICY + limit("counter", 1)), Session()
+    force = world.gate.in_force()
+    record = force.ports.record
+    waiting, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(self: Recorder, build: Any) -> None:
+        if not waiting.is_set():
+            waiting.set()
+            await unbroken(asyncio.ensure_future(go_on.wait()))
+        await original(self, build)
+
+    original = Recorder.__call__
+    assert isinstance(record, Recorder)
+    monkeypatch.setattr(Recorder, "__call__", slowly)
+    call = asyncio.ensure_future(world.call("counter", {"op": "up"}, session=session))
+    await waiting.wait()
+    call.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    assert (world.counter.value, session.calls("counter")) == (0, 0)
+    assert world.row_kinds()[-1] == "ToolAbandoned"
+
+
+async def test_cancelled_call_of_a_stubborn_tool_is_abandoned_and_does_not_hang(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execute, "GRACE_S", 0.01)
+    stubborn = GateTool()
+    world, session = make_world(listing("wait"), stubborn), Session()
+    call = asyncio.ensure_future(world.call("wait", {"op": "stubbornly"}, session=session))
+    await stubborn.began.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    stubborn.let_go.set()
+
+    assert world.row_kinds()[-1] == "ToolAbandoned"
+    assert not session.facts().is_flying("wait")
+    assert not session.has_succeeded("wait")
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_call_cancelled_at_any_await_leaves_no_open_end(make_world: MakeWorld, steps: int) -> None:
+    async def works() -> Any:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return {"done": "x" * 200_000}
+
+    world, session = make_world(listing("works"), made(works)), Session()
+    await world.call("echo", {"text": "opens the log"}, session=session)
+    before = len(world.row_kinds())
+    call = asyncio.ensure_future(world.call("works", {}, session=session))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.wait({call})
+    rows = world.row_kinds()[before:]
+
+    ends = [kind for kind in rows if kind in ("ToolCompleted", "ToolAbandoned", "ToolDenied", "ToolFailed")]
+    assert len(ends) == rows.count("ToolInvoked")
+    assert not session.facts().is_flying("works")
+
+
+async def test_cancelled_signal_reaches_a_tool_that_works_in_a_thread(make_world: MakeWorld) -> None:
+    seen: list[ToolExecutionContext] = []
+    began = asyncio.Event()
+
+    async def works(context: ToolExecutionContext) -> Any:
+        seen.append(context)
+        began.set()
+        await asyncio.Event().wait()
+
+    world = make_world(listing("works"), made(works))
+    call = asyncio.ensure_future(world.call("works", {}))
+    await began.wait()
+    before = seen[0].cancelled
+    call.cancel()
+    await asyncio.wait({call})
+
+    assert (before, seen[0].cancelled) == (False, True)
+    remaining = seen[0].remaining_s()
+    assert remaining is not None
+    assert 0 < remaining <= 30
+
+
+async def test_context_is_a_snapshot_of_the_call(make_world: MakeWorld) -> None:
+    seen: list[ToolExecutionContext] = []
+
+    async def looks(context: ToolExecutionContext) -> Any:
+        seen.append(context)
+        return {"user": context.require_user()}
+
+    text = listing("looks") + "\n[tools.looks]\ntimeout = 7\n"
+    outcome = await make_world(text, made(looks)).call("looks", {}, context=context_for("dana"))
+    context = seen[0]
+
+    assert json.loads(outcome.output) == {"user": "dana"}
+    assert (context.agent_id, context.call_id, context.session_id) == ("archivist", outcome.call_id, outcome.session_id)
+    assert context.bounds.timeout_s == 7
+    with pytest.raises(AttributeError):
+        context.user_id = "mallory"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+async def test_tool_without_its_user_says_so(make_world: MakeWorld) -> None:
+    async def looks(context: ToolExecutionContext) -> Any:
+        return {"user": context.require_user()}
+
+    outcome = await make_world(listing("looks"), made(looks)).call("looks", {})
+
+    assert (outcome.status, outcome.code) == (Status.FAILED, "no-user")
+    assert "one user" in outcome.output
+
+
+async def test_tool_that_declares_its_need_of_a_user_is_not_even_called(make_world: MakeWorld) -> None:
+    async def looks() -> Any:
+        return {}
+
+    world = make_world(listing("looks"), made(looks, needs_user=True))
+    decision = world.decide("looks", {})
+
+    assert (decision.stage, decision.code) == ("arguments", "no-user")
+    assert "user_id" in decision.reason
+    assert (await world.call("looks", {}, context=context_for("dana"))).status is Status.ALLOWED
+
+
+def test_bounds_that_nobody_enforces_are_refused() -> None:
+    async def works() -> Any:
+        return {}
+
+    with pytest.raises(RegistrationError, match="not supported for a tool that runs inside this process"):
+        made(works, resource_bounds=ResourceBounds(memory_bytes=1_000_000))
+    assert made(works, resource_bounds=ResourceBounds(cpu_s=1.0), enforces_bounds=True)
+
+
+def test_pure_tool_with_side_effects_is_refused() -> None:
+    async def works() -> Any:
+        return {}
+
+    with pytest.raises(RegistrationError, match="declared pure and has side effects: `FsRead`"):
+        made(works, determinism=Determinism.PURE, side_effects={SideEffect.FS_READ})
+
+
+class Square:
+    """A pure function that counts how often it is really called."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def tool(self) -> FunctionTool:
+        async def square(n: int) -> Any:
+            self.calls += 1
+            if n < 0:
+                raise ToolFailure("too small")
+            return {"n": n, "square": n * n}
+
+        return made(square, determinism=Determinism.PURE)
+
+
+async def test_pure_result_is_reused_within_a_session_and_said_so(make_world: MakeWorld) -> None:
+    square, session = Square(), Session()
+    world = make_world(listing("square"), square.tool())
+    first = await world.call("square", {"n": 3}, session=session)
+    again = await world.call("square", '{ "n" : 3 }', session=session)
+    other = await world.call("square", {"n": 4}, session=session)
+    elsewhere = await world.call("square", {"n": 3})
+
+    assert square.calls == 3
+    assert (first.reused, again.reused, other.reused, elsewhere.reused) == (False, True, False, False)
+    assert (again.output, again.output_hash, again.data) == (first.output, first.output_hash, first.data)
+    assert "reused" in next(row.reason for row in again.decision.trace if row.stage == "execute")
+    assert world.audit is not None
+    ends = [json.loads(row.body) for row in world.audit.rows() if row.kind == "ToolCompleted"]
+    assert [end.get("reused", False) for end in ends] == [False, True, False, False]
+
+
+async def test_reused_results_count_against_the_rules(make_world: MakeWorld) -> None:
+    square, session = Square(), Session()
+    world = make_world(listing("square") + limit("square", 2), square.tool())
+    codes = [(await world.call("square", {"n": 3}, session=session)).code for _ in range(3)]
+
+    assert (codes, square.calls) == (["allowed", "allowed", "max-calls"], 1)
+
+
+async def test_failure_of_a_pure_tool_is_not_kept(make_world: MakeWorld) -> None:
+    square, session = Square(), Session()
+    world = make_world(listing("square"), square.tool())
+    outcomes = [await world.call("square", {"n": -1}, session=session) for _ in range(2)]
+
+    assert square.calls == 2
+    assert not any(outcome.reused for outcome in outcomes)
+
+
+async def test_writing_back_a_redaction_marker_is_denied(world: World) -> None:
+    (world.docs / "note.md").write_text("key = [REDACTED]\n", "utf-8")
+    await world.call("file", {"op": "load", "path": "note.md"})
+    marked = await world.call("file", {"op": "append", "path": "note.md", "content": "password: [REDACTED]\n"})
+    plain = await world.call("file", {"op": "append", "path": "note.md", "content": "more\n"})
+
+    assert (marked.status, marked.decision.stage, marked.code) == (Status.DENIED, "arguments", "redaction-marker")
+    assert plain.status is Status.ALLOWED
+
+
+async def test_outcome_as_json_has_a_stable_shape(world: World) -> None:
+    shape: dict[str, JsonValue] = (await world.call("echo", {"text": "x"})).to_json()
+
+    assert list(shape) == [
+        *("verdict", "stage", "code", "reason", "rule", "model_message", "trace"),
+        *("status", "output", "detail", "truncated", "reused", "output_hash", "output_bytes", "call", "session"),
+        *("should_continue", "elapsed_ms"),
+    ]
+
+
+async def test_tool_that_somebody_cancels_before_it_begins_ends_the_call_at_once(world: World) -> None:
+    loop = asyncio.get_running_loop()
+
+    def cancelled_at_once(
+        own: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any] | Generator[Any, None, Any], **how: Any
+    ) -> asyncio.Task[Any]:
+        task = asyncio.Task(cast("Coroutine[Any, Any, Any]", work), loop=own, **how)
+        if "_invoke" in repr(work):
+            task.cancel()
+        return task
+
+    loop.set_task_factory(cancelled_at_once)
+    try:
+        async with asyncio.timeout(5):
+            outcome = await world.call("file", {"op": "read", "path": "note.md"})
+    finally:
+        loop.set_task_factory(None)
+    assert (outcome.status, outcome.code) == (Status.FAILED, "tool-crashed")
+    assert world.row_kinds()[-1] == "ToolFailed"

@@ -1,0 +1,235 @@
+"""A policy swapped under load: everything that a caller is told comes from one policy, and a refused one rings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from gatewright.base.problem import Problem, Severity
+from gatewright.gate import Alarm, Session, Status
+from gatewright.policy.document import Policy
+from gatewright.policy.verdict import Verdict
+from tests.engine.gate.conftest import MakeWorld
+from tests.engine.gate.world import POLICY, GateTool, Operator, World
+
+OTHER = "# two lines\n# more\n" + POLICY.replace('["read", "append", "load", "save"]', '["append", "create"]').replace(
+    'default_permission = "read_write"', 'default_permission = "read_only"'
+).replace('"counter", "vault"]', '"vault"]')
+CALLERS, RELOADS = 100, 1000
+
+
+@dataclass(frozen=True)
+class Side:
+    """All that the two policies say differently."""
+
+    digest: str
+    shown: frozenset[str]
+    read: tuple[Any, ...]
+    append: tuple[Any, ...]
+    counter: tuple[Any, ...]
+
+
+def told(world: World, tool: str, arguments: Any) -> tuple[str, tuple[Any, ...]]:
+    decision = world.gate.decide("archivist", tool, arguments)
+    line = decision.rule.line if decision.rule else None
+    return decision.proof.policy_digest, (decision.verdict, decision.code, decision.model_message, line)
+
+
+def shown(world: World) -> frozenset[str]:
+    names = {tool["name"] for tool in world.gate.view("archivist").tools("mcp")}
+    schema = next(tool["inputSchema"] for tool in world.gate.view("archivist").tools("mcp") if tool["name"] == "file")
+    return frozenset({*names, *json.dumps(schema["properties"]["op"]).split('"')})
+
+
+def side(world: World) -> Side:
+    digest, read = told(world, "file", {"op": "read", "path": "note.md"})
+    return Side(
+        digest,
+        shown(world),
+        read,
+        told(world, "file", {"op": "append", "path": "note.md", "content": "x"})[1],
+        told(world, "counter", {"op": "up"})[1],
+    )
+
+
+class Swapper:
+    """Puts one policy and the other in force, each with its own levels and lines."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._sides = [self._read(text) for text in (POLICY, OTHER)]
+
+    def put(self, which: int) -> None:
+        policy, places = self._sides[which]
+        sources = self._world.sources
+        sources.follow([(source, self._world.folder / source.base_path) for source in policy.sources])
+        self._world.gate.reload(policy, places=places, sources=sources.pinned())
+
+    def _read(self, text: str) -> tuple[Policy, Any]:
+        policy = self._world._checked(text)  # pyright: ignore[reportPrivateUsage]
+        return policy, self._world.places.place
+
+
+def test_concurrent_callers_never_see_a_mixture(world: World) -> None:
+    swapper = Swapper(world)
+    sides: list[Side] = []
+    for which in (0, 1):
+        swapper.put(which)
+        sides.append(side(world))
+    assert sides[0].digest != sides[1].digest
+    assert all(getattr(sides[0], name) != getattr(sides[1], name) for name in ("shown", "read", "append", "counter"))
+    by_digest = {one.digest: one for one in sides}
+    over, seen, wrong = threading.Event(), set[str](), list[Any]()
+    ready = threading.Barrier(CALLERS + 1)
+
+    def caller(number: int) -> None:
+        calls = (
+            ("read", "file", {"op": "read", "path": "note.md"}),
+            ("append", "file", {"op": "append", "path": "note.md", "content": "x"}),
+            ("counter", "counter", {"op": "up"}),
+        )
+        ready.wait()
+        while not over.is_set():
+            name, tool, arguments = calls[number % 3]
+            digest, answer = told(world, tool, arguments)
+            seen.add(digest)
+            if getattr(by_digest[digest], name) != answer:
+                wrong.append((digest, answer))
+            if number % 10 == 0 and shown(world) not in {one.shown for one in sides}:
+                wrong.append("a mixed list")
+
+    with ThreadPoolExecutor(CALLERS) as pool:
+        futures = [pool.submit(caller, number) for number in range(CALLERS)]
+        ready.wait()
+        for turn in range(RELOADS):
+            swapper.put(turn % 2)
+        over.set()
+        for future in futures:
+            future.result()
+
+    assert wrong == []
+    assert seen == set(by_digest)
+
+
+async def test_running_call_ends_on_the_policy_it_began_with(make_world: MakeWorld) -> None:
+    waiting = GateTool()
+    world = make_world(POLICY.replace('"vault"]', '"vault", "wait"]'), waiting)
+    call = asyncio.create_task(world.call("wait", {"op": "politely"}))
+    await waiting.began.wait()
+    world.reload(POLICY)
+    assert world.decide("wait", {"op": "politely"}).code == "tool-not-listed"
+    waiting.let_go.set()
+    outcome = await call
+
+    assert (outcome.status, outcome.output) == (Status.ALLOWED, "done")
+
+
+async def test_waiting_call_is_decided_again_and_its_row_names_the_new_policy(world: World) -> None:
+    operator = Operator()
+    operator.may_answer.clear()
+    call = asyncio.create_task(world.call("vault", {}, approver=operator))
+    await operator.asked.wait()
+    world.reload(OTHER.replace(', "vault"]', "]"))
+    operator.may_answer.set()
+    outcome = await call
+    assert world.audit is not None
+    bodies = [json.loads(row.body) for row in world.audit.rows() if row.kind == "PolicyDecision"]
+
+    assert (outcome.status, outcome.decision.stage) == (Status.DENIED, "lookup")
+    assert bodies[0]["policy"] != bodies[1]["policy"] == world.gate.snapshot().policy_digest
+
+
+async def test_changed_policy_stands_in_the_log_before_the_first_call_under_it(world: World) -> None:
+    before = world.gate.snapshot().policy_digest
+    world.reload(POLICY.replace('["read",', "["))
+    world.reload(OTHER)
+    assert world.audit is not None
+    assert not world.audit.path.exists()
+    await world.call("echo", {"text": "a"})
+    await world.call("echo", {"text": "b"})
+    kinds = world.row_kinds()
+    body = json.loads(next(row for row in world.audit.rows() if row.kind == "PolicyChanged").body)
+
+    assert kinds == ["PolicyChanged", *["ToolInvoked", "PolicyDecision", "ToolCompleted"] * 2]
+    assert (body["before"], body["after"], body["refused"]) == (before, world.gate.snapshot().policy_digest, False)
+    assert body["changes"] == ["agent `archivist` changed", "source `docs` changed"]
+
+
+async def test_change_that_is_taken_back_before_a_call_is_not_recorded(world: World) -> None:
+    world.reload(OTHER)
+    world.reload(POLICY)
+    await world.call("echo", {"text": "a"})
+
+    assert "PolicyChanged" not in world.row_kinds()
+
+
+async def test_change_is_recorded_with_the_next_call_when_the_log_could_not_be_written(world: World) -> None:
+    await world.call("echo", {"text": "a"})
+    assert world.audit is not None
+    world.reload(OTHER)
+    moved = world.folder / "moved"
+    (world.folder / "state").rename(moved)
+    assert (await world.call("echo", {"text": "b"})).code == "audit-unavailable"
+    moved.rename(world.folder / "state") if not (world.folder / "state").exists() else None
+    await world.call("echo", {"text": "c"})
+
+    assert world.row_kinds().count("PolicyChanged") == 1
+
+
+PROBLEM = Problem(Severity.ERROR, "unknown-key", "no key `tols`")
+
+
+async def test_refused_policy_rings_until_a_good_one_is_in_force(world: World) -> None:
+    heard: list[Alarm | None] = []
+    stop = world.gate.on_alarm(heard.append)
+    assert world.gate.alarm is None
+    alarm = world.gate.refuse([PROBLEM])
+    assert (world.gate.alarm, heard) == (alarm, [alarm])
+    assert (alarm.problems, alarm.raised_wall_s) == ((PROBLEM,), world.clock.wall_s())
+    assert world.decide("echo", {"text": "a"}).verdict is Verdict.ALLOW
+    world.reload(POLICY)
+    assert (world.gate.alarm, heard) == (None, [alarm, None])
+    stop()
+    world.gate.refuse([PROBLEM])
+    assert heard == [alarm, None]
+
+
+async def test_refused_policies_stand_in_the_log_and_are_never_many(world: World) -> None:
+    for _ in range(500):
+        world.gate.refuse([PROBLEM] * 50)
+    await world.call("echo", {"text": "a"})
+    assert world.audit is not None
+    bodies = [json.loads(row.body) for row in world.audit.rows() if row.kind == "PolicyChanged"]
+
+    assert len(bodies) == 20
+    assert bodies[0]["refused"] is True
+    assert len(bodies[0]["problems"]) == 5
+    assert "no key `tols`" in bodies[0]["problems"][0]
+
+
+def test_listener_that_fails_stops_no_reload(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_alarm: Alarm | None) -> None:
+        raise ZeroDivisionError
+
+    world.gate.on_alarm(broken)
+    world.gate.refuse([PROBLEM])
+    world.reload(POLICY)
+
+    assert world.gate.alarm is None
+    assert "a listener to alarms failed" in caplog.text
+
+
+def test_session_goes_on_under_the_new_policy(make_world: MakeWorld) -> None:
+    world = make_world()
+    session = Session()
+    asyncio.run(world.call("counter", {"op": "up"}, session=session))
+    once = '\n[[agents.archivist.tool_rules]]\ntool_name = "counter"\nrule_type = { MaxCalls = 1 }\n'
+    world.reload(POLICY + once)
+
+    assert world.decide("counter", {"op": "up"}, session=session).code == "max-calls"

@@ -1,0 +1,207 @@
+"""Token buckets: what they let through over time, over processes, and when their file is in no state to say."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewright.gate.rates import Rate, RateBook, RatesUnavailable
+from gatewright.policy.rule import RateLimit
+
+NOW = 1_700_000_000.0
+RULE = RateLimit(3, 60.0)
+RATE = Rate("k", RULE)
+
+
+@pytest.fixture(params=["memory", "file"])
+def book(request: pytest.FixtureRequest, tmp_path: Path) -> RateBook:
+    return RateBook(tmp_path / "state" / "rates.sqlite" if request.param == "file" else None)
+
+
+def taken(book: RateBook, rate: Rate, wall_s: float) -> bool:
+    return book.take([rate], wall_s) is None
+
+
+def test_bucket_starts_full_and_refills_steadily(book: RateBook) -> None:
+    assert [taken(book, RATE, NOW) for _ in range(4)] == [True, True, True, False]
+    assert book.peek("k", RULE, NOW + 10) == pytest.approx(0.5)
+    assert not taken(book, RATE, NOW + 19)
+    assert taken(book, RATE, NOW + 20)
+    assert book.peek("k", RULE, NOW + 10_000) == 3.0
+
+
+def test_looking_takes_nothing_and_makes_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "rates.sqlite"
+    book = RateBook(path)
+
+    assert book.peek("k", RULE, NOW) == 3.0
+    assert not path.parent.exists()
+
+
+def test_token_given_back_can_be_taken_again(book: RateBook) -> None:
+    for _ in range(3):
+        taken(book, RATE, NOW)
+    book.give_back([RATE], NOW)
+
+    assert taken(book, RATE, NOW)
+    assert not taken(book, RATE, NOW)
+
+
+def test_giving_back_never_overfills(book: RateBook) -> None:
+    book.give_back([RATE], NOW)
+
+    assert book.peek("k", RULE, NOW) == 3.0
+
+
+def test_two_buckets_are_taken_from_together_or_not_at_all(book: RateBook) -> None:
+    small = Rate("small", RateLimit(1, 3600.0))
+    assert book.take([RATE, small], NOW) is None
+    short = book.take([RATE, small], NOW)
+
+    assert short is not None
+    assert short[0] == small
+    assert book.peek("k", RULE, NOW) == 2.0
+
+
+def test_clock_that_goes_back_refills_nothing(book: RateBook) -> None:
+    for _ in range(3):
+        taken(book, RATE, NOW)
+
+    assert book.peek("k", RULE, NOW - 30) == 0.0
+    assert not taken(book, RATE, NOW - 30)
+    assert book.peek("k", RULE, NOW) == 0.0
+
+
+def test_clock_that_was_far_ahead_stops_a_bucket_for_one_period_at_most(book: RateBook) -> None:
+    taken(book, RATE, NOW + 1_000_000)
+
+    assert not taken(book, RATE, NOW)
+    assert book.peek("k", RULE, NOW) == 0.0
+    book.give_back([RATE], NOW)
+    taken(book, RATE, NOW)
+    assert book.peek("k", RULE, NOW + 60) == pytest.approx(3.0)
+
+
+@given(st.lists(st.tuples(st.floats(-500, 100), st.booleans()), max_size=60))
+def test_no_walk_of_the_clock_gives_more_than_the_time_that_passed(steps: list[tuple[float, bool]]) -> None:
+    book, wall_s, latest_s, passed_s, got = RateBook(), NOW, NOW, 0.0, 0
+    for seconds, take in steps:
+        wall_s += seconds
+        passed_s += max(0.0, seconds)
+        latest_s = max(latest_s, wall_s)
+        got += take and taken(book, RATE, wall_s)
+
+    assert got <= 3 + passed_s * 3 / 60 + 1e-6
+
+
+def test_bucket_survives_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "rates.sqlite"
+    first = RateBook(path)
+    taken(first, RATE, NOW)
+    first.close()
+
+    assert RateBook(path).peek("k", RULE, NOW) == 2.0
+
+
+def test_threads_take_no_more_than_there_is(book: RateBook) -> None:
+    rate = Rate("k", RateLimit(50, 3600.0))
+
+    def take(_number: int) -> bool:
+        return taken(book, rate, NOW)
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(take, range(400)))
+
+    assert sum(results) == 50
+
+
+def _take_many(path: Path, gate: Barrier, answers: Queue[int]) -> None:
+    book, rate = RateBook(path), Rate("k", RateLimit(100, 3600.0))
+    gate.wait(30)
+    answers.put(sum(taken(book, rate, NOW) for _ in range(200)))
+
+
+def test_two_processes_share_one_bucket(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    answers: Queue[int] = spawn.Queue()
+    gate = spawn.Barrier(2)
+    path = tmp_path / "rates.sqlite"
+    workers = [spawn.Process(target=_take_many, args=(path, gate, answers)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    got = [answers.get(timeout=60) for _ in workers]
+    for worker in workers:
+        worker.join(60)
+
+    assert sum(got) == 100
+
+
+@pytest.mark.parametrize(
+    "content", [b"this is no database, and long enough to be looked at" * 40, b"SQLite format 3\0" * 99]
+)
+def test_file_that_is_no_database_closes_the_rate(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "rates.sqlite"
+    path.write_bytes(content)
+    book = RateBook(path)
+
+    with pytest.raises(RatesUnavailable, match="cannot be used"):
+        book.peek("k", RULE, NOW)
+    with pytest.raises(RatesUnavailable):
+        book.take([RATE], NOW)
+
+
+def test_row_that_is_no_number_closes_the_rate(tmp_path: Path) -> None:
+    path = tmp_path / "rates.sqlite"
+    book = RateBook(path)
+    taken(book, RATE, NOW)
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE buckets SET level = 'plenty'")
+    other.close()
+
+    with pytest.raises(RatesUnavailable):
+        book.peek("k", RULE, NOW)
+
+
+def test_rate_opens_again_once_its_file_is_well(tmp_path: Path) -> None:
+    path = tmp_path / "rates.sqlite"
+    path.mkdir()
+    book = RateBook(path)
+    with pytest.raises(RatesUnavailable):
+        book.take([RATE], NOW)
+    path.rmdir()
+
+    assert taken(book, RATE, NOW)
+
+
+def test_file_that_another_process_locks_closes_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewright.gate.rates._BUSY_S", 0.01)
+    path = tmp_path / "rates.sqlite"
+    book = RateBook(path)
+    taken(book, RATE, NOW)
+    book.close()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(RatesUnavailable, match="locked"):
+            book.take([RATE], NOW)
+    finally:
+        other.close()
+
+    assert taken(book, RATE, NOW)
+
+
+@pytest.mark.parametrize("rule", [RateLimit(0, 60.0), RateLimit(2, 0.0)])
+def test_rate_that_makes_no_sense_never_refills(rule: RateLimit) -> None:
+    book, rate = RateBook(), Rate("k", rule)
+    for _ in range(rule.calls):
+        assert taken(book, rate, NOW)
+
+    assert not taken(book, rate, NOW + 1e9)

@@ -1,0 +1,227 @@
+"""What is taken out of results as a secret, what is left alone, and what it costs."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewright.gate.scrub import MARKER, holds_marker, scrub_text, scrub_value
+from gatewright.gate.secret import MAX_PLACES, secret_spans
+from tests.support.checkout import ROOT
+
+CORPORA = ROOT.parent / "shared" / "corpora"
+RANDOM = "k3j4h5k2Qj3h4g8f7Rd6s5a4p9o8i7"
+
+SECRETS = [
+    ("password=hunter2", "hunter2"),
+    ("PASSWORD=letmein", "letmein"),
+    ("export DB_PASSWORD=letmein", "letmein"),
+    ('password: "correct-horse"', "correct-horse"),
+    ("  password: letmein", "letmein"),
+    ("the password is hunter2!", "hunter2"),
+    ('the token is "abcdefgh"', "abcdefgh"),
+    ("api_key = 'abc123def456'", "abc123def456"),
+    ("https://x.example/a?token=abc12345&x=1", "abc12345"),
+    ("https://x.example/a?password=letmein&x=1", "letmein"),
+    ("Authorization: Bearer abcdefgh12345678", "abcdefgh12345678"),
+    ("Authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
+    ("Cookie: session=abc; other=def", "session=abc; other=def"),
+    ("postgres://user:pa55@db:5432/x", "pa55"),
+    ("Server=db;User=sa;Password=letmein;", "letmein"),
+    ("AccountKey=Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA==;x", "Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA"),
+    ("see AKIAIOSFODNN7EXAMPLE there", "AKIAIOSFODNN7EXAMPLE"),
+    ("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXUtnFEMI"),
+    ("ghp_0123456789abcdefghijklmnopqrstuvwxyzAB", "ghp_"),
+    ("xoxb-123456789012-abcdefGHIJKL", "xoxb"),
+    ("AIzaSyA1234567890abcdefghijklmnopqrstuv", "AIza"),
+    ("sk-proj-abc123DEF456ghi789jkl012", "sk-proj"),
+    ("x eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc y", "eyJhbGciOiJIUzI1NiJ9"),
+    (f"id {RANDOM} end", RANDOM),
+    ('{\\"client_secret\\": \\"s3cr3tvalue\\"', "s3cr3tvalue"),
+    ("refresh_token: 1//0gabcDEF123", "1//0gabcDEF123"),
+    ("-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabcdefghijklmnop\n-----END RSA PRIVATE KEY-----", "MIIEpAIB"),
+    ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA cut", "b3BlbnNzaC1rZXk"),
+]
+
+HARMLESS = """The password is required
+Password: required
+password: string
+def login(user: str, password: str) -> Token:
+connect(user=user, password=password, token=token)
+token = request.headers["X-Token"]
+password = getpass.getpass()
+password=os.environ["PW"]
+secret: ${{ secrets.X }}
+api_key: <your key>
+bearer tokens are used
+max_tokens: 4096
+nextPageToken: abc123def456
+test_denied_call_names_the_rule_line_and_column_2
+/usr/lib/x86_64-linux-gnu/libfoo.so.6/abc
+3f786850e387550fdab836ed7e6dc881de23001b
+550e8400-e29b-41d4-a716-446655440000
+note-550e8400-e29b-41d4-a716-446655440000
+session-0123456789abcdef
+objects/4b/825dc642cb6eb9a060e54bf8d69288fbee4904
+https://example.com/how-to-build-a-rocket-in-10-easy-steps
+sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==
+AbstractSingletonProxyFactoryBean2Implementation
+01ARZ3NDEKTSV4RRFFQ69G5FAV
+"token": "The authentication token"
+"password": "must be at least 8 characters"
+============================================
+password: Optional[str] = None
+self.token = token
+const token = await getToken();
+authorization: required for every call
+cookie: a small text file
+token: 42
+abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/""".splitlines()
+
+
+@pytest.mark.parametrize(("text", "secret"), SECRETS, ids=[text[:24] for text, _ in SECRETS])
+def test_secret_is_taken_out_of_a_text_and_the_rest_stays(text: str, secret: str) -> None:
+    scrubbed, count = scrub_text(text)
+
+    assert count >= 1
+    assert secret not in scrubbed
+    assert MARKER in scrubbed
+    assert scrub_text(scrubbed) == (scrubbed, 0)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_ordinary_text_stays_as_it_is(text: str) -> None:
+    assert scrub_text(text) == (text, 0)
+
+
+def test_keys_decide_inside_structures() -> None:
+    value: Any = {
+        "accessToken": "abc",
+        "db_password": "q1",
+        "nextPageToken": "abc12345xyz",
+        "token": "abc12345",
+        "password": {"type": "string"},
+        "passwords": ["one", "two"],
+        "pin": 1234,
+        "fileId": RANDOM,
+        "name": RANDOM,
+        "env": [{"name": "DB_PASSWORD", "value": "swordfish"}],
+    }
+    scrubbed, count = scrub_value(value)
+
+    assert count == 7
+    assert scrubbed == {
+        **value,
+        "accessToken": MARKER,
+        "db_password": MARKER,
+        "token": MARKER,
+        "passwords": [MARKER, MARKER],
+        "name": MARKER,
+        "env": [{"name": "DB_PASSWORD", "value": MARKER}],
+    }
+
+
+def test_text_that_holds_json_stays_json() -> None:
+    inner = json.dumps({"a": [{"password": "hunter", "quote": 'say "x"'}]}, indent=2)
+    scrubbed, count = scrub_value({"text": inner, "twice": json.dumps(json.dumps({"secret": "abcd"}))})
+
+    assert count == 2
+    assert isinstance(scrubbed, dict)
+    assert json.loads(str(scrubbed["text"])) == {"a": [{"password": MARKER, "quote": 'say "x"'}]}
+    assert "abcd" not in str(scrubbed["twice"])
+
+
+def test_value_without_secrets_is_the_same_object() -> None:
+    value: Any = {"a": ["b", {"c": 1}]}
+
+    assert scrub_value(value)[0] is value
+
+
+def test_certificate_is_no_secret() -> None:
+    line = "MIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQGEwJJ"
+    text = f"-----BEGIN CERTIFICATE-----\n{line}\n{line}\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBg==\n-----END CERTIFICATE-----\n"
+
+    assert scrub_text(text) == (text, 0)
+
+
+def test_marker_is_found_anywhere_in_a_value() -> None:
+    assert holds_marker({"a": ["x", {"b": f"key = {MARKER}\n"}]})
+    assert not holds_marker({"a": ["[REDACT", 1, None]})
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda one: st.lists(one) | st.dictionaries(st.text(), one),
+    )
+)
+def test_scrubbing_never_raises_and_is_settled_after_once(value: Any) -> None:
+    once, _ = scrub_value(value)
+
+    assert json.loads(json.dumps(once)) == once
+    assert scrub_value(once)[0] == once
+
+
+def strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        return [text for row in (*table, *table.values()) for text in strings(row)]
+    return [text for row in cast("list[Any]", value) for text in strings(row)] if isinstance(value, list) else []
+
+
+@pytest.mark.skipif(not CORPORA.is_dir(), reason="the corpora are not beside this checkout")
+@pytest.mark.parametrize(
+    "name", ["benign_paths", "benign_urls", "benign_shell_commands", "mcp_tools", "agentdojo_banking"]
+)
+def test_false_alarms_on_real_benign_texts_are_below_one_in_ten_thousand(name: str) -> None:
+    texts = strings(json.loads((CORPORA / f"{name}.json").read_text("utf-8")))
+    hits = [text for text in texts if secret_spans(text)]
+
+    assert len(hits) * 10_000 < max(len(texts), 10_001), hits[:3]
+
+
+def test_own_sources_hold_hardly_anything_that_looks_like_a_secret() -> None:
+    texts = [path.read_text("utf-8") for path in Path(ROOT / "engine").rglob("*.py")]
+
+    assert sum(len(secret_spans(text)) for text in texts) <= 1
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "the quick brown fox jumps over src/main.py\n",
+        "TWFuIGlzIGRpc3Rpbmd1aXNoZWQsIG5vdCBvbmx5IGJ5IGhp\n",
+        "password=hunter2 ",
+        "password: ",
+        'password="',
+        "-----BEGIN PRIVATE KEY-----",
+        "a",
+        "\\\\\\\\",
+    ],
+)
+def test_time_grows_no_faster_than_the_text(unit: str) -> None:
+    def spent(size: int) -> float:
+        text = unit * (size // len(unit))
+        began = time.process_time()
+        scrub_text(text)
+        return time.process_time() - began
+
+    spent(1000)
+    small, large = spent(500_000), spent(4_000_000)
+
+    assert large < 40 * small + 1.0
+
+
+def test_text_with_too_many_places_is_withheld_from_there_on() -> None:
+    scrubbed, _ = scrub_text("password=hunter2 x=1\n" * (MAX_PLACES + 500) + "tail")
+
+    assert "hunter2" not in scrubbed
+    assert scrubbed.endswith(MARKER)

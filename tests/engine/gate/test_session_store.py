@@ -1,0 +1,121 @@
+"""Sessions on disk: saved whole, read strictly, never outside their folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import WorkspaceError
+from gatewright.gate import Session
+from gatewright.gate.sessionstore import MAX_BYTES, SessionStore
+from tests.support.clock import ManualClock
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "sessions"
+
+
+@pytest.fixture
+def store(folder: Path) -> SessionStore:
+    return SessionStore(folder, ManualClock())
+
+
+def used(session_id: str) -> Session:
+    session = Session(session_id)
+    session.reserve("t", "", 0.0)
+    return session
+
+
+def test_saved_session_goes_on_counting(store: SessionStore) -> None:
+    store.save(used("one"))
+    again = store.load("one")
+    again.reserve("t", "", 1.0)
+    store.save(again)
+
+    assert store.load("one").calls("t") == 2
+
+
+def test_list_names_what_is_kept(store: SessionStore, folder: Path) -> None:
+    assert store.list() == ()
+    for session_id in ("b", "A.b-C_1", "a"):
+        store.save(used(session_id))
+    (folder / "notes.txt").write_text("no session")
+
+    assert store.list() == ("A.b-C_1", "a", "b")
+
+
+def test_ids_that_differ_in_case_have_two_files(store: SessionStore, folder: Path) -> None:
+    store.save(used("Ab"))
+    store.save(Session("ab"))
+
+    assert len({path.name.lower() for path in folder.iterdir()}) == 2
+    assert store.load("Ab").calls("t") == 1
+
+
+def test_deleted_session_is_gone(store: SessionStore) -> None:
+    store.save(used("one"))
+
+    assert store.delete("one")
+    assert not store.delete("one")
+    with pytest.raises(WorkspaceError, match="cannot be read"):
+        store.load("one")
+
+
+@pytest.mark.parametrize("session_id", ["../up", "a/b", ".hidden", "a\0b", "ü", "x" * 101, "a b", "\ud800", "a\n"])
+def test_id_that_is_no_plain_name_is_refused(store: SessionStore, session_id: str) -> None:
+    with pytest.raises(WorkspaceError, match="no id"):
+        store.load(session_id)
+    with pytest.raises(WorkspaceError, match="no id"):
+        store.delete(session_id)
+    with pytest.raises(WorkspaceError, match="no id"):
+        store.save(used(session_id))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[1]", b'{"format":"x"}', b"[" * 100_000])
+def test_file_that_holds_no_session_is_refused(store: SessionStore, folder: Path, content: bytes) -> None:
+    folder.mkdir(parents=True)
+    (folder / "s-one.json").write_bytes(content)
+
+    with pytest.raises(WorkspaceError, match="no saved session"):
+        store.load("one")
+
+
+def test_file_that_is_too_large_is_refused(store: SessionStore, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "s-one.json").write_bytes(b" " * (MAX_BYTES + 1))
+
+    with pytest.raises(WorkspaceError, match="larger than"):
+        store.load("one")
+
+
+def test_file_of_another_session_is_refused(store: SessionStore, folder: Path) -> None:
+    store.save(used("one"))
+    (folder / "s-one.json").rename(folder / "s-two.json")
+
+    with pytest.raises(WorkspaceError, match="another session, `one`"):
+        store.load("two")
+
+
+def test_link_in_place_of_a_file_is_not_followed(store: SessionStore, folder: Path, tmp_path: Path) -> None:
+    store.save(used("one"))
+    (folder / "s-one.json").rename(tmp_path / "elsewhere.json")
+    (folder / "s-one.json").symlink_to(tmp_path / "elsewhere.json")
+
+    with pytest.raises(WorkspaceError, match="cannot be read"):
+        store.load("one")
+
+
+def test_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+
+    with pytest.raises(WorkspaceError, match="cannot be kept"):
+        SessionStore(tmp_path / "file" / "sessions").save(used("one"))
+
+
+def test_session_is_readable_by_its_owner_only(store: SessionStore, folder: Path) -> None:
+    store.save(used("one"))
+
+    assert (folder / "s-one.json").stat().st_mode & 0o077 == 0
+    assert [path.name for path in folder.iterdir()] == ["s-one.json"]

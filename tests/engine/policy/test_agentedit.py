@@ -1,0 +1,66 @@
+"""Edits of the list of agents take the policy rules that name them along."""
+
+from __future__ import annotations
+
+import pytest
+
+from gatewright.base.errors import EditRefused
+from gatewright.policy.agentedit import duplicate_agent, remove_agent, rename_agent
+from gatewright.policy.document import Agent, Policy
+from gatewright.policy.edit import Edit, RulesChange, apply, change_set, inverse
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.verdict import Verdict
+
+ALONE = PolicyRule("alone", Verdict.DENY, agents=("a",))
+BOTH = PolicyRule("both", Verdict.ASK, agents=("b", "a"))
+ALL = PolicyRule("all", Verdict.DENY)
+POLICY = Policy(agents={"a": Agent("a"), "b": Agent("b")}, rules=(ALONE, BOTH, ALL))
+
+
+def agents_of(policy: Policy) -> dict[str, tuple[str, ...] | None]:
+    return {rule.name: rule.agents for rule in policy.rules}
+
+
+def test_renaming_renames_the_agent_in_every_policy_rule() -> None:
+    edit = rename_agent(POLICY, "a", "c")
+    after = apply(POLICY, edit)
+
+    assert agents_of(after) == {"alone": ("c",), "both": ("b", "c"), "all": None}
+    assert apply(after, inverse(edit)) == POLICY
+    assert change_set(edit).agents == {"a", "c"}
+    assert change_set(edit).everything
+
+
+def test_removing_drops_the_agent_from_rules_and_never_leaves_one_for_nobody_or_all() -> None:
+    edit = remove_agent(POLICY, "a")
+    after = apply(POLICY, edit)
+
+    assert agents_of(after) == {"both": ("b",), "all": None}
+    assert edit.name == "remove agent `a` and the policy rule for it alone"
+    assert apply(after, inverse(edit)) == POLICY
+
+
+def test_removing_an_agent_that_a_rule_names_twice_removes_the_rule() -> None:
+    policy = Policy(agents={"a": Agent("a")}, rules=(PolicyRule("r", Verdict.DENY, agents=("a", "a")),))
+
+    assert apply(policy, remove_agent(policy, "a")).rules == ()
+
+
+def test_a_copy_comes_under_the_rules_of_its_original() -> None:
+    after = apply(POLICY, duplicate_agent(POLICY, "a", "c"))
+
+    assert agents_of(after) == {"alone": ("a", "c"), "both": ("b", "a", "c"), "all": None}
+
+
+def test_agent_that_no_rule_names_changes_no_rule() -> None:
+    policy = Policy(agents={"a": Agent("a")}, rules=(ALL,))
+
+    assert len(rename_agent(policy, "a", "b").changes) == 1
+    assert remove_agent(policy, "a").name == "remove agent `a`"
+
+
+def test_rules_that_changed_since_refuse_the_edit() -> None:
+    edit = Edit("rules", (RulesChange((ALL,), ()),))
+
+    with pytest.raises(EditRefused, match="the policy rules changed"):
+        apply(POLICY, edit)

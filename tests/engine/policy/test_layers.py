@@ -1,0 +1,289 @@
+"""What each layer says to an operation whatever its arguments are, with the place that says it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
+from gatewright.policy.document import Agent, Policy, Source, ToolSettings
+from gatewright.policy.effective import effective_rights
+from gatewright.policy.permission import Action, Permission
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts
+from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
+from gatewright.policy.rulecheck import policy_rule_misfits
+from gatewright.policy.setting import overridden, overridden_all
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
+
+NET = frozenset({CapabilityKind.NET_READ})
+FETCH = ToolFacts(
+    "fetch",
+    1,
+    (
+        OperationFacts("get", SafetyTier.READ_ONLY, capabilities=NET, judged=NET),
+        OperationFacts("search", SafetyTier.READ_ONLY, capabilities=NET),
+        OperationFacts("help", SafetyTier.READ_ONLY),
+    ),
+    SafetyTier.READ_ONLY,
+)
+FILE = ToolFacts(
+    "file",
+    1,
+    (
+        OperationFacts("read", SafetyTier.READ_ONLY, (Action.READ,)),
+        OperationFacts("append", SafetyTier.SIDE_EFFECTING, (Action.APPEND,)),
+        OperationFacts("delete", SafetyTier.SIDE_EFFECTING, (Action.DELETE,)),
+    ),
+    SafetyTier.SIDE_EFFECTING,
+    needs_source=True,
+)
+CLOCK = ToolFacts("clock", 1, (OperationFacts("", SafetyTier.READ_ONLY),), SafetyTier.READ_ONLY)
+DOCS = Source("docs", "docs", Permission.ADMIN)
+
+
+def policy_of(agent: Agent | None = None, *rules: PolicyRule, **more: object) -> Policy:
+    held = agent or Agent("a")
+    return replace(Policy(agents={held.agent_id: held}, sources=(DOCS,), rules=rules), **more)  # pyright: ignore[reportArgumentType]
+
+
+def row(policy: Policy, facts: ToolFacts, operation: str) -> OperationRight:
+    right = effective_rights(policy, "a", (facts,))[facts.name]
+    return next(one for one in right.operations if one.operation == operation)
+
+
+def shown(policy: Policy, facts: ToolFacts) -> set[str]:
+    return set(effective_rights(policy, "a", (facts,))[facts.name].shown)
+
+
+def first(right: OperationRight) -> Reason:
+    return right.reasons[0]
+
+
+def granted(*capabilities: Capability) -> Policy:
+    return policy_of(Agent("a", capabilities=capabilities))
+
+
+def test_operation_whose_kind_is_not_granted_is_off_and_its_box_stays_ticked() -> None:
+    right = row(policy_of(), FETCH, "get")
+
+    assert (right.ticked, right.verdict) == (True, Verdict.DENY)
+    assert (first(right).layer, first(right).code) == (Layer.CAPABILITY, "capability-not-granted")
+    assert first(right).address == ("agents", "a")
+    assert "NetRead" in first(right).text
+
+
+def test_address_of_a_missing_grant_is_the_list_where_one_is_written() -> None:
+    right = row(granted(FsRead(("docs",))), FETCH, "get")
+
+    assert first(right).address == ("agents", "a", "capabilities")
+
+
+def test_operation_without_needs_asks_for_no_grant() -> None:
+    assert shown(policy_of(), FETCH) == {"help"}
+
+
+def test_grant_that_reaches_nothing_grants_nothing() -> None:
+    assert shown(granted(NetRead(())), FETCH) == {"help"}
+
+
+def test_limited_grant_hides_what_names_nothing_to_judge_it_by() -> None:
+    limited = granted(NetRead(("*.example.org",)), NetWrite(("*",)))
+
+    assert shown(limited, FETCH) == {"get", "help"}
+    assert first(row(limited, FETCH, "search")).code == "capability-unjudgeable"
+    assert shown(granted(NetRead(("*",))), FETCH) == {"get", "search", "help"}
+
+
+def test_unconditional_deny_rule_hides_with_its_name_and_place() -> None:
+    rule = PolicyRule("no deletes", Verdict.DENY, tools=("file",), operations=("delete",), message="ask dana")
+    right = row(policy_of(None, PolicyRule("other", Verdict.ALLOW), rule), FILE, "delete")
+
+    assert (first(right).code, first(right).rule_id) == ("policy-deny", "no deletes")
+    assert first(right).address == ("policy", "rules", 1)
+    assert first(right).text.endswith("ask dana")
+    assert right.is_overruled
+
+
+@pytest.mark.parametrize("when", [None, True, {}])
+def test_condition_that_always_holds_is_none(when: bool | dict[str, JsonValue] | None) -> None:
+    assert shown(policy_of(None, PolicyRule("r", Verdict.DENY, when=when)), CLOCK) == set()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        PolicyRule("other agent", Verdict.DENY, agents=("b",)),
+        PolicyRule("other tool", Verdict.DENY, tools=("file",)),
+        PolicyRule("other major", Verdict.DENY, tools=("clock@2",)),
+        PolicyRule("other operation", Verdict.DENY, operations=("read",)),
+        PolicyRule("some arguments", Verdict.DENY, when={"required": ["x"]}),
+        PolicyRule("never", Verdict.DENY, when=False),
+    ],
+)
+def test_deny_rule_that_is_not_for_every_call_hides_nothing(rule: PolicyRule) -> None:
+    assert shown(policy_of(None, rule), CLOCK) == {""}
+
+
+def test_default_deny_hides_what_no_rule_could_allow() -> None:
+    rules = (
+        PolicyRule("reads", Verdict.ALLOW, tools=("file",), operations=("read",), when={"required": ["path"]}),
+        PolicyRule("appends", Verdict.ASK, tools=("file",), operations=("append",)),
+        PolicyRule("never", Verdict.ALLOW, tools=("file",), operations=("delete",), when=False),
+    )
+    policy = policy_of(None, *rules, default=Verdict.DENY)
+
+    assert shown(policy, FILE) == {"read", "append"}
+    assert first(row(policy, FILE, "delete")).code == "policy-default"
+    assert first(row(policy, FILE, "delete")).address == ("policy", "default")
+
+
+def test_unconditional_ask_rule_and_default_ask_make_every_call_ask() -> None:
+    asking = row(policy_of(None, PolicyRule("r", Verdict.ASK)), CLOCK, "")
+    by_default = row(policy_of(default=Verdict.ASK), CLOCK, "")
+    allowed = row(policy_of(None, PolicyRule("r", Verdict.ALLOW), default=Verdict.ASK), CLOCK, "")
+
+    assert (asking.verdict, first(asking).layer) == (Verdict.ASK, Layer.POLICY)
+    assert (by_default.verdict, first(by_default).code) == (Verdict.ASK, "policy-default")
+    assert allowed.verdict is Verdict.ALLOW
+
+
+def limited(source_id: str, permission: Permission, *operations: str) -> Source:
+    rules = (ToolRule("file", AllowedOperations(frozenset(operations)), rule_id="needs"),) if operations else ()
+    return Source(source_id, source_id, permission, required_tools=rules)
+
+
+def test_shown_is_what_one_of_the_sources_opens() -> None:
+    both = policy_of(sources=(limited("x", Permission.ADMIN, "read"), limited("y", Permission.ADMIN, "append")))
+
+    assert shown(both, FILE) == {"read", "append"}
+    reason = first(row(both, FILE, "delete"))
+    assert (reason.layer, reason.code, reason.rule_id) == (Layer.SOURCE, "source-operation-not-allowed", "needs")
+    assert reason.address == ("sources", "x", "required_tools", 0)
+
+
+def test_source_without_a_limit_opens_every_operation() -> None:
+    policy = policy_of(sources=(limited("x", Permission.ADMIN, "read"), limited("y", Permission.ADMIN)))
+
+    assert shown(policy, FILE) == {"read", "append", "delete"}
+
+
+def test_operation_that_one_source_limits_and_the_other_does_not_permit_is_hidden() -> None:
+    policy = policy_of(sources=(limited("x", Permission.ADMIN, "read"), limited("y", Permission.READ_ONLY)))
+
+    assert shown(policy, FILE) == {"read"}
+    assert first(row(policy, FILE, "delete")).code == "no-level-permits"
+
+
+def test_sources_limit_only_the_agents_that_have_them() -> None:
+    agent = Agent("a", sources=("y",))
+    policy = policy_of(agent, sources=(limited("x", Permission.ADMIN, "read"), limited("y", Permission.ADMIN)))
+
+    assert shown(policy, FILE) == {"read", "append", "delete"}
+
+
+def test_tools_own_limit_hides_without_an_address_and_leaves_the_box() -> None:
+    facts = replace(FILE, tool_rules=(ToolRule("file", AllowedOperations(frozenset({"read"}))),))
+    right = row(policy_of(), facts, "append")
+
+    assert (right.ticked, right.verdict) == (True, Verdict.DENY)
+    assert (first(right).layer, first(right).address) == (Layer.RULE, None)
+
+
+def test_limits_that_leave_nothing_hide_the_tool() -> None:
+    facts = replace(FILE, tool_rules=(ToolRule("file", AllowedOperations(frozenset({"read"}))),))
+    agent = Agent("a", tool_rules=(ToolRule("file", AllowedOperations(frozenset({"append"}))),))
+
+    assert effective_rights(policy_of(agent), "a", (facts,))["file"].is_hidden
+
+
+def test_consent_that_the_tool_itself_requires_is_a_reason() -> None:
+    facts = replace(CLOCK, tool_rules=(ToolRule("clock", RequiresConsent("time")),))
+    right = row(policy_of(), facts, "")
+
+    assert (right.verdict, first(right).code, first(right).address) == (Verdict.ASK, "requires-consent", None)
+
+
+def test_settings_of_a_tool_change_its_tiers_and_with_them_what_asks() -> None:
+    settings = ToolSettings(
+        safety_tier=SafetyTier.PRIVILEGED, operation_tiers={"read": SafetyTier.READ_ONLY}, description="Ours."
+    )
+    policy = policy_of(tools={"file": settings})
+    right = effective_rights(policy, "a", (FILE,))["file"]
+
+    assert {one.operation: one.verdict for one in right.operations} == {
+        "read": Verdict.ALLOW,
+        "append": Verdict.ASK,
+        "delete": Verdict.ASK,
+    }
+    assert (right.facts.tier, right.facts.description) == (SafetyTier.PRIVILEGED, "Ours.")
+    assert overridden(policy, right.facts) == right.facts
+
+
+def test_settings_of_one_major_come_before_those_of_the_name() -> None:
+    tools = {"clock": ToolSettings(description="any"), "clock@1": ToolSettings(description="one")}
+
+    assert overridden(policy_of(tools=tools), CLOCK).description == "one"
+
+
+@pytest.mark.parametrize(
+    ("facts", "rule"),
+    [
+        (FILE, ToolRule("file", AllowedOperations(frozenset({"read", "burn"})))),
+        (FILE, ToolRule("file", MaxCalls(3), ("operation:burn",))),
+        (CLOCK, ToolRule("clock", AllowedOperations(frozenset({"tick"})))),
+        (CLOCK, ToolRule("clock", MaxCalls(3), ("operation:tick",))),
+        (FILE, ToolRule("*", AllowedOperations(frozenset({"read"})))),
+    ],
+)
+def test_rule_on_operations_that_the_tool_has_not_closes_the_tool(facts: ToolFacts, rule: ToolRule) -> None:
+    right = effective_rights(policy_of(Agent("a", tool_rules=(rule,))), "a", (facts,))[facts.name]
+
+    assert right.is_hidden
+    assert (right.reasons[0].code, right.reasons[0].address) == (
+        "rule-unknown-operation",
+        ("agents", "a", "tool_rules", 0),
+    )
+
+
+def test_rule_on_every_tool_leaves_tools_without_that_operation_alone() -> None:
+    agent = Agent("a", tool_rules=(ToolRule("*", MaxCalls(3), ("operation:read",)),))
+
+    assert shown(policy_of(agent), CLOCK) == {""}
+
+
+def test_tier_for_an_operation_that_the_tool_has_not_closes_the_tool() -> None:
+    settings = ToolSettings(operation_tiers={"burn": SafetyTier.READ_ONLY})
+    right = effective_rights(policy_of(tools={"file": settings}), "a", (FILE,))["file"]
+
+    assert right.reasons[0].address == ("tools", "file", "operation_tiers")
+
+
+def test_policy_rule_misfits_when_none_of_its_tools_has_the_operation() -> None:
+    burning = PolicyRule("r", Verdict.DENY, tools=("file", "clock"), operations=("burn",))
+    deleting = replace(burning, operations=("delete",))
+    absent = replace(burning, tools=("file", "later"))
+
+    assert policy_rule_misfits(policy_of(None, burning), (FILE, CLOCK)).keys() == {"file", "clock"}
+    assert not policy_rule_misfits(policy_of(None, deleting), (FILE, CLOCK))
+    assert not policy_rule_misfits(policy_of(None, absent), (FILE, CLOCK))
+
+
+def test_settings_change_the_facts_of_their_tools_and_leave_the_others() -> None:
+    policy = policy_of(tools={"clock@1": ToolSettings(safety_tier=SafetyTier.PRIVILEGED)})
+    clock, fetch = overridden_all(policy, (CLOCK, FETCH))
+
+    assert (clock.tier, clock.operations[0].tier) == (SafetyTier.PRIVILEGED, SafetyTier.PRIVILEGED)
+    assert fetch is FETCH
+    assert overridden_all(policy_of(), (catalog := (CLOCK, FETCH))) is catalog
+
+
+def test_reasons_that_deny_come_first_and_all_are_told() -> None:
+    agent = Agent("a", tools=(), tool_rules=(ToolRule("fetch", RequiresConsent()),))
+    right = row(policy_of(agent, PolicyRule("r", Verdict.DENY)), FETCH, "get")
+
+    assert [reason.layer for reason in right.reasons] == [Layer.TOOLS, Layer.CAPABILITY, Layer.POLICY, Layer.RULE]
+    assert right.reasons[-1].verdict is Verdict.ASK

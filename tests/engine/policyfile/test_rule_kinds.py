@@ -1,0 +1,222 @@
+"""Every kind of tool rule and its conditions as a file says them, and what is wrong with a wrong one."""
+
+import pytest
+
+from gatewright.base.problem import Place, Severity
+from gatewright.policy.rule import (
+    ArgumentConstraints,
+    ExclusiveGroups,
+    Needed,
+    Periodic,
+    RateLimit,
+    RequiredBeforeExit,
+    RequiredBeforeExitIf,
+    RequiresFollowingTools,
+    RequiresPrecedingTools,
+    StartConstraint,
+)
+from tests.engine.policyfile.catalog import load, policy_of
+
+HEAD = "gatewright = 1\n"
+SOURCE = '[[sources]]\nid = "d"\ntype = "file"\nbase_path = "x"\n'
+RULE = '[agents.a]\n[[agents.a.tool_rules]]\ntool_name = "file"\n'
+CALC = '[agents.a]\n[[agents.a.tool_rules]]\ntool_name = "calc"\n'
+ANY = '[agents.a]\n[[agents.a.tool_rules]]\ntool_name = "*"\n'
+PRECEDING = f"{RULE}rule_type = 'RequiresPrecedingTools'\nconditions = "
+EXIT = "[agents.a]\ntools = ['calc', 'file']\n[[agents.a.tool_rules]]\ntool_name = 'file'\n"
+
+
+SPELLINGS = [
+    ("{ RateLimit = { calls = 10, per = '1m' } }", (), RateLimit(10, 60)),
+    ("{ Periodic = '5m' }", (), Periodic(300)),
+    ("{ ExclusiveGroups = [['file', 'memo@2'], ['file', 'memo.deep']] }", (),
+     ExclusiveGroups((("file", "memo@2"), ("file", "memo.deep")))),
+    ("'RequiredBeforeExit'", ("operation:save",), RequiredBeforeExit()),
+    ("'StartConstraint'", ("operation:load", "operation:read"), StartConstraint()),
+    ("'RequiredBeforeExitIf'", ("memo@2.find", "calc"), RequiredBeforeExitIf()),
+    ("'RequiresPrecedingTools'", ("memo.deep.find",), RequiresPrecedingTools()),
+    ("{ type = 'RequiresFollowingTools' }", ("memo.deep", "operation:save"), RequiresFollowingTools()),
+    ("{ ArgumentConstraints = { path = { pattern = '^notes/' }, source = false } }", (),
+     ArgumentConstraints({"path": {"pattern": "^notes/"}, "source": False})),
+    ("{ type = 'ArgumentConstraints', value = { path = { maxLength = 9 } } }", (),
+     ArgumentConstraints({"path": {"maxLength": 9}})),
+    ("'Needed'", ("operation:read",), Needed()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "conditions", "kind"), SPELLINGS)
+def test_each_kind_is_read_with_its_conditions(written: str, conditions: tuple[str, ...], kind: object) -> None:
+    text = f"{HEAD}{SOURCE}{RULE}rule_type = {written}\nconditions = {list(conditions)}\n"
+    loaded = load(text)
+
+    assert not loaded.problems
+    (rule,) = policy_of(text).agents["a"].tool_rules
+    assert (rule.rule_type, rule.conditions) == (kind, conditions)
+
+
+def test_the_same_kinds_are_read_in_a_file_of_patterns_shape() -> None:
+    kinds = [text for text in SPELLINGS if not text[0].startswith("{ type")]
+    rules = "".join(
+        f"[[tool_rules]]\ntool_name = 'file'\nrule_type = {w}\nconditions = {list(c)}\n" for w, c, _ in kinds
+    )
+    policy = policy_of(f"{rules}{SOURCE}", "scribe.toml")
+
+    assert [rule.rule_type for rule in policy.agents["scribe"].tool_rules] == [kind for _, _, kind in kinds]
+
+
+# (what follows the first line, code, line, column, near miss)
+FAULTS = [
+    (f"{RULE}rule_type = 'ExitLoop'\nconditions = ['operation:raed']\n", "unknown-operation", 6, 15, "read"),
+    (f"{RULE}rule_type = 'ExitLoop'\nconditions = ['operation:patch']\n", "not-supported", 6, 15, None),
+    (f"{RULE}rule_type = 'ExitLoop'\nconditions = ['operation:']\n", "bad-condition", 6, 15, None),
+    (f"{RULE}rule_type = 'ExitLoop'\nconditions = ['calc']\n", "bad-condition", 6, 15, None),
+    (f"{RULE}rule_type = 'Needed'\nconditions = ['operation:read', 'operation:read']\n", "duplicate", 6, 33, None),
+    (f"{CALC}rule_type = 'ExitLoop'\nconditions = ['operation:read']\n", "operations-on-plain-tool", 6, 15, None),
+    (f"{ANY}rule_type = 'ExitLoop'\nconditions = ['operation:read']\n", "operations-on-plain-tool", 6, 15, None),
+    (f"{RULE}rule_type = 'RequiresPrecedingTools'\n", "bad-condition", 5, 13, None),
+    (f"{PRECEDING}[]\n", "bad-condition", 6, 14, None),
+    (f"{PRECEDING}['operation:read']\n", "bad-condition", 6, 14, None),
+    (f"{PRECEDING}['*']\n", "bad-condition", 6, 15, None),
+    (f"{PRECEDING}['calc', 'clac']\n", "unknown-tool", 6, 23, "calc"),
+    (f"{PRECEDING}['memo@9.find']\n", "unknown-tool", 6, 15, "memo"),
+    (f"{PRECEDING}['memo@2.fnd']\n", "unknown-operation", 6, 15, "find"),
+    (f"{PRECEDING}['memo.deep.put']\n", "unknown-operation", 6, 15, None),
+    (f"{PRECEDING}['file.']\n", "unknown-operation", 6, 15, None),
+    (f"{PRECEDING}['calc.read']\n", "unknown-operation", 6, 15, None),
+    (f"{PRECEDING}['web_fetch']\n", "not-supported", 6, 15, None),
+    (f"{ANY}rule_type = 'StartConstraint'\n", "bad-value", 4, 13, None),
+    (f"{RULE}rule_type = {{ ExclusiveGroups = [['file', 'clac']] }}\n", "unknown-tool", 5, 43, "calc"),
+    (f"{RULE}rule_type = {{ ExclusiveGroups = [['file', 'calc'], []] }}\n", "bad-value", 5, 52, None),
+    (f"{RULE}rule_type = {{ ExclusiveGroups = [['file', 'memo', 'memo@1']] }}\n", "duplicate", 5, 51, None),
+    (f"{RULE}rule_type = {{ ExclusiveGroups = [['file', '*']] }}\n", "bad-value", 5, 43, None),
+    (f"{RULE}rule_type = {{ RateLimit = {{ calls = 0, per = '1m' }} }}\n", "bad-value", 5, 37, None),
+    (f"{RULE}rule_type = {{ RateLimit = {{ calls = 1, per = 0 }} }}\n", "bad-value", 5, 46, None),
+    (f"{RULE}rule_type = {{ RateLimit = {{ calls = 1 }} }}\n", "missing-key", 5, 15, None),
+    (f"{RULE}rule_type = {{ Periodic = 0 }}\n", "bad-value", 5, 26, None),
+    (f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = 3 }} }}\n", "bad-value", 5, 46, None),
+    (f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {{ type = 'strng' }} }} }}\n", "bad-schema", 5, 55, None),
+    (
+        f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {{ patern = 'x' }} }} }}\n",
+        "unknown-keyword",
+        5,
+        48,
+        "pattern",
+    ),
+    (f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {{ format = 'uri' }} }} }}\n", "not-checked", 5, 48, None),
+    (f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {{ pattern = '[' }} }} }}\n", "bad-pattern", 5, 58, None),
+    (
+        f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {{ anyOf = [{{ pattern = '^(a)\\1' }}] }} }} }}\n",
+        "pattern-not-linear",
+        5,
+        69,
+        None,
+    ),
+    (
+        f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {{ patternProperties = {{ '(?=a)' = true }} }} }} }}\n",
+        "pattern-not-linear",
+        5,
+        70,
+        None,
+    ),
+    (
+        f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {{ '$ref' = 'other.json' }} }} }}\n",
+        "bad-schema",
+        5,
+        46,
+        None,
+    ),
+    (
+        f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {{ '$schema' = 'http://x/y' }} }} }}\n",
+        "bad-schema",
+        5,
+        60,
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "code", "line", "column", "near"), FAULTS)
+def test_a_fault_of_a_rule_is_named_with_its_place(
+    body: str, code: str, line: int, column: int, near: str | None
+) -> None:
+    loaded = load(HEAD + body)
+
+    (problem,) = [problem for problem in loaded.problems if problem.is_error]
+    assert loaded.policy is None
+    assert (problem.code, problem.place, problem.near_miss) == (code, Place("policy.toml", line, column), near)
+
+
+ONLY_READ = (
+    f"{EXIT}rule_type = {{ AllowedOperations = ['read', 'list'] }}\n[[agents.a.tool_rules]]\ntool_name = 'file'\n"
+)
+HIDDEN = [
+    (EXIT.replace("'file']", "'memo']") + "rule_type = 'StartConstraint'\n", "start-constraint-hidden", 10),
+    (EXIT.replace("'file']", "'memo']") + "rule_type = 'RequiredBeforeExit'\n", "exit-requirement-hidden", 10),
+    (
+        EXIT.replace("'file']", "'memo']") + "rule_type = 'RequiredBeforeExitIf'\nconditions = ['calc']\n",
+        "exit-requirement-hidden",
+        10,
+    ),
+    (f"{ONLY_READ}rule_type = 'StartConstraint'\nconditions = ['operation:save']\n", "start-constraint-hidden", 13),
+    (f"{ONLY_READ}rule_type = 'RequiredBeforeExit'\nconditions = ['operation:save']\n", "exit-requirement-hidden", 13),
+]
+
+
+@pytest.mark.parametrize(("body", "code", "line"), HIDDEN)
+def test_a_requirement_that_the_agent_could_never_meet_is_an_error(body: str, code: str, line: int) -> None:
+    loaded = load(HEAD + SOURCE + body)
+
+    (problem,) = [problem for problem in loaded.problems if problem.is_error]
+    assert (problem.code, problem.place and problem.place.line) == (code, line)
+    assert "`file" in problem.message
+
+
+def test_a_requirement_stands_while_one_of_its_operations_is_shown() -> None:
+    text = f"{ONLY_READ}rule_type = 'RequiredBeforeExit'\nconditions = ['operation:save', 'operation:list']\n"
+
+    assert not load(HEAD + SOURCE + text).problems
+
+
+TWICE = "[[agents.a.tool_rules]]\ntool_name = 'file'\nrule_type = { AllowedOperations = ['save'] }\n"
+WARNINGS = [
+    (f"{RULE}rule_type = {{ AllowedOperations = ['read'] }}\n{TWICE}", "tool-not-shown", 12, 13, None),
+    (f"{RULE}rule_type = {{ ExclusiveGroups = [['file']] }}\n", "rule-without-effect", 9, 34, None),
+    (f"{RULE}rule_type = {{ ExclusiveGroups = [] }}\n", "rule-without-effect", 9, 15, None),
+    (f"{RULE}rule_type = {{ Cooldown = 0 }}\n", "rule-without-effect", 9, 26, None),
+    (f"{RULE}rule_type = {{ MaxCalls = 0 }}\n", "never-callable", 9, 26, None),
+    (f"{RULE}rule_type = {{ ArgumentConstraints = {{}} }}\n", "rule-without-effect", 9, 15, None),
+    (f"{RULE}rule_type = {{ ArgumentConstraints = {{ pth = {{}} }} }}\n", "unknown-field", 9, 39, "path"),
+    (
+        f"{RULE}rule_type = {{ ArgumentConstraints = {{ content = {{}} }} }}\nconditions = ['operation:read']\n",
+        "unknown-field",
+        9,
+        39,
+        None,
+    ),
+    (
+        f"{EXIT}rule_type = 'RequiresPrecedingTools'\nconditions = ['calc', 'memo.put']\n",
+        "condition-hidden",
+        11,
+        23,
+        None,
+    ),
+    (f"{EXIT}rule_type = 'RequiredBeforeExitIf'\nconditions = ['memo']\n", "condition-hidden", 11, 15, None),
+]
+
+
+@pytest.mark.parametrize(("body", "code", "line", "column", "near"), WARNINGS)
+def test_a_rule_that_does_nothing_or_too_much_is_a_warning(
+    body: str, code: str, line: int, column: int, near: str | None
+) -> None:
+    loaded = load(HEAD + SOURCE + body)
+
+    (problem,) = loaded.problems
+    assert loaded.policy is not None
+    assert (problem.severity, problem.code, problem.near_miss) == (Severity.WARNING, code, near)
+    assert problem.place == Place("policy.toml", line, column)
+
+
+def test_operations_limited_one_by_one_still_leave_the_rest_of_the_tool() -> None:
+    rule = f"{RULE}rule_type = {{ AllowedOperations = ['read'] }}\nconditions = ['operation:save']\n"
+
+    assert not load(f"{HEAD}{SOURCE}{rule}").problems

@@ -1,0 +1,153 @@
+"""Generated schemas of every shape: the provider's schema, with the way back, accepts what the shown one accepts."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gatewright.schema import FORMATS, Schema, ToolListing, check_schema
+from tests.engine.schema.provider_calls import calls_for, disagreements
+from tests.engine.schema.provider_rules import refusals
+from tests.engine.schema.strategies import property_enums, root_unions
+
+KEYS = st.sampled_from(["op", "path", "count", "label", "input", "$sort", "{{user}}", "a b"])
+SAID = st.fixed_dictionaries({}, optional={"description": st.sampled_from(["A thing.", ""]), "title": st.just("T")})
+
+
+@st.composite
+def scalars(draw: st.DrawFn) -> Schema:
+    said = draw(SAID)
+    match draw(st.sampled_from(["string", "integer", "number", "boolean", "enum", "const", "mixed", "list", "format"])):
+        case "string":
+            limits = {"minLength": st.integers(0, 3), "maxLength": st.integers(1, 9), "pattern": st.just("^[a-z ]*$")}
+            own: Schema = {"type": "string", **draw(st.fixed_dictionaries({}, optional=limits))}
+        case "integer" | "number" as kind:
+            bounds = {
+                "minimum": st.integers(-2, 2),
+                "exclusiveMinimum": st.integers(-2, 2),
+                "maximum": st.integers(2, 6),
+                "exclusiveMaximum": st.integers(3, 6),
+                "multipleOf": st.just(2),
+            }
+            own = {"type": kind, **draw(st.fixed_dictionaries({}, optional=bounds))}
+        case "enum":
+            own = {
+                "enum": draw(
+                    st.lists(
+                        st.sampled_from(["read", "write", "", "null", 1, 2.5, True, None]), min_size=1, unique_by=repr
+                    )
+                )
+            }
+        case "const":
+            own = {"const": draw(st.sampled_from(["read", 1, None, False, {"a": 1}, [1]]))}
+        case "mixed":
+            own = {
+                "type": draw(
+                    st.lists(
+                        st.sampled_from(["string", "null", "integer", "array", "object"]),
+                        min_size=1,
+                        max_size=3,
+                        unique=True,
+                    )
+                )
+            }
+        case "list":
+            values = draw(st.lists(st.sampled_from(["read", "write", "move"]), min_size=1, unique=True))
+            own = {
+                draw(st.sampled_from(["oneOf", "anyOf"])): [
+                    {"const": value, "description": f"Does {value}."} for value in values
+                ]
+            }
+            own |= {"enum": ["read", "move"]} if draw(st.booleans()) else {}
+        case "format":
+            own = {"type": "string", "format": draw(st.sampled_from(["date", "uri", "email", "date-time"]))}
+        case _:
+            own = {"type": "boolean"}
+    if draw(st.integers(0, 3)) == 0:
+        own["default"] = draw(st.sampled_from([None, "read", 1]))
+    return {**own, **said}
+
+
+def objects(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
+    @st.composite
+    def made(draw: st.DrawFn) -> Schema:
+        properties: Schema = draw(st.dictionaries(KEYS, inner, max_size=4))
+        required = [name for name in properties if draw(st.booleans())]
+        own: Schema = {"type": "object", "properties": properties, "required": required}
+        extra: Any = draw(st.sampled_from([None, False, False, False, True, {"type": "string"}]))
+        own |= {} if extra is None else {"additionalProperties": extra}
+        match draw(st.integers(0, 12)):
+            case 0:
+                own["minProperties"] = 1
+            case 1:
+                own["propertyNames"] = {"type": "string", "maxLength": 12}
+            case 2 if len(properties) > 1:
+                own["dependentRequired"] = {next(iter(properties)): [list(properties)[1]]}
+            case 3 if properties:
+                own["allOf"] = [{"required": [next(iter(properties))]}]
+            case 4 if properties:
+                own["anyOf"] = [{"required": [name]} for name in properties]
+            case 5 if properties:
+                name = next(iter(properties))
+                own |= {"if": {"required": [name]}, "then": {"minProperties": 2}}
+            case _:
+                pass
+        return {**own, **draw(SAID)}
+
+    return made()
+
+
+def wider(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
+    arrays: st.SearchStrategy[Schema] = st.fixed_dictionaries(
+        {"type": st.just("array")},
+        optional={
+            "items": inner,
+            "minItems": st.integers(0, 2),
+            "uniqueItems": st.booleans(),
+            "maxItems": st.integers(2, 4),
+        },
+    )
+    anything: st.SearchStrategy[Schema] = st.builds(Schema)
+    return st.one_of(objects(inner), arrays, unions(inner), anything, st.builds(conjunction, inner))
+
+
+@st.composite
+def unions(draw: st.DrawFn, inner: st.SearchStrategy[Schema]) -> Schema:
+    return {draw(st.sampled_from(["anyOf", "oneOf"])): draw(st.lists(inner, min_size=1, max_size=3))}
+
+
+def conjunction(one: Schema) -> Schema:
+    return {"allOf": [one]}
+
+
+SCHEMAS = objects(st.recursive(scalars(), wider, max_leaves=5))
+ROOTS = st.one_of(SCHEMAS, SCHEMAS, property_enums(), root_unions())
+DRAFTS = st.sampled_from(
+    [None, "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
+)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=80, deadline=None)
+@given(schema=ROOTS, draft=DRAFTS, seed=st.integers(0, 10**6))
+def test_calls_mean_the_same_in_the_providers_schema_and_back(
+    name: str, schema: Schema, draft: str | None, seed: int
+) -> None:
+    shown = schema if draft is None else {"$schema": draft, **schema}
+    if check_schema(shown):
+        return
+    rng = random.Random(seed)
+    assert disagreements(FORMATS[name], ToolListing("tool", "", shown), calls_for(shown, rng, 6), rng) == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=80, deadline=None)
+@given(schema=ROOTS, draft=DRAFTS)
+def test_the_provider_takes_it_or_a_lint_says_it_is_refused(name: str, schema: Schema, draft: str | None) -> None:
+    listing = ToolListing("tool", "", schema if draft is None else {"$schema": draft, **schema})
+    if check_schema(listing.schema):
+        return
+    if not any(lint.level == "refused" for lint in FORMATS[name].lints(listing)):
+        assert refusals(name, FORMATS[name].render(listing)) == []
