@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.xvfb import Display, private_display
 
@@ -32,6 +33,11 @@ USER_FOLDERS = {
     "XDG_CACHE_HOME": ".cache",
     "GATEWRIGHT_KEYS": "keys",
 }
+
+# The same examples on every machine, so that a check says the same twice; `--hypothesis-profile=search` draws new ones.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None, print_blob=True)
+settings.load_profile("same")
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 

@@ -6,10 +6,11 @@ from gatewright.base.errors import SchemaError
 from gatewright.schema.walk import Schema, walk
 
 _OLD_ONLY = frozenset({"additionalItems", "dependencies"})
-_NEW_ONLY = frozenset(
+NEW_ONLY = frozenset(
     {"prefixItems", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems"}
     | {"minContains", "maxContains", "$dynamicRef", "$recursiveRef"}
 )
+"""Keywords that say nothing in draft 7."""
 
 
 def is_draft_7(schema: Schema) -> bool:
@@ -34,7 +35,7 @@ def at_one_draft(schema: Schema, added: Schema) -> tuple[Schema, Schema]:
 def _means_the_same(schema: Schema) -> bool:
     """Whether ``schema`` may be read in either draft alike."""
     for _, node in walk(schema):
-        if (_NEW_ONLY | _OLD_ONLY) & node.keys() or isinstance(node.get("items"), list):
+        if (NEW_ONLY | _OLD_ONLY) & node.keys() or isinstance(node.get("items"), list):
             return False
         if "$ref" in node and node.keys() - {"$ref", "$schema", "$defs", "definitions", "title", "description"}:
             return False

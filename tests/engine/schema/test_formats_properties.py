@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gatewright.schema import FORMATS, Schema, ToolListing, check_schema
@@ -129,9 +129,17 @@ DRAFTS = st.sampled_from(
 )
 
 
+NEWER_THAN_ITS_DRAFT: Schema = {
+    "type": "object",
+    "properties": {"op": {"type": "boolean"}, "path": {"type": "array", "items": {}}},
+    "dependentRequired": {"op": ["path"]},
+}
+
+
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=80, deadline=None)
 @given(schema=ROOTS, draft=DRAFTS, seed=st.integers(0, 10**6))
+@example(schema=NEWER_THAN_ITS_DRAFT, draft="http://json-schema.org/draft-07/schema#", seed=0)
 def test_calls_mean_the_same_in_the_providers_schema_and_back(
     name: str, schema: Schema, draft: str | None, seed: int
 ) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatewright.base.errors import SchemaError
+from gatewright.schema.draft import NEW_ONLY, is_draft_7
 from gatewright.schema.formats.format import ProviderLint
 from gatewright.schema.formats.name import NameRule
 from gatewright.schema.formats.plain import Plain, plain_form
@@ -72,7 +73,10 @@ def _is_taken_as_it_is(shown: Schema) -> bool:
     """Whether no provider minds anything in ``shown``, so that it is sent unchanged."""
     if shown.get("type") != "object" or refused_at(shown):
         return False
+    idle = NEW_ONLY if is_draft_7(shown) else frozenset[str]()
     for _, node in walk(shown):
+        if not idle.isdisjoint(node):
+            return False
         if not _PLAIN_ONLY.isdisjoint(node) or ("enum" in node and ("oneOf" in node or "anyOf" in node)):
             return False
         properties = as_object(node.get("properties")) or {}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gatewright.schema.check import SchemaChecker
+from gatewright.schema.draft import NEW_ONLY
 from gatewright.schema.formats.merge import ANNOTATIONS, merged, same_json, types_of, values_of
 from gatewright.schema.inline import inline_references
 from gatewright.schema.walk import Schema, as_list, as_object, map_children, objects, required_of, walk
@@ -99,8 +100,8 @@ class _Tidier:
 
     @staticmethod
     def _modern(schema: Schema) -> Schema:
-        """Draft 7 spelled as 2020-12: tuples and dependencies."""
-        current = dict(schema)
+        """Draft 7 spelled as 2020-12: tuples and dependencies; what draft 7 does not know says nothing there."""
+        current = {key: value for key, value in schema.items() if key not in NEW_ONLY}
         tuple_items = as_list(current.get("items"))
         rest = current.pop("additionalItems", None)
         if tuple_items is not None:
