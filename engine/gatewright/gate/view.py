@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gatewright.gate.message import Redactor
-from gatewright.schema.formats import ToolListing, format_named
+from gatewright.schema.formats import CallReader, ToolListing, format_named
+from gatewright.schema.tokens import TokenCount, count_tokens
 from gatewright.tools.usage import UsageRow, UsageSection
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class AgentView:
         self.agent_id = snapshot.agent.agent_id
         self._snapshot = snapshot
         self._rendered: dict[str, list[dict[str, Any]]] = {}
+        self._readers: dict[str, CallReader] = {}
         self._told_before = before._told() if before is not None else None
 
     @property
@@ -39,13 +41,10 @@ class AgentView:
 
     def unrestricted_listings(self) -> tuple[ToolListing, ...]:
         """Every tool with all its operations, as if nothing were limited: what the preview compares with."""
-        return tuple(
-            ToolListing(tool.name, tool.description, tool.input_schema())
-            for tool in (plan.tool for plan in self._snapshot.plans())
-        )
+        return self._unrestricted
 
     def tools(self, format: str) -> list[dict[str, Any]]:  # noqa: A002 the name that callers write
-        """The tools as JSON in ``format`` (mcp, openai, anthropic); rendered once. Raises NotSupported.
+        """The tools as JSON in ``format`` (see `FORMATS`); rendered once. Raises NotSupported.
 
         The list and its objects are the caller's, to add to; what lies deeper is shared between callers. Nothing in it
         is what the gate checks against.
@@ -55,6 +54,30 @@ class AgentView:
             format_named(format)
             rendered = self._rendered[format] = [shape.rendered(format) for shape in self._snapshot.shapes()]
         return [tool.copy() for tool in rendered]
+
+    def restore(self, format: str, name: str, arguments: Any) -> tuple[str, Any]:  # noqa: A002 as in `tools`
+        """A call as a model makes it of ``tools(format)``, in the tool's own spelling: what the gate takes.
+
+        A provider's name for the tool is undone, arguments that were wrapped are unwrapped, and nulls that stand for
+        arguments left out go. ``arguments``: JSON text or an object. What cannot be read is handed through, for the
+        gate to refuse; it never raises for what a model sends. Raises NotSupported for an unknown format.
+        """
+        reader = self._readers.get(format)
+        if reader is None:
+            reader = self._readers[format] = format_named(format).reader(self._listings)
+        return reader.restore(name, arguments)
+
+    def tokens(self, format: str) -> TokenCount:  # noqa: A002 as in `tools`
+        """What the tools cost in tokens, and what the limits save; ``exact`` says whether it is an estimate.
+
+        The first count of a process loads a vocabulary and takes a second or two. Raises NotSupported.
+        """
+        return count_tokens(self._listings, format, self._unrestricted)
+
+    @cached_property
+    def _unrestricted(self) -> tuple[ToolListing, ...]:
+        plans = self._snapshot.plans()
+        return tuple(ToolListing(p.tool.name, p.tool.description, p.tool.input_schema()) for p in plans)
 
     @property
     def usage_rules(self) -> str:

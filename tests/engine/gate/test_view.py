@@ -241,3 +241,29 @@ def test_view_of_an_agent_that_went_is_not_kept(world: World) -> None:
     world.gate.reload(replace(world.gate.policy, agents={}))
 
     assert world.gate._views == {}  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("form", ["mcp", "openai", "openai-responses", "anthropic", "gemini", "genai"])
+def test_call_in_a_providers_spelling_comes_back_in_the_tools_own(world: World, form: str) -> None:
+    view = world.gate.view("archivist")
+    shown = json.dumps(next(row for row in view.tools(form) if '"file"' in json.dumps(row)))
+    nulls = {"source": None} if '"null"' in shown else {}
+    name, arguments = view.restore(form, "file", json.dumps({"op": "read", "path": "note.md", **nulls}))
+
+    given = json.loads(arguments) if isinstance(arguments, str) else arguments
+    assert (name, given) == ("file", {"op": "read", "path": "note.md"})
+    assert world.gate.decide("archivist", name, arguments).verdict is Verdict.ALLOW
+
+
+@pytest.mark.parametrize("sent", ["{", "[]", "null", '{"op": "read", "op": "load"}', '{"op": "\\ud800"}', ""])
+def test_what_cannot_be_read_is_restored_as_it_is_and_refused_by_the_gate(world: World, sent: str) -> None:
+    name, arguments = world.gate.view("archivist").restore("openai", "file", sent)
+
+    assert world.gate.decide("archivist", name, arguments).verdict is Verdict.DENY
+
+
+def test_tokens_tell_what_the_limits_save(world: World) -> None:
+    count = world.gate.view("archivist").tokens("openai")
+
+    assert set(count.per_tool) == {row["function"]["name"] for row in world.gate.view("archivist").tools("openai")}
+    assert 0 < count.total < (count.unrestricted or 0)
