@@ -7,6 +7,7 @@ from typing import cast
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
+from shiboken6 import isValid
 
 from gatewright.base.errors import GatewrightError
 from gatewright.policy.document import Source
@@ -131,12 +132,12 @@ class FilesPage(Page):
         try:
             listing = await self._folder.read(source_id, relative)
         except GatewrightError as error:
-            if opening == self._opening:
+            if self._awaits(opening):
                 self.tree_model.set_failed(relative, str(error))
                 if not relative:
                     self.folder.show_failure(str(error))
             return
-        if opening == self._opening:
+        if self._awaits(opening):
             self.tree_model.set_listing(relative, listing)
             if not relative:
                 self.folder.show_tree()
@@ -158,13 +159,21 @@ class FilesPage(Page):
         try:
             hits = await self._folder.count(source_id)
         except GatewrightError as error:
-            if question == self._counted:
+            if self._asks(question):
                 self.rules.strip.stop()
                 self.rules.show_not_counted("not counted", str(error))
             return
-        if question == self._counted:
+        if self._asks(question):
             self.rules.strip.stop()
             self.rules.set_hits(hits)
+
+    def _awaits(self, opening: int) -> bool:
+        """Whether a listing is still of use: the same source is open, and the page is there."""
+        return opening == self._opening and isValid(self)
+
+    def _asks(self, question: tuple[str, tuple[str, ...]]) -> bool:
+        """Whether a count is still of use: the same rules stand, and the page is there."""
+        return question == self._counted and isValid(self)
 
     def _cancel_count(self) -> None:
         self._context.tasks.cancel(_COUNT)
