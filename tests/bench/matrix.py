@@ -21,7 +21,7 @@ OPERATIONS = ("read", "find", "write", "append", "move", "delete")
 _SEED = 20_240_611
 
 
-class _SixOperations(Tool, abstract=True):
+class SixOperations(Tool, abstract=True):
     """Operations only; a measurement runs none of them."""
 
     safety_tier = SafetyTier.READ_ONLY
@@ -100,7 +100,7 @@ def registry(tools: tuple[str, ...]) -> ToolRegistry:
     """A registry with a tool of six operations for every name; one for all who ask, nobody changes it."""
     made = ToolRegistry()
     for name in tools:
-        kind = type(name, (_SixOperations,), {"name": name, "description": f"Looks after the things of {name}."})
+        kind = type(name, (SixOperations,), {"name": name, "description": f"Looks after the things of {name}."})
         made.register(kind())
     return made
 

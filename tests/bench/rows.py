@@ -6,11 +6,15 @@ from collections.abc import Callable, Mapping
 
 from tests.bench.arguments import argument_check
 from tests.bench.auditrow import audit
+from tests.bench.blockedit import block_edit
 from tests.bench.decision import decision, growth
 from tests.bench.globs import glob_levels
+from tests.bench.imported import imported_tools
 from tests.bench.load import load_a_policy
 from tests.bench.measure import Effort
+from tests.bench.overlay import permission_overlay
 from tests.bench.row import Row
+from tests.bench.tick import tick
 from tests.bench.toollist import tool_list
 from tests.bench.whole import gate_overhead, whole_decide
 
@@ -22,6 +26,10 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "audit": audit,
     "argument check": argument_check,
     "tool list": tool_list,
+    "tick": tick,
+    "imported tools": imported_tools,
     "load a policy": load_a_policy,
     "glob levels": glob_levels,
+    "permission overlay": permission_overlay,
+    "block edit": block_edit,
 }

@@ -78,7 +78,7 @@ class Hand:
     async def rest(self) -> None:
         """Let what was sent arrive and what it began come to an end, but for what waits for an answer."""
         await asyncio.sleep(_BEAT * 3)
-        waiting = {"console.call", "close"}
+        waiting = {"console.call", "close", "declare"}
         await until(lambda: waiting.issuperset(self.window.tasks.names), "the window to come to rest")
 
     async def _send(self, *words: str) -> None:

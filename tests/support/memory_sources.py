@@ -8,11 +8,13 @@ import hashlib
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
+from gatewright.sources.filetext import with_patch
 
 
 @dataclass
@@ -80,15 +82,35 @@ class MemorySources:
             return FileText(block.text, "block", self._is_unsaved(at))
         return FileText(self._on_disk(at), "disk")
 
-    async def list_folder(self, at: Located) -> list[JsonValue]:
+    def assess_reload(self, at: Located) -> Assessment:
+        return self.assess_load(at)
+
+    def assess_delete(self, at: Located, *, recursive: bool = False) -> Assessment:
+        return Assessment(Action.DELETE, diff=f"-{at.relative}" if recursive else None)
+
+    async def list_folder(self, at: Located, limit: int = 5_000) -> list[JsonValue]:
         prefix = "" if at.relative == "." else at.relative + "/"
         names = sorted(relative for held, relative in self.disk if held == at.source_id and relative.startswith(prefix))
         shown = [self._at(at.source_id, name) for name in names]
-        return [
+        rows: list[JsonValue] = [
             {"name": place.relative.removeprefix(prefix), "permission": str(level)}
             for place in shown
             if (level := self.level(place).permission) is not Permission.NONE
         ]
+        return rows[:limit]
+
+    async def list_tree(
+        self, at: Located, pattern: str | None = None, limit: int = 5_000, *, recursive: bool = True
+    ) -> list[JsonValue]:
+        names = sorted(relative for held, relative in self.disk if held == at.source_id)
+        return [{"path": name} for name in names if fnmatch(name, pattern or "*") and (recursive or "/" not in name)]
+
+    async def status(self, at: Located) -> JsonValue:
+        unsaved = self._is_unsaved(at)
+        return {"path": at.relative, "state": "block_modified" if unsaved else "synced", "unsaved": unsaved}
+
+    async def diff(self, at: Located) -> JsonValue:
+        return {"path": at.relative, "diff": _diff(self.disk.get(_key(at), ""), self._loaded(at).text)}
 
     async def load(self, at: Located) -> JsonValue:
         text = self._on_disk(at)
@@ -116,13 +138,28 @@ class MemorySources:
         block.text = block.text.replace(old, new)
         return {"label": self.label_of(at)}
 
+    async def insert(self, at: Located, line: int, content: str) -> JsonValue:
+        block = await self._block(at)
+        lines = block.text.splitlines(keepends=True)
+        block.text = "".join([*lines[: line - 1], content, *lines[line - 1 :]])
+        return {"label": self.label_of(at)}
+
+    async def patch(self, at: Located, patch: str) -> JsonValue:
+        block = await self._block(at)
+        block.text = with_patch(block.text, patch)
+        return {"label": self.label_of(at)}
+
+    async def reload(self, at: Located) -> JsonValue:
+        self._loaded(at)
+        return await self.load(at)
+
     async def create(self, at: Located, content: str) -> JsonValue:
         if _key(at) in self.disk:
             raise ToolFailure("there is such a file", code="exists")
         self.disk[_key(at)] = content
         return await self.load(at)
 
-    async def delete(self, at: Located) -> JsonValue:
+    async def delete(self, at: Located, *, recursive: bool = False, asked: bool = False) -> JsonValue:
         self._on_disk(at)
         del self.disk[_key(at)]
         self.blocks.pop(_key(at), None)

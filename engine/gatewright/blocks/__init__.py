@@ -1,5 +1,82 @@
-"""Loro documents behind blocks; the only package that knows Loro. It knows no file and no level."""
+"""Loro documents behind blocks; the only package that knows Loro. It knows no file, no store and no level."""
 
+from gatewright.blocks.block import Block, BlockSize
+from gatewright.blocks.difftext import diff_text
+from gatewright.blocks.edit import (
+    Append,
+    Edit,
+    Increment,
+    InsertItem,
+    InsertText,
+    Overwrite,
+    Patch,
+    Redo,
+    RemoveItem,
+    Replace,
+    SetField,
+    SetItem,
+    Undo,
+    is_addition,
+    kind_of,
+)
+from gatewright.blocks.field import Field, FieldType
+from gatewright.blocks.history import Step
+from gatewright.blocks.plan import Hand
+from gatewright.blocks.replacement import Splice, replacements, with_splices
+from gatewright.blocks.schema import (
+    BlockSchema,
+    CompositeSchema,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    PartSchema,
+    Section,
+    TextSchema,
+    Viewport,
+)
+from gatewright.blocks.schemajson import schema_from_json, schema_to_json, type_name
 from gatewright.blocks.text import TextBlock, count_overlapping
+from gatewright.blocks.unifieddiff import patch_splices
 
-__all__ = ["TextBlock", "count_overlapping"]
+__all__ = [
+    "Append",
+    "Block",
+    "BlockSchema",
+    "BlockSize",
+    "CompositeSchema",
+    "Edit",
+    "Field",
+    "FieldType",
+    "Hand",
+    "Increment",
+    "InsertItem",
+    "InsertText",
+    "ListSchema",
+    "LogSchema",
+    "MapSchema",
+    "Overwrite",
+    "PartSchema",
+    "Patch",
+    "Redo",
+    "RemoveItem",
+    "Replace",
+    "Section",
+    "SetField",
+    "SetItem",
+    "Splice",
+    "Step",
+    "TextBlock",
+    "TextSchema",
+    "Undo",
+    "Viewport",
+    "count_overlapping",
+    "diff_text",
+    "is_addition",
+    "kind_of",
+    "patch_splices",
+    "replacements",
+    "schema_from_json",
+    "schema_to_json",
+    "type_name",
+    "with_splices",
+]

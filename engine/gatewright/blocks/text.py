@@ -1,23 +1,15 @@
 """A text block: one Loro document with one text, so that edits have a history and can merge. It knows no file.
 
-Loro raises most of its errors as plain BaseException; every call to it goes through ``_loro`` here, which turns them
-into errors of our tree. Positions and lengths count characters (Unicode code points).
+Loro raises most of its errors as plain BaseException; every call to it goes through ``guarded``, which turns them into
+errors of our tree. Positions and lengths count characters (Unicode code points).
 """
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
 import loro
 
 from gatewright.base.errors import WeMustFix, WorkspaceError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from gatewright.base.errors import GatewrightError
+from gatewright.blocks.guard import guarded
 
 _BODY = "body"
 _UPDATE_TIMEOUT_MS = 250
@@ -33,7 +25,7 @@ class TextBlock:
     @classmethod
     def from_text(cls, text: str) -> TextBlock:
         """A new block that holds ``text``."""
-        with _loro(WeMustFix("a new block cannot be made")):
+        with guarded(WeMustFix("a new block cannot be made")):
             block = cls(loro.LoroDoc())
             block._insert(0, text)
             return block
@@ -41,7 +33,7 @@ class TextBlock:
     @classmethod
     def from_snapshot(cls, snapshot: bytes) -> TextBlock:
         """The block of ``snapshot()``. Raises WorkspaceError for bytes that are none."""
-        with _loro(WorkspaceError("the stored block is damaged and cannot be opened")):
+        with guarded(WorkspaceError("the stored block is damaged and cannot be opened")):
             document = loro.LoroDoc()
             document.import_(snapshot)
             return cls(document)
@@ -49,18 +41,18 @@ class TextBlock:
     @property
     def text(self) -> str:
         """The whole text."""
-        with _loro(WeMustFix("a block's text cannot be had")):
+        with guarded(WeMustFix("a block's text cannot be had")):
             return self._text.to_string()
 
     @property
     def length(self) -> int:
         """The number of characters."""
-        with _loro(WeMustFix("a block's length cannot be had")):
+        with guarded(WeMustFix("a block's length cannot be had")):
             return self._text.len_unicode
 
     def append(self, content: str) -> None:
         """Add ``content`` at the end."""
-        with _loro(WeMustFix("a block refuses text at its end")):
+        with guarded(WeMustFix("a block refuses text at its end")):
             self._insert(self._text.len_unicode, content)
 
     def replace_once(self, old: str, new: str) -> int:
@@ -71,14 +63,14 @@ class TextBlock:
         text = self.text
         count = count_overlapping(text, old)
         if count == 1:
-            with _loro(WeMustFix("a block refuses an edit inside it")):
+            with guarded(WeMustFix("a block refuses an edit inside it")):
                 self._text.splice(text.index(old), len(old), new)
                 self._document.commit()
         return count
 
     def set_text(self, text: str) -> None:
         """Make the whole text ``text``, as a small difference where one is found in time, else all at once."""
-        with _loro(WeMustFix("a block refuses a new text")):
+        with guarded(WeMustFix("a block refuses a new text")):
             try:
                 self._text.update(text, timeout_ms=_UPDATE_TIMEOUT_MS)
             except ValueError:
@@ -88,7 +80,7 @@ class TextBlock:
 
     def snapshot(self) -> bytes:
         """The document with its history, for ``from_snapshot``."""
-        with _loro(WeMustFix("a block cannot be written out")):
+        with guarded(WeMustFix("a block cannot be written out")):
             self._document.commit()
             return bytes(self._document.export(loro.ExportMode.Snapshot()))
 
@@ -105,14 +97,3 @@ def count_overlapping(text: str, part: str) -> int:
         count += 1
         at = text.find(part, at + 1)
     return count
-
-
-@contextmanager
-def _loro(failure: GatewrightError) -> Generator[None]:
-    """Any error of Loro becomes ``failure``; interrupts and cancellation pass."""
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError):
-        raise
-    except BaseException as error:
-        raise failure from error

@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 from gatewright.builtins.block import BlockTool
+from gatewright.builtins.block_edit import BlockEditTool
 from gatewright.builtins.file import file_tool
+from gatewright.builtins.file_delete import FileDeleteTool
+from gatewright.builtins.file_edit import FileEditTool
+from gatewright.builtins.file_list import FileListTool
+from gatewright.builtins.file_read import FileReadTool
+from gatewright.builtins.file_search import FileSearchTool
+from gatewright.builtins.file_write import FileWriteTool
+from gatewright.builtins.read_file import ReadFileTool
+from gatewright.builtins.rooted import RootTool, lacking, why_absent
+from gatewright.builtins.vault_copyto import VaultCopyTool
 from gatewright.tools.tool import Tool
 
-__all__ = ["builtin_tools", "file_tool"]
+__all__ = ["RootTool", "builtin_tools", "file_tool", "lacking", "root_tools", "why_absent"]
 
 
 def builtin_tools() -> tuple[Tool, ...]:
     """The tools that are always registered; ``file`` comes and goes with the sources."""
-    return (BlockTool(),)
+    return (BlockTool(), BlockEditTool())
+
+
+def root_tools() -> tuple[RootTool, ...]:
+    """The tools on files of the roots; each comes and goes with the roots that it needs."""
+    return (
+        FileReadTool(),
+        FileSearchTool(),
+        FileListTool(),
+        FileWriteTool(),
+        FileEditTool(),
+        FileDeleteTool(),
+        VaultCopyTool(),
+        ReadFileTool(),
+    )

@@ -1,43 +1,114 @@
-"""The ``block`` tool: what is known of a block. It does not know how blocks are kept."""
+"""The ``block`` tool: blocks of memory and of files: what they hold and are, in context or not, put away.
+
+It does no I/O itself. What the model is told names no operation outside that operation's own line, since any other may
+be hidden from it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
 
+from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins.blockplace import Label, no_file_block, text_argument
 from gatewright.builtins.result import done, place
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
+from gatewright.policy.target import Assessment, Located
 from gatewright.policy.tier import SafetyTier
+from gatewright.tools.blockport import FILE_LABEL, BlockNote
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType
 from gatewright.tools.decorator import operation
-from gatewright.tools.parameter import LabelParameter
+from gatewright.tools.parameter import SourceParameter
 from gatewright.tools.tool import Tool
+
+SourceId = Annotated[
+    str,
+    SourceParameter(),
+    Field(description="A source of files: then the label may be the path of one of its files, too."),
+]
+_NOTES: dict[str, BlockNote] = {"pin": "pin", "unpin": "unpin", "archive": "archive"}
 
 
 class BlockTool(Tool):
     """Blocks by their labels."""
 
     name = "block"
-    description = "Tells about blocks, the texts that are kept for you under a label."
+    description = "Works with blocks, the texts, fields, lists and logs that are kept for you under a label."
     safety_tier = SafetyTier.SIDE_EFFECTING
     resource_bounds = ResourceBounds(timeout_s=15.0)
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON
     tool_rules = (ToolRule("block", ContinueLoop()),)
-    needs_source = True  # the only blocks are those of files
-    required_capabilities = frozenset[str]()  # an attached source implies access by this tool
+    required_capabilities = frozenset[str]()  # levels decide; an attached source implies access by this tool
+
+    @operation(actions=(Action.READ,))
+    async def load(self, context: ToolExecutionContext, label: Label, source_id: SourceId | None = None) -> JsonValue:
+        """Bring what a block holds into your context; the block of a file takes the text from disk first."""
+        if _is_file(label, source_id):
+            at = _file_at(context, label, source_id)
+            return done(f"`{at.relative}` is in its block", await context.require_sources().load(at))
+        data = await context.require_blocks().content(label, agent_id=context.agent_id)
+        return done(f"what `{label}` holds", data)
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def pin(self, context: ToolExecutionContext, label: Label) -> JsonValue:
+        """Keep a block in context from now on."""
+        return done(f"`{label}` stays in context", await self._noted(context, label, "pin"))
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def unpin(self, context: ToolExecutionContext, label: Label) -> JsonValue:
+        """No longer keep a block in context."""
+        return done(f"`{label}` need not stay in context", await self._noted(context, label, "unpin"))
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def archive(self, context: ToolExecutionContext, label: Label) -> JsonValue:
+        """Put a working block away; it can still be found. Core blocks, logs and those of files are refused."""
+        return done(f"`{label}` is put away", await self._noted(context, label, "archive"))
 
     @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
-    async def info(
-        self,
-        context: ToolExecutionContext,
-        label: Annotated[str, LabelParameter(), Field(description="Label of the block.")],
-    ) -> JsonValue:
-        """Give what is known of a block: schema, type, permission, size, whether it is pinned."""
-        sources = context.require_sources()
-        at = place(sources.locate_label(label, allowed=context.source_ids))
-        return done(f"block of `{at.relative}`", await sources.block_info(at))
+    async def info(self, context: ToolExecutionContext, label: Label) -> JsonValue:
+        """Give what is known of a block: schema, type, permission, size, whether it stays in context."""
+        if not label.startswith(FILE_LABEL):
+            return done(f"block `{label}`", await context.require_blocks().info(label, agent_id=context.agent_id))
+        at = _file_at(context, label, None)
+        data = await context.require_sources().block_info(at)
+        if context.blocks is not None and isinstance(data, dict):
+            known = await context.blocks.info(label, agent_id=context.agent_id)
+            data = {**known, **data} if isinstance(known, dict) else data
+        return done(f"block of `{at.relative}`", data)
+
+    async def _noted(self, context: ToolExecutionContext, label: str, note: BlockNote) -> JsonValue:
+        blocks = context.require_blocks()
+        try:
+            return await blocks.note(label, note, agent_id=context.agent_id, granted=context.granted)
+        except ToolFailure as failure:
+            raise no_file_block(label, failure) from None
+
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
+        """The action, and what speaks for asking. Raises ToolFailure for a refused place."""
+        label, source_id = text_argument(arguments, "label") or "", text_argument(arguments, "source_id")
+        note = _NOTES.get(operation)
+        if note is not None:
+            return context.require_blocks().assess(label, note, agent_id=context.agent_id)
+        if operation == "load" and _is_file(label, source_id):
+            return context.require_sources().assess_load(_file_at(context, label, source_id))
+        return super().assess(operation, arguments, context)
+
+
+def _is_file(label: str, source_id: str | None) -> bool:
+    return source_id is not None or label.startswith(FILE_LABEL)
+
+
+def _file_at(context: ToolExecutionContext, label: str, source_id: str | None) -> Located:
+    sources, allowed = context.require_sources(), context.source_ids
+    if source_id is not None and not label.startswith(FILE_LABEL):
+        return place(sources.locate(label, source_id=source_id, allowed=allowed))
+    at = place(sources.locate_label(label, allowed=allowed))
+    if source_id not in (None, at.source_id):
+        raise ToolFailure("the label belongs to another source", code="bad-argument")
+    return at

@@ -5,7 +5,8 @@ What the model is told names no operation outside that operation's own line, sin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -18,7 +19,8 @@ from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment, Located
 from gatewright.policy.tier import SafetyTier
-from gatewright.sources.filetext import with_change
+from gatewright.sources.filetext import with_change, with_lines, with_patch
+from gatewright.sources.tree import MAX_LISTED
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
@@ -31,6 +33,19 @@ SourceId = Annotated[str, SourceParameter(), Field(description="Which source, if
 Content = Annotated[str, Field(description="The text, exactly as it is to stand in the file.")]
 Old = Annotated[str, Field(min_length=1, description="The text to look for; it has to occur exactly once.")]
 New = Annotated[str, Field(description="The text to put there instead; empty takes it out.")]
+
+Line = Annotated[int, Field(ge=1, description="The line to put it before, from 1; one past the last: behind it.")]
+PatchText = Annotated[
+    str,
+    Field(
+        min_length=1, description="Hunks in unified format (`@@ -2 +2 @@`); what they keep or take out has to be there."
+    ),
+]
+Pattern = Annotated[
+    str, Field(min_length=1, description="Only files that match, as in `.gitignore`, on the path below the folder.")
+]
+Limit = Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many entries at most.")]
+Recursive = Annotated[bool, Field(description="With everything below, if the path is a folder.")]
 
 
 class FileTool(Tool):
@@ -61,19 +76,56 @@ class FileTool(Tool):
 
     @operation(name="list", tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
     async def list_folder(
-        self, context: ToolExecutionContext, path: Path = ".", source: SourceId | None = None
+        self,
+        context: ToolExecutionContext,
+        path: Path = ".",
+        recursive: Recursive = False,
+        pattern: Pattern | None = None,
+        limit: Limit | None = None,
+        source: SourceId | None = None,
     ) -> JsonValue:
         """Show what is in a folder (the base, if no path is given), as far as it is open to you."""
-        at = _at_path(context, path, source)
-        entries = await context.require_sources().list_folder(at)
-        count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+        at, sources = _at_path(context, path, source), context.require_sources()
+        if recursive or pattern is not None:
+            entries = await sources.list_tree(at, pattern, limit or MAX_LISTED, recursive=recursive)
+        else:
+            entries = await sources.list_folder(at, limit or MAX_LISTED)
+        more = bool(entries) and isinstance(entries[-1], dict) and entries[-1].get("kind") == "more"
+        found = len(entries) - more
+        count = f"{found:,} {'entry' if found == 1 else 'entries'}{', and there are more,' if more else ''}"
         return done(f"{count} in `{at.relative}`", {**_named(at), "entries": entries})
+
+    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
+    async def status(
+        self, context: ToolExecutionContext, path: Path = ".", source: SourceId | None = None
+    ) -> JsonValue:
+        """Tell how the block of a file, or of each file below a folder, stands to the disk: in step, or who changed."""
+        at = _at_path(context, path, source)
+        found = await context.require_sources().status(at)
+        if isinstance(found, dict):
+            return done(f"`{at.relative}` is {found.get('state')}", {**found, **_named(at)})
+        return done(f"the files with a block below `{at.relative}`", {**_named(at), "files": found})
+
+    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
+    async def diff(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
+        """Show what writing the block of a file to disk would change there."""
+        at = _at_path(context, path, source)
+        found = await context.require_sources().diff(at)
+        data = {**found, **_named(at)} if isinstance(found, dict) else {**_named(at), "diff": found}
+        same = not data.get("diff")
+        return done(f"block and disk hold the same text of `{at.relative}`" if same else f"`{at.relative}`", data)
 
     @operation(actions=(Action.READ,))
     async def load(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
         """Take the text of a file from disk into its block."""
         at = _at_path(context, path, source)
         return done(f"`{at.relative}` is in its block", await context.require_sources().load(at))
+
+    @operation(actions=(Action.READ,))
+    async def reload(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
+        """Throw away what the block of a file holds and take the text on disk instead."""
+        at = _at_path(context, path, source)
+        return done(f"the block of `{at.relative}` holds what is on disk", await context.require_sources().reload(at))
 
     @operation(
         actions=(Action.APPEND, Action.OVERWRITE),
@@ -111,6 +163,29 @@ class FileTool(Tool):
         data = await context.require_sources().replace(at, old, new)
         return done(f"the new text is in the block of `{at.relative}`", data)
 
+    @operation(actions=(Action.OVERWRITE,))
+    async def insert(
+        self,
+        context: ToolExecutionContext,
+        path: Path,
+        line: Line,
+        content: Content,
+        source: SourceId | None = None,
+    ) -> JsonValue:
+        """Put the content, as whole lines, before a line of a file's block."""
+        at = _at_path(context, path, source)
+        data = await context.require_sources().insert(at, line, content)
+        return done(f"the lines are in the block of `{at.relative}`", data)
+
+    @operation(actions=(Action.OVERWRITE,), capabilities=("AdvancedEdit",))
+    async def patch(
+        self, context: ToolExecutionContext, path: Path, patch: PatchText, source: SourceId | None = None
+    ) -> JsonValue:
+        """Apply hunks to a file's block, all of them or none."""
+        at = _at_path(context, path, source)
+        data = await context.require_sources().patch(at, patch)
+        return done(f"the hunks are in the block of `{at.relative}`", data)
+
     @operation(actions=(Action.APPEND,))
     async def create(
         self, context: ToolExecutionContext, path: Path, content: Content = "", source: SourceId | None = None
@@ -120,10 +195,17 @@ class FileTool(Tool):
         return done(f"`{at.relative}` is a new file", await context.require_sources().create(at, content))
 
     @operation(actions=(Action.DELETE,))
-    async def delete(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
-        """Remove a file, no folder, from disk, and its block."""
+    async def delete(
+        self,
+        context: ToolExecutionContext,
+        path: Path,
+        recursive: Recursive = False,
+        source: SourceId | None = None,
+    ) -> JsonValue:
+        """Remove a file from disk, and its block; of folders only one that is named with all below, never the base."""
         at = _at_path(context, path, source)
-        return done(f"`{at.relative}` is gone", await context.require_sources().delete(at))
+        data = await context.require_sources().delete(at, recursive=recursive, asked=context.agreed)
+        return done(f"`{at.relative}` is gone", data)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """The action, what speaks for asking, and the change to the text. Raises ToolFailure for a refused place."""
@@ -134,15 +216,17 @@ class FileTool(Tool):
                 return sources.assess_save(_of(arguments, context))
             case "load":
                 return sources.assess_load(_of(arguments, context))
+            case "reload":
+                return sources.assess_reload(_of(arguments, context))
+            case "delete":
+                return sources.assess_delete(_of(arguments, context), recursive=arguments.get("recursive") is True)
             case "create":
                 change = sources.assess_text(_of(arguments, context), _text(arguments, "content") or "")
                 return Assessment(known.action, change.ask, change.diff)
-            case "append":
-                added = _text(arguments, "content") or ""
-                return Assessment(known.action, later=partial(_diff, arguments, context, "", added))
-            case "replace":
-                old, new = _text(arguments, "old") or "", _text(arguments, "new") or ""
-                return Assessment(known.action, later=partial(_diff, arguments, context, old, new))
+            case "append" | "replace" | "insert" | "patch":
+                return Assessment(
+                    known.action, later=partial(_diff, arguments, context, _edit_of(operation, arguments))
+                )
             case _:
                 return known
 
@@ -180,19 +264,45 @@ def _named(at: Located) -> dict[str, JsonValue]:
     return {"path": at.relative, "source": at.source_id}
 
 
-def _diff(arguments: Mapping[str, JsonValue], context: ToolExecutionContext, old: str, new: str) -> str | None:
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """A change of a text as its arguments say it. ``passage``: what is shown where the whole text cannot be had."""
+
+    passage: str
+    change: Callable[[str], str | None]
+
+
+def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> _Edit:
+    content = _text(arguments, "content") or ""
+    match operation:
+        case "insert":
+            line = arguments.get("line")
+            number = line if isinstance(line, int) else 1
+            passage = f"@@ before line {number:,} @@\n{_passage('', content)}"
+            return _Edit(passage, lambda text: with_lines(text, number, content))
+        case "patch":
+            patch = _text(arguments, "patch") or ""
+            return _Edit(patch, lambda text: with_patch(text, patch))
+        case "replace":
+            old, new = _text(arguments, "old") or "", _text(arguments, "new") or ""
+            return _Edit(_passage(old, new), lambda text: with_change(text, old, new))
+        case _:
+            return _Edit(_passage("", content), lambda text: with_change(text, "", content))
+
+
+def _diff(arguments: Mapping[str, JsonValue], context: ToolExecutionContext, edit: _Edit) -> str | None:
     """The change to the whole text, where it stands; of a text that cannot be had, the passage alone."""
     sources = context.require_sources()
     try:
         at = _of(arguments, context)
-    except ToolFailure:  # refused since it was decided; the execution will say so
-        return _change(old, new)
-    before = sources.text_of(at)
-    after = None if before is None else with_change(before, old, new)
-    return _change(old, new) if after is None else sources.assess_text(at, after).diff
+        before = sources.text_of(at)
+        after = None if before is None else edit.change(before)
+    except ToolFailure:  # refused since it was decided, or the edit does not fit: the execution will say so
+        return edit.passage
+    return edit.passage if after is None else sources.assess_text(at, after).diff
 
 
-def _change(old: str, new: str) -> str:
+def _passage(old: str, new: str) -> str:
     """The passage that goes and the one that comes, line by line."""
     gone = [f"-{line}" for line in old.splitlines()]
     return "\n".join([*gone, *(f"+{line}" for line in new.splitlines())])

@@ -26,7 +26,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Approval, Status
 
 if TYPE_CHECKING:
-    from gatewright.workspace import ApprovalRequest, Decision, Outcome
+    from gatewright.workspace import ApprovalRequest, Decision, Outcome, Workspace
 
 ToolOption = Annotated[str, typer.Option("--tool", metavar="NAME", help="the tool")]
 ArgsOption = Annotated[
@@ -75,12 +75,26 @@ def call(
     with opened(policy, state=state, trust=trust) as workspace:
         approver = None if approve is Approve.NEVER else _Approver(approve)
         agent_id = require_agent(workspace, agent)
+        if not workspace.is_executable(tool):
+            raise typer.Exit(_only_decide(workspace, agent_id, tool, read_argument(args), as_json=json))
         outcome = asyncio.run(workspace.call(agent_id, tool, read_argument(args), approver=approver))
         if json:
             print_json(outcome.to_json())
         else:
             _print_outcome(outcome)
     raise typer.Exit(_exit_of(outcome))
+
+
+def _only_decide(workspace: Workspace, agent_id: str, tool: str, arguments: str | bytes, *, as_json: bool) -> Exit:
+    """What the gate says to a call of a tool that somebody else runs; nothing is used up or recorded."""
+    decision = workspace.decide(agent_id, tool, arguments)
+    detail = f"`{tool}` is run by its own program: the call was decided, not executed"
+    if as_json:
+        print_json({**decision.to_json(), "executed": False, "detail": detail})
+    else:
+        _print_decision(decision)
+    print_error(plain(detail))
+    return Exit.TOOL_FAILED if decision.verdict is Verdict.ALLOW else VERDICT_EXIT[decision.verdict]
 
 
 class _Approver:

@@ -38,14 +38,15 @@ def read_argument(value: str) -> str | bytes:
     return sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8) if value == "-" else value
 
 
-def read_file(path: str) -> str:
-    """The text of a file, or stdin for ``-``; an unreadable one is a usage problem."""
+def read_content(path: str) -> bytes:
+    """The bytes of a file, or of stdin for ``-``; an unreadable one is a usage problem."""
     if path == "-":
-        return decode(sys.stdin.buffer.read(), "stdin")
+        return sys.stdin.buffer.read()
     try:
-        return decode(Path(path).read_bytes(), f"`{path}`")
-    except OSError as error:
-        raise UsageProblem(f"cannot read `{path}`: {error.strerror or error}") from None
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UsageProblem(f"cannot read `{path}`: {why}") from None
 
 
 def decode(content: bytes, what: str) -> str:

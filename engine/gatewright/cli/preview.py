@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from gatewright.cli.exit import UsageProblem
+from gatewright.cli.listing import Choice, is_tool_file, preview_file
 from gatewright.cli.opening import (
     AgentOption,
     JsonOption,
@@ -18,47 +19,53 @@ from gatewright.cli.opening import (
     require_agent,
 )
 from gatewright.cli.output import print_error, print_json, print_line
-from gatewright.schema.formats import format_named
-from gatewright.schema.tokens import count_tokens
+from gatewright.cli.schema import ChosenToolOption, FieldOption, OperationsOption
+from gatewright.cli.toolnote import notes
 from gatewright.workspace import format_names
-
-if TYPE_CHECKING:
-    from gatewright.gate.view import AgentView
 
 
 def preview(
-    policy: PolicyArgument,
-    agent: AgentOption,
+    source: Annotated[
+        str, typer.Argument(metavar="POLICY|FILE", help="a policy (or its folder), or JSON: a tool list, a definition")
+    ],
+    agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="the agent, with a policy")] = None,
     format: Annotated[  # noqa: A002
         str, typer.Option("--format", help="mcp, openai, openai-responses, anthropic, gemini or genai")
     ] = "mcp",
+    tool: ChosenToolOption = None,
+    allow: Annotated[
+        str | None, typer.Option("--allow", metavar="A,B", help="with JSON: the operations of one tool to keep")
+    ] = None,
+    field: FieldOption = None,
+    operations: OperationsOption = None,
     json: JsonOption = False,
     state: StateOption = None,
     trust: TrustOption = False,
 ) -> None:
-    """Print the list of tools that the model of one agent gets, as JSON; what it costs and lost on stderr."""
+    """Print the tools that a model gets, as JSON: those of an agent, or of a file; cost and losses on stderr."""
     if format not in format_names():
         raise UsageProblem(f"no format `{format}` (there are: {', '.join(format_names())})")
+    choice = Choice(tool, allow, field, operations)
+    if is_tool_file(source):
+        if agent is not None:
+            raise UsageProblem(f"`{source}` is no policy, so it has no `--agent`")
+        raise typer.Exit(preview_file(source, format, choice, as_json=json))
+    if agent is None:
+        raise UsageProblem("a policy needs `--agent`, to say whose tools are meant")
+    if words := choice.words():
+        raise UsageProblem(f"`{words[0]}` is for JSON; what an agent sees of a policy is what the policy says")
+    _print_agent(Path(source), agent, format, as_json=json, state=state, trust=trust)
+
+
+def _print_agent(
+    policy: Path, agent: str, form: str, *, as_json: bool, state: Path | None = None, trust: bool = False
+) -> None:
     with opened(policy, state=state, trust=trust) as workspace:
         view = workspace.view(require_agent(workspace, agent))
-        print_json(view.tools(format))
-        if not json:
-            for line in _notes(view, format):
+        print_json(view.tools(form))
+        if not as_json:
+            for line in notes(view.listings(), form, view.unrestricted_listings()):
                 print_error(line)
-
-
-def _notes(view: AgentView, form: str) -> Iterator[str]:
-    """The tokens of each tool and in all, and what the provider's spelling could not keep."""
-    listings = view.listings()
-    count = count_tokens(listings, form, view.unrestricted_listings())
-    about = "" if count.exact else "about "
-    for name, tokens in count.per_tool.items():
-        yield f"{name}: {about}{tokens:,} tokens"
-    yield f"{about}{count.total:,} tokens in all ({count.encoding}), {count.saving or 0:.0%} less than unrestricted"
-    for name, lints in format_named(form).lints_all(listings).items():
-        for lint in lints:
-            where = f" at {lint.pointer}" if lint.pointer else ""
-            yield f"{lint.level}: {name or 'all tools'}{where}: {lint.message}"
 
 
 def rules(

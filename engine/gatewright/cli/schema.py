@@ -1,79 +1,144 @@
-"""``operations`` and ``filter``: any JSON Schema from a file or stdin. It opens no workspace."""
+"""``operations`` and ``filter``: any JSON Schema, tool definition or tool list. It opens no workspace."""
 
 from __future__ import annotations
 
-import json as jsonlib
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gatewright.base.errors import SchemaError
 from gatewright.base.problem import near_miss
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.opening import JsonOption
-from gatewright.cli.output import print_error, print_json, print_line, read_file
-from gatewright.schema import discover_operations, filter_operations
+from gatewright.cli.operationreport import OperationReport, report_of
+from gatewright.cli.output import plain, print_error, print_json, print_line
+from gatewright.cli.toolfile import ToolFile, read_tool_file
+from gatewright.schema import FilterResult, discover_operations, filter_with_lints
 
 if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.schema import OperationSet
+    from collections.abc import Iterable
 
-SchemaArgument = Annotated[
-    str, typer.Argument(metavar="SCHEMA", help="a JSON Schema or a tool definition, or - for stdin")
+    from gatewright.tools import ToolDefinition
+
+FileArgument = Annotated[
+    str, typer.Argument(metavar="FILE", help="a JSON Schema, a tool definition or a list of tools, or - for stdin")
 ]
-FieldOption = Annotated[str | None, typer.Option("--field", help="the field that chooses the operation")]
+FieldOption = Annotated[
+    str | None, typer.Option("--field", metavar="F", help="the field that chooses the operation, a dotted path")
+]
+OperationsOption = Annotated[
+    str | None, typer.Option("--operations", metavar="A,B", help="the operations of a field that takes any text")
+]
+ChosenToolOption = Annotated[str | None, typer.Option("--tool", metavar="NAME", help="one tool of a list")]
 
 
-def operations(schema: SchemaArgument, field: FieldOption = None, json: JsonOption = False) -> None:
-    """Find the operations of a tool by its JSON Schema."""
-    found = discover_operations(_read(schema), field=field)
+def operations(
+    file: FileArgument,
+    field: FieldOption = None,
+    operations: OperationsOption = None,
+    tool: ChosenToolOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Find the operations of a tool, or of each tool of a list, by its JSON Schema."""
+    source = read_tool_file(file)
+    source.print_warnings()
+    if source.kind == "list" and tool is None:
+        if field is not None or operations is not None:
+            raise UsageProblem("`--field` and `--operations` are for one tool: choose it with `--tool`")
+        raise typer.Exit(_print_list(source, as_json=json))
+    chosen = source.one(tool)
+    try:
+        report = report_of(*reading(chosen, field, operations))
+    except SchemaError as error:
+        raise unusable(chosen, error) from None
     if json:
-        print_json(found.to_json() if found else None)
-    elif found is None:
-        print_line("no operations found")
+        print_json(report.to_json())
     else:
-        _print_operations(found)
+        _print_reports([report])
 
 
 def filter(  # noqa: A001 - the command's name
-    schema: SchemaArgument,
+    file: FileArgument,
     allow: Annotated[str, typer.Option("--allow", metavar="A,B", help="the operations to keep")],
     field: FieldOption = None,
-    json: JsonOption = False,  # noqa: ARG001 - the schema is JSON anyway
+    operations: OperationsOption = None,
+    tool: ChosenToolOption = None,
+    json: JsonOption = False,
 ) -> None:
-    """Print the schema with only the allowed operations, or null when none is left."""
-    source = _read(schema)
-    found = discover_operations(source, field=field)
-    if found is None:
+    """Print the schema with only the allowed operations, or null when none is left; notes on stderr."""
+    source = read_tool_file(file)
+    source.print_warnings()
+    result = filtered(*reading(source.one(tool), field, operations), allow)
+    if result is None:
         print_json(None)
         print_error("no operations found in this schema")
         raise typer.Exit(Exit.PROBLEMS)
-    allowed = frozenset(name for name in allow.split(",") if name)
-    for name in sorted(allowed - set(found.names)):
-        close = near_miss(name, found.names)
-        raise UsageProblem(f"no operation `{name}`" + (f" (did you mean `{close}`?)" if close else ""))
-    print_json(filter_operations(source, allowed, field=field))
+    print_json(result.schema)
+    if not json:
+        for line in filter_notes(result):
+            print_error(line)
 
 
-def _read(path: str) -> dict[str, JsonValue]:
+def reading(
+    tool: ToolDefinition, field: str | None, operations: str | None
+) -> tuple[ToolDefinition, str | None, tuple[str, ...] | None]:
+    """The tool with the field and operations that the caller names, or, if he names none, its own definition does."""
+    if field is None and operations is None:
+        return tool, tool.operation_field, tool.operations
+    return tool, field, None if operations is None else names_in(operations)
+
+
+def filtered(
+    tool: ToolDefinition, field: str | None, operations: tuple[str, ...] | None, allow: str
+) -> FilterResult | None:
+    """The tool's schema reduced to ``allow``; None when it has no operations. Raises UsageProblem."""
+    allowed = names_in(allow)
     try:
-        value: object = jsonlib.loads(read_file(path))
-    except jsonlib.JSONDecodeError as error:
-        raise UsageProblem(f"`{path}` is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
-    except (RecursionError, ValueError):
-        raise UsageProblem(f"`{path}` is not usable JSON") from None
-    if not isinstance(value, dict):
-        raise UsageProblem(f"`{path}` holds no JSON object")
-    schema = cast("dict[str, JsonValue]", value)
-    for key in ("inputSchema", "input_schema", "parameters"):
-        inner = schema.get(key)
-        if "name" in schema and isinstance(inner, dict):
-            return inner
-    return schema
+        if field == "" or discover_operations(tool.input_schema, field=field, operations=operations) is None:
+            return None
+        result = filter_with_lints(tool.input_schema, allowed, field=field, operations=operations)
+    except (SchemaError, RecursionError) as error:
+        raise unusable(tool, error) from None
+    known = result.operations.names if result.operations else ()
+    for name in sorted(set(allowed) - set(known)):
+        close = near_miss(name, known)
+        raise UsageProblem(plain(f"no operation `{name}`" + (f" (did you mean `{close}`?)" if close else "")))
+    return result
 
 
-def _print_operations(found: OperationSet) -> None:
-    default = f", left out means {found.default}" if found.default else ""
-    print_line(f"field {found.field} ({found.shape}, confidence {found.confidence}{default})")
-    for operation in found.operations:
-        required = ", ".join(operation.required) or "nothing"
-        print_line(f"  {operation.name}: needs {required}; may take {', '.join(operation.optional) or 'nothing'}")
+def unusable(tool: ToolDefinition, error: Exception) -> UsageProblem:
+    """A schema, or a reading of it, that cannot be used."""
+    why = "its schema is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return UsageProblem(plain(f"`{tool.name}`: {why}"))
+
+
+def filter_notes(result: FilterResult) -> Iterable[str]:
+    """What the operator should know of a filtered schema, one line each."""
+    return [plain(f"note: {lint.message} [{lint.code}]") for lint in result.lints]
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names between commas, exactly as written."""
+    return tuple(dict.fromkeys(name for name in text.split(",") if name))
+
+
+def _print_list(source: ToolFile, *, as_json: bool) -> Exit:
+    reports: list[OperationReport] = []
+    refused = bool(source.set_aside)
+    for tool in source.tools:
+        try:
+            reports.append(report_of(tool, tool.operation_field, tool.operations))
+        except SchemaError as error:
+            refused = True
+            print_error(plain(f"warning: set aside `{tool.name}`: {error}"))
+    if as_json:
+        print_json([report.to_row() for report in reports])
+    else:
+        _print_reports(reports)
+    return Exit.PROBLEMS if refused else Exit.OK
+
+
+def _print_reports(reports: list[OperationReport]) -> None:
+    for report in reports:
+        for line in report.lines():
+            print_line(line)

@@ -5,11 +5,11 @@ The stage decides with it, and a slot is taken under the same test, so that no r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from gatewright.gate.rulebook import (
+from gatewright.gate.ruletest import (
     CallsTest,
     ExitTest,
     FollowingTest,
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from gatewright.gate.ruleset import BoundRule
     from gatewright.gate.session import SessionFacts
 
+Uses = Mapping[str, int] | None
+"""How often a call uses each operation; None: the one that it calls, once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pending:
@@ -48,12 +51,22 @@ class Pending:
 Broken = tuple[SessionTest | Pending, Violation]
 
 
-def broken(book: RuleBook, tool: str, facts: SessionFacts, now_s: float, sources: frozenset[str]) -> list[Broken]:
-    """Every test of the session that a call would fail now."""
+def broken(
+    book: RuleBook,
+    tool: str,
+    facts: SessionFacts,
+    now_s: float,
+    sources: frozenset[str],
+    uses: Uses = None,
+) -> list[Broken]:
+    """Every test of the session that a call would fail now.
+
+    What stands in one batch is done side by side: none of it comes before the rest.
+    """
     found: list[Broken] = []
     for test in book.tests:
         if test.bound.source_id is None or test.bound.source_id in sources:
-            violation = _violation(test, tool, facts, now_s)
+            violation = _violation(test, tool, facts, now_s, uses)
             if violation is not None:
                 found.append((test, violation))
     if book.requirements and book.ends_loop(sources):
@@ -80,11 +93,19 @@ def pending(requirements: Iterable[ExitTest], facts: SessionFacts) -> Iterator[E
             yield test
 
 
-def _violation(test: SessionTest, tool: str, facts: SessionFacts, now_s: float) -> Violation | None:
+def times_of(uses: Uses, operations: frozenset[str] | None) -> int:
+    """How many calls of ``operations`` (None: of any) a call is that comes under a rule on them; one at least."""
+    if not uses:
+        return 1
+    return max(1, sum(times for name, times in uses.items() if operations is None or name in operations))
+
+
+def _violation(test: SessionTest, tool: str, facts: SessionFacts, now_s: float, uses: Uses) -> Violation | None:
     match test:
         case CallsTest():
             made = facts.calls(tool, test.counted.operations, test.bound.source_id or "")
-            return MaxCallsExceeded(tool, test.calls, made) if made >= test.calls else None
+            times = times_of(uses, test.counted.operations)
+            return MaxCallsExceeded(tool, test.calls, made, times) if made + times > test.calls else None
         case GapTest():
             start_s = facts.last_start_s(tool, test.counted.operations, test.bound.source_id or "")
             left_s = 0.0 if start_s is None else test.gap_s - (now_s - start_s)
@@ -97,10 +118,14 @@ def _violation(test: SessionTest, tool: str, facts: SessionFacts, now_s: float) 
                 return None
             return PrerequisitesNotMet(tool, _names(test.required), _names(done))
         case FollowingTest():
-            begun = tuple(ref for ref in test.later if _succeeded(ref, facts) or _is_flying(ref, facts))
+            begun = tuple(ref for ref in test.later if _has_begun(ref, facts) or _is_beside(ref, (), tool, uses))
             return OrderingViolation(tool, _names(test.later), _names(begun)) if begun else None
         case GroupTest():
-            called = tuple(ref for ref in test.others if _called(ref, test.own, facts))
+            called = tuple(
+                ref
+                for ref in test.others
+                if _called(ref, test.own, facts.called(ref.tool)) or _is_beside(ref, test.own, tool, uses)
+            )
             if not called:
                 return None
             return ExclusiveGroupViolation(tool, _names((*test.own, *test.others)), _names(called))
@@ -108,19 +133,26 @@ def _violation(test: SessionTest, tool: str, facts: SessionFacts, now_s: float) 
             assert_never(test)
 
 
-def _is_flying(ref: ToolRef, facts: SessionFacts) -> bool:
-    return facts.is_flying(ref.tool, ref.operations)
+def _has_begun(ref: ToolRef, facts: SessionFacts) -> bool:
+    return facts.may_have_succeeded(ref.tool, ref.operations) or facts.is_flying(ref.tool, ref.operations)
+
+
+def _is_beside(ref: ToolRef, own: tuple[ToolRef, ...], tool: str, uses: Uses) -> bool:
+    """Whether the call itself is of this one too, in the same batch."""
+    return uses is not None and ref.tool == tool and _called(ref, own, uses)
 
 
 def _succeeded(ref: ToolRef, facts: SessionFacts) -> bool:
     return facts.has_succeeded(ref.tool, ref.operations)
 
 
-def _called(ref: ToolRef, own: tuple[ToolRef, ...], facts: SessionFacts) -> bool:
-    """Whether a call that is of this member, and not of the caller's own, succeeded or is under way."""
+def _called(ref: ToolRef, own: tuple[ToolRef, ...], operations: Iterable[str]) -> bool:
+    """Whether one of these calls is of this member, and not of the caller's own; ``""`` may have been any."""
     return any(
         ref.covers(ref.tool, operation) and not any(mine.covers(ref.tool, operation) for mine in own)
-        for operation in facts.called(ref.tool)
+        if operation or ref.operations is None
+        else ref.tool not in {mine.tool for mine in own if mine.operations is None}
+        for operation in operations
     )
 
 

@@ -15,6 +15,7 @@ from gatewright.policy.verdict import Verdict
 if TYPE_CHECKING:
     from gatewright.arguments.url import UrlTarget
     from gatewright.base.clock import Clock
+    from gatewright.gate.agentsnapshot import AgentSnapshot
     from gatewright.gate.approval import Answer
     from gatewright.gate.audit import AuditEntry, AuditLog
     from gatewright.gate.grant import Grant, GrantBook
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from gatewright.gate.recorder import Recorder
     from gatewright.gate.reuse import PureResults
     from gatewright.gate.session import Session, SessionFacts
-    from gatewright.gate.snapshot import AgentSnapshot
     from gatewright.gate.stages.execute import Execution
-    from gatewright.policy.target import Assessment, CapabilityCheck, FileTarget, Located, NameTarget
-    from gatewright.tools.port import SourcePort
+    from gatewright.policy.target import Assessment, BlockTarget, CapabilityCheck, FileTarget, Located, NameTarget
+    from gatewright.tools.blockport import BlockPort
+    from gatewright.tools.port import RootPort, SourcePort
 
 RawArguments = str | bytes | Mapping[str, JsonValue]
 
@@ -80,6 +81,8 @@ class CallPorts:
     grants: GrantBook | None = None
     folder: str | None = None
     results: PureResults | None = None
+    roots: RootPort | None = None
+    blocks: BlockPort | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class CallState:
     decides by them and by nothing newer. ``rates``: the level of every token bucket that was read, by its key.
     ``arguments`` are what the tool is given, ``policy_arguments`` (from the arguments stage on) the same as conditions
     and constraints see them: a path on disk relative to its root instead of absolute.
+    ``uses``: how often a batch uses each operation; None: it calls one, once.
     ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
     are the bytes that stand for it. ``execution``: the call was recorded and began. ``reused``: an earlier result
     stands for it. ``detail``: what went wrong in the execution, for the operator.
@@ -116,10 +120,12 @@ class CallState:
     policy_arguments: dict[str, JsonValue] = field(default_factory=dict, hash=False)
     tool: ToolPlan | None = None
     operation: OperationPlan | None = None
+    uses: Mapping[str, int] | None = field(default=None, hash=False)
     places: tuple[Located, ...] = ()
     urls: tuple[UrlTarget, ...] = ()
     files: tuple[FileTarget, ...] = ()
     names: tuple[NameTarget, ...] = ()
+    blocks: tuple[BlockTarget, ...] = ()
     checks: tuple[CapabilityCheck, ...] = ()
     assessment: Assessment | None = None
     asks: tuple[Finding, ...] = ()
@@ -179,7 +185,7 @@ class CallState:
 
     @property
     def chosen(self) -> OperationPlan:
-        """The operation; only stages after operation may ask."""
+        """The operation, of a batch all of them as one; only stages after operation may ask."""
         if self.operation is None:
             raise LookupError("a stage asked for the operation before it was known")
         return self.operation

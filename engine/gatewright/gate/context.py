@@ -25,6 +25,8 @@ def context_of(state: CallState) -> ToolExecutionContext:
         source_ids=state.agent.source_ids if state.agent else (),
         granted=state.assessment.action if state.assessment else None,
         sources=state.ports.sources,
+        roots=state.ports.roots,
+        blocks=state.ports.blocks,
     )
 
 
@@ -57,4 +59,8 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
         capabilities=state.agent.agent.capabilities if state.agent else (),
         deadline_s=time.monotonic() + plan.timeout_s,
         stop=stop,
+        roots=state.ports.roots,
+        blocks=state.ports.blocks,
+        approved_change=state.assessment.change if state.assessment and state.answer else None,
+        agreed=state.assessment is not None and state.assessment.ask is not None,
     )

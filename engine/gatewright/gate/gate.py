@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
+from gatewright.gate.agentsnapshot import AgentSnapshot
 from gatewright.gate.alarm import Alarm, AlarmBell
 from gatewright.gate.audit import AuditUnavailable
 from gatewright.gate.batch import MOST_AT_ONCE, Turn, call_many
@@ -27,7 +28,7 @@ from gatewright.gate.recorder import Recorder
 from gatewright.gate.reminder import reminders
 from gatewright.gate.reuse import PureResults
 from gatewright.gate.session import Session
-from gatewright.gate.snapshot import AgentSnapshot, Snapshot
+from gatewright.gate.snapshot import Snapshot
 from gatewright.gate.verify import verified
 from gatewright.gate.view import AgentView
 
@@ -52,8 +53,9 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Policy
     from gatewright.policy.edit import ChangeSet
     from gatewright.policy.right import Reason
+    from gatewright.tools.blockport import BlockPort
     from gatewright.tools.context import ToolExecutionContext
-    from gatewright.tools.port import SourcePort
+    from gatewright.tools.port import RootPort, SourcePort
     from gatewright.tools.registry import ToolRegistry
 
 
@@ -81,6 +83,8 @@ class Gate:
         broker: PermissionBroker | None = None,
         folder: str | None = None,
         file: str | None = None,
+        roots: RootPort | None = None,
+        blocks: BlockPort | None = None,
     ) -> None:
         self._lock = threading.Lock()
         self._audit = audit
@@ -97,6 +101,8 @@ class Gate:
             grants,
             folder,
             PureResults(),
+            roots,
+            blocks,
         )
         self._force = InForce(Snapshot(policy, registry), places, ports, ProofKeys(audit))
         self._history = PolicyHistory(self._force.snapshot, file)
@@ -124,15 +130,24 @@ class Gate:
         *,
         places: Places | None = None,
         sources: SourcePort | None = None,
+        roots: RootPort | None = None,
+        blocks: BlockPort | None = None,
+        tools: Callable[[], None] | None = None,
     ) -> None:
         """Put another policy in force, at once and whole: running calls finish, waiting ones decide again.
 
-        ``places`` resolves the addresses of the new policy, ``sources`` has its levels; without them the old ones stay.
-        A good policy ends an alarm.
+        ``places`` resolves the addresses of the new policy, ``sources`` has its levels, ``roots`` its roots, ``blocks``
+        goes by those levels; without them the old ones stay.
+        ``tools`` changes the registry, if that has to go with it: nobody sees the one without the other. A good policy
+        ends an alarm.
         """
         with self._lock:
             old = self._force
+            if tools is not None:
+                tools()
             ports = old.ports if sources is None else replace(old.ports, sources=sources)
+            ports = ports if roots is None else replace(ports, roots=roots)
+            ports = ports if blocks is None else replace(ports, blocks=blocks)
             snapshot = old.snapshot.renewed(policy, changed)
             self._force = InForce(snapshot, places or old.places, ports, old.keys)
             self._views = {agent_id: held for agent_id, held in self._views.items() if agent_id in policy.agents}

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError
 from gatewright.gate.call import Finding
+from gatewright.gate.combined import CombinedPlans
 from gatewright.gate.condition import CompiledPolicyRule, Constraint, compiled_rules, constraints_of
+from gatewright.gate.fieldprobe import KEYED_FIELD
 from gatewright.gate.message import Redactor
+from gatewright.gate.narrowing import limits_of
 from gatewright.gate.ruleset import BoundRule
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
@@ -43,6 +46,7 @@ class OperationPlan:
     ``actions``: what it may do to a place, the mildest first. ``capabilities``: the kinds that it needs.
     ``policy_rules``: those that may match, deny before ask before allow, then file order. ``constraints``: the agent's,
     the tool's own, and those of its sources. ``source_denials``: by source, why a call that goes there is denied.
+    ``parts``: the operations of a batch, whose plans together this is.
     """
 
     name: str
@@ -54,6 +58,12 @@ class OperationPlan:
     policy_rules: tuple[CompiledPolicyRule, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     source_denials: Mapping[str, Finding] = field(default_factory=dict[str, Finding], hash=False)
+    parts: tuple[OperationPlan, ...] = ()
+
+    @property
+    def each(self) -> tuple[OperationPlan, ...]:
+        """The operations of a batch one by one; of a single operation itself."""
+        return self.parts or (self,)
 
 
 @dataclass(frozen=True)
@@ -85,10 +95,16 @@ class ToolPlan:
         return self.tool.digest
 
     @cached_property
+    def combined(self) -> CombinedPlans:
+        """The plans of calls of several operations at once."""
+        return CombinedPlans(self.operations, (row.operation for row in self.right.operations))
+
+    @cached_property
     def unknown_operation(self) -> str:
         """The words for an operation that is unknown or hidden: which ones there are."""
         names = ", ".join(f"`{name}`" for name in sorted(self.operations))
-        return f"`{self.tool.operation_field}` must be one of {names}"
+        field = self.tool.operation_field
+        return f"{'the only argument' if field == KEYED_FIELD else f'`{field}`'} must be one of {names}"
 
     @cached_property
     def redactor(self) -> Redactor:
@@ -97,17 +113,25 @@ class ToolPlan:
 
 
 def compile_tool(
-    layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache, hidden_tools: frozenset[str]
+    layers: Layers,
+    tool: Tool,
+    right: ToolRight,
+    shapes: ShapeCache,
+    hidden_tools: frozenset[str],
+    shape: ToolShape | None = None,
 ) -> ToolPlan:
-    """The plan of one tool; one that cannot be enforced as written is closed, and says why."""
+    """The plan of one tool; one that cannot be enforced as written is closed, and says why.
+
+    ``shape``: what the model sees of it, where that is known already.
+    """
     policy, facts = layers.policy, right.facts
-    closed, shape = None, None
+    closed = None
     operations: dict[str, OperationPlan] = {}
     if right.is_hidden:
         closed = _denial(right.reasons or tuple(r for row in right.operations for r in row.reasons[:1]))
     else:
         try:
-            shape = shapes.shape(tool, right.shown, described(policy, tool))
+            shape = shape or shape_of(layers, tool, right, shapes)
             parts = _Parts(layers, tool, facts, shapes)
             operations = {row.operation: parts.operation(row) for row in right.operations if not row.is_hidden}
         except GatewrightError as error:
@@ -130,6 +154,23 @@ def compile_tool(
         hidden_tools,
         settings.scrub if settings is not None else True,
     )
+
+
+def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -> ToolShape | None:
+    """What the agent's model sees of the tool, or None when nothing is shown.
+
+    Raises GatewrightError when the tool has no usable schema.
+    """
+    rules = _constraining(layers, right.facts)
+    limits = limits_of(rules, right.shown) if rules else ()
+    return shapes.shape(tool, right.shown, described(layers.policy, tool), limits=limits)
+
+
+def _constraining(layers: Layers, facts: ToolFacts) -> list[BoundRule]:
+    """The constraints on every call of the tool, wherever it goes."""
+    if not facts.tool_rules and not layers.rules(facts):
+        return []
+    return [bound for bound in _bound_rules(layers, facts) if isinstance(bound.rule.rule_type, ArgumentConstraints)]
 
 
 def _bound_rules(layers: Layers, facts: ToolFacts) -> list[BoundRule]:

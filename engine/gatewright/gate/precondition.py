@@ -17,6 +17,7 @@ from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.gate.call import CallState
+    from gatewright.gate.plan import OperationPlan
 
 _WRITING = frozenset({Action.APPEND, Action.OVERWRITE})
 
@@ -26,15 +27,14 @@ def unmet(state: CallState) -> Finding | None:
     if state.plan.tool.needs_user and not state.user_id:
         reason = f"`{state.tool_name}` works for one user and the call has none: set the agent's `user_id`, or pass one"
         return Finding(Verdict.DENY, "no-user", reason, model=message.NO_USER)
-    if _writes(state) and holds_marker(state.arguments):
+    if any(map(_writes, state.chosen.each)) and holds_marker(state.arguments):
         reason = f"the arguments hold `{MARKER}`, which stands for something that the model was not shown"
         return Finding(Verdict.DENY, "redaction-marker", reason, model=message.MARKED)
     return None
 
 
-def _writes(state: CallState) -> bool:
+def _writes(operation: OperationPlan) -> bool:
     """Whether the operation may write a text: by its actions, or, where it declares none, by what it needs."""
-    operation = state.chosen
     if operation.actions:
         return not _WRITING.isdisjoint(operation.actions)
     return CapabilityKind.FS_WRITE in operation.capabilities

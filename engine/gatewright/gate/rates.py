@@ -56,22 +56,23 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """One bucket by its key, with its size and pace."""
+    """One bucket by its key, with its size and pace. ``calls``: how many of them the call takes; a batch takes more."""
 
     key: str
     rule: RateLimit
+    calls: int = 1
 
 
-def has_room(level: float) -> bool:
-    """Whether a call fits."""
-    return level >= 1.0 - _EPSILON
+def has_room(level: float, calls: int = 1) -> bool:
+    """Whether a call, or a batch of so many, fits."""
+    return level >= calls - _EPSILON
 
 
-def wait_s(level: float, rule: RateLimit) -> float:
-    """How long until a call fits; for a bucket that never fills, as good as for ever."""
-    if rule.calls < 1 or _pace(rule) <= 0:
+def wait_s(level: float, rule: RateLimit, calls: int = 1) -> float:
+    """How long until it fits; for a bucket that never holds so much, as good as for ever."""
+    if rule.calls < calls or _pace(rule) <= 0:
         return _FOR_EVER_S
-    return min(max(0.0, (1.0 - level) / _pace(rule)), _FOR_EVER_S)
+    return min(max(0.0, (calls - level) / _pace(rule)), _FOR_EVER_S)
 
 
 def _pace(rule: RateLimit) -> float:
@@ -103,7 +104,7 @@ class RateBook:
             return (held or Bucket(float(rule.calls), wall_s)).at(rule, wall_s).level
 
     def take(self, rates: Sequence[Rate], wall_s: float) -> tuple[Rate, float] | None:
-        """Take one call from every bucket, or none and the first bucket without room, with its level.
+        """Take from every bucket what the call needs, or nothing and the first bucket without room, with its level.
 
         Raises RatesUnavailable.
         """
@@ -168,13 +169,13 @@ class RateBook:
 def _moved(
     rates: Iterable[Rate], held: dict[str, Bucket | None], wall_s: float, by: float
 ) -> tuple[list[tuple[Rate, Bucket]], tuple[Rate, float] | None]:
-    """Every bucket one call emptier or fuller; nothing and the first one without room when one of them has none."""
+    """Every bucket a call emptier or fuller; nothing and the first one without room when one of them has none."""
     changed: list[tuple[Rate, Bucket]] = []
     for rate in rates:
         bucket = (held[rate.key] or Bucket(float(rate.rule.calls), wall_s)).at(rate.rule, wall_s)
-        if by < 0 and not has_room(bucket.level):
+        if by < 0 and not has_room(bucket.level, rate.calls):
             return [], (rate, bucket.level)
-        level = min(float(rate.rule.calls), max(0.0, bucket.level + by))
+        level = min(float(rate.rule.calls), max(0.0, bucket.level + by * rate.calls))
         changed.append((rate, Bucket(level, bucket.at_s)))
     return changed, None
 

@@ -6,7 +6,7 @@ beside them, so that equal calls show as equal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,14 @@ from gatewright.gate.excerpt import bounded
 from gatewright.gate.grant import Remember
 from gatewright.gate.scrub import scrub_text, scrub_value
 from gatewright.gate.stages.capability import CAPABILITY
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.gate.approval import Approval, ApprovalRequest
     from gatewright.gate.call import CallState
     from gatewright.gate.decision import Decision
+    from gatewright.policy.target import BlockTarget, CapabilityCheck, FileTarget
 
 _NAME, _REASON, _TARGETS = 100, 500, 16
 
@@ -45,8 +47,8 @@ def _cleaned(text: str, limit: int) -> str:
 
 
 def entry(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> AuditEntry:
-    """A row of this call. The operation is named only if the tool has it."""
-    operation = state.operation.name if state.operation else ""
+    """A row of this call. The operation is named only if the tool has it; of a batch, all of them as a JSON list."""
+    operation = clean(state.operation.name, _REASON) if state.operation else ""
     session = clean(state.session.session_id)
     return AuditEntry(kind, state.call_id, clean(state.agent_id), session, clean(state.tool_name), operation, body)
 
@@ -67,21 +69,48 @@ def invoked(state: CallState, log: AuditLog) -> AuditEntry:
 
 
 def judged(state: CallState, decision: Decision) -> tuple[AuditEntry, ...]:
-    """CapabilityCheck, where the call came that far and needs any, and PolicyDecision."""
-    checked = capability_checked(state, decision)
-    return (decided(state, decision),) if checked is None else (checked, decided(state, decision))
+    """CapabilityCheck, where the call came that far and needs any (one for each step), and PolicyDecision."""
+    return (*capability_checked(state, decision), decided(state, decision))
 
 
-def capability_checked(state: CallState, decision: Decision) -> AuditEntry | None:
-    """CapabilityCheck: the kinds needed, and of each kind and each thing judged whether it is granted; None: not asked.
+def capability_checked(state: CallState, decision: Decision) -> tuple[AuditEntry, ...]:
+    """CapabilityCheck: the kinds needed, and of each kind and each thing judged whether it is granted; empty: not
+    asked.
 
-    What is not granted comes first; of many only some are told, and how many more there were.
+    A call that takes a file out of one root and writes it to another has two, one for each step, under one call id.
     """
-    needed = state.operation.capabilities if state.operation is not None else ()
+    needed = state.operation.capabilities if state.operation is not None else frozenset[CapabilityKind]()
     stage = next((row for row in decision.trace if row.stage == CAPABILITY.name), None)
     if stage is None or not (needed or state.checks):
-        return None
-    found = sorted(state.checks, key=lambda check: check.allowed)
+        return ()
+    steps = _steps(state)
+    if not steps:
+        return (_checked(state, needed, state.checks, {"allowed": stage.verdict is not Verdict.DENY}),)
+    return tuple(_step(state, number, file, len(steps)) for number, file in enumerate(steps, 1))
+
+
+def _steps(state: CallState) -> tuple[FileTarget, ...]:
+    """The files of a call that goes from root to root, what is read first; empty for any other."""
+    files = sorted((file for file in state.files if file.root is not None), key=lambda file: file.writes)
+    return tuple(files) if {file.writes for file in files} == {True, False} else ()
+
+
+def _step(state: CallState, number: int, file: FileTarget, count: int) -> AuditEntry:
+    kind = CapabilityKind.FS_WRITE if file.writes else CapabilityKind.FS_READ
+    checks = [check for check in state.checks if check.kind is kind and check.target in {"", file.absolute}]
+    said: dict[str, JsonValue] = {"step": number, "steps": count, "does": "write" if file.writes else "read"}
+    said |= {"path": _reason(file.relative), "allowed": bool(checks) and all(check.allowed for check in checks)}
+    return _checked(state, frozenset({kind}), checks, said)
+
+
+def _checked(
+    state: CallState,
+    needed: Collection[CapabilityKind],
+    found: Iterable[CapabilityCheck],
+    said: Mapping[str, JsonValue],
+) -> AuditEntry:
+    """One row. What is not granted comes first; of many only some are told, and how many more there were."""
+    found = sorted(found, key=lambda check: check.allowed)
     checks: list[JsonValue] = [
         {"kind": str(check.kind), "target": _reason(check.target), "allowed": check.allowed}
         for check in found[:_TARGETS]
@@ -89,7 +118,7 @@ def capability_checked(state: CallState, decision: Decision) -> AuditEntry | Non
     body: dict[str, JsonValue] = {
         "kinds": [*sorted(map(str, {*needed, *(check.kind for check in found)}))],
         "checks": checks,
-        "allowed": stage.verdict is not Verdict.DENY,
+        **said,
     }
     if len(found) > _TARGETS:
         body["more"] = len(found) - _TARGETS
@@ -97,7 +126,7 @@ def capability_checked(state: CallState, decision: Decision) -> AuditEntry | Non
 
 
 def decided(state: CallState, decision: Decision) -> AuditEntry:
-    """PolicyDecision: verdict, stage, code, reason, rule, the ids of decision and policy."""
+    """PolicyDecision: verdict, stage, code, reason, rule, the ids of decision and policy, the blocks that are named."""
     body: dict[str, JsonValue] = {
         "verdict": str(decision.verdict),
         "stage": decision.stage,
@@ -109,7 +138,13 @@ def decided(state: CallState, decision: Decision) -> AuditEntry:
     }
     if state.grant is not None:
         body["grant"] = state.grant.grant_id
+    if state.blocks:
+        body["blocks"] = [_block(block) for block in state.blocks[:_TARGETS]]
     return entry(state, RowKind.POLICY_DECISION, body)
+
+
+def _block(block: BlockTarget) -> JsonValue:
+    return {"label": _reason(block.label), "id": block.block_id or None, "permission": str(block.permission)}
 
 
 def requested(state: CallState, request: ApprovalRequest) -> AuditEntry:

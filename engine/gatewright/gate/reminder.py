@@ -8,9 +8,9 @@ from gatewright.gate.rulewords import named
 from gatewright.tools.usage import duration_words
 
 if TYPE_CHECKING:
-    from gatewright.gate.rulebook import Due
+    from gatewright.gate.agentsnapshot import AgentSnapshot
+    from gatewright.gate.ruletest import Due
     from gatewright.gate.session import SessionFacts
-    from gatewright.gate.snapshot import AgentSnapshot
 
 
 def reminders(agent: AgentSnapshot, facts: SessionFacts, now_s: float) -> tuple[str, ...]:

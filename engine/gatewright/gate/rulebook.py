@@ -8,12 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.gate.rates import Rate
 from gatewright.gate.ruleset import BoundRule
+from gatewright.gate.ruletest import (
+    CallsTest,
+    Due,
+    ExitTest,
+    FollowingTest,
+    GapTest,
+    GroupTest,
+    PrecedingTest,
+    RateTest,
+    RuleBook,
+    SessionTest,
+    StartTest,
+    ToolRef,
+    report_order,
+)
 from gatewright.policy import rule as kinds
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
 from gatewright.policy.toolname import names_tool, split_name
@@ -23,165 +38,75 @@ if TYPE_CHECKING:
     from gatewright.policy.right import ToolFacts, ToolRight
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRef:
-    """A tool, or some operations of it, as a rule names it. What no registered tool answers to never matches."""
+MOST_BATCHES = 256
 
-    tool: str
-    operations: frozenset[str] | None = None
-
-    def covers(self, tool: str, operation: str) -> bool:
-        """Whether a call of that operation is one of this."""
-        return tool == self.tool and (self.operations is None or operation in self.operations)
-
-    def __str__(self) -> str:
-        """As people write it: ``tool``, ``tool.operation`` or ``tool.(a|b)``."""
-        names = sorted(self.operations or ())
-        return (
-            self.tool
-            if not names
-            else f"{self.tool}.{names[0]}"
-            if len(names) == 1
-            else f"{self.tool}.({'|'.join(names)})"
-        )
+_T = TypeVar("_T", SessionTest, RateTest, ExitTest, BoundRule)
 
 
-@dataclass(frozen=True, slots=True)
-class StartTest:
-    """Another tool must have succeeded before this one."""
-
-    bound: BoundRule
-    start: ToolRef
-
-
-@dataclass(frozen=True, slots=True)
-class PrecedingTest:
-    """All of these must have succeeded."""
-
-    bound: BoundRule
-    required: tuple[ToolRef, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FollowingTest:
-    """None of these may have succeeded, or be under way."""
-
-    bound: BoundRule
-    later: tuple[ToolRef, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTest:
-    """No other member may have been called. ``own``: the members that this call is one of."""
-
-    bound: BoundRule
-    own: tuple[ToolRef, ...]
-    others: tuple[ToolRef, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CallsTest:
-    """At most so many calls of ``counted``."""
-
-    bound: BoundRule
-    counted: ToolRef
-    calls: int
-
-
-@dataclass(frozen=True, slots=True)
-class GapTest:
-    """At least so many seconds since the last start of ``counted``."""
-
-    bound: BoundRule
-    counted: ToolRef
-    gap_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class ExitTest:
-    """Must have succeeded before the loop may end, once all of ``conditions`` have."""
-
-    bound: BoundRule
-    required: ToolRef
-    conditions: tuple[ToolRef, ...] = ()
-
-
-SessionTest = StartTest | PrecedingTest | FollowingTest | GroupTest | CallsTest | GapTest
-
-
-@dataclass(frozen=True, slots=True)
-class RateTest:
-    """A call must fit into this bucket."""
-
-    bound: BoundRule
-    rate: Rate
-
-
-@dataclass(frozen=True, slots=True)
-class RuleBook:
-    """What a call of one operation is tested against, most important first.
-
-    ``exits``: the rules that make a successful call end the loop; ``requirements`` are tested for such a call only.
-    ``consents``: those of sources, which ask only for a call that goes there.
-    """
-
-    tests: tuple[SessionTest, ...] = ()
-    rates: tuple[RateTest, ...] = ()
-    exits: tuple[BoundRule, ...] = ()
-    requirements: tuple[ExitTest, ...] = ()
-    consents: tuple[BoundRule, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no rule limits the call."""
-        return not (self.tests or self.rates or self.requirements or self.consents)
-
-    def ends_loop(self, sources: Iterable[str] = ()) -> bool:
-        """Whether a successful call that goes to ``sources`` ends the loop; an exit wins over a continue."""
-        return any(applies(bound, frozenset(sources)) for bound in self.exits)
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """The model is reminded when nothing of ``counted`` succeeded for ``every_s``."""
-
-    bound: BoundRule
-    counted: ToolRef
-    every_s: float
-
-
-def applies(bound: BoundRule, sources: frozenset[str]) -> bool:
-    """Whether a call that goes to ``sources`` comes under the rule, as far as that is what limits it."""
-    return bound.source_id is None or bound.source_id in sources
-
-
-def report_order(bound: BoundRule) -> tuple[int, int, int]:
-    """Higher priority first; the agent's rules before a source's, those before a tool's own; then as in the file."""
-    layer = 2 if bound.address is None else 1 if bound.source_id is not None else 0
-    index = bound.address[-1] if bound.address else 0
-    return -bound.rule.priority, layer, index if isinstance(index, int) else 0
+WideRule = tuple[str, str, int, ToolRule]
+"""A rule that is told at other tools than the one it names: whose it is (kind and id), its place there, the rule."""
 
 
 class AgentRules:
     """Every rule that an agent comes under. A book is compiled when its operation is first called."""
 
     def __init__(self, agent: Agent, sources: Iterable[Source], rights: Mapping[str, ToolRight]) -> None:
+        self._agent = agent
         self._agent_id = agent.agent_id
-        self._tools = {name: right.facts for name, right in rights.items()}
-        self._shown = {name: right.shown for name, right in rights.items() if not right.is_hidden}
-        self._rules = tuple(sorted(_all_rules(agent, sources, rights), key=report_order))
-        self._starts = tuple(self._start_tests())
-        self._groups = tuple(self._all_groups())
-        self._index = _Index(self._rules, self._groups)
+        self._sources = tuple(sources)
+        self._rights = rights
         self._books: dict[tuple[str, str], RuleBook] = {}
-        self.requirements = tuple(self._exit_tests())
-        self.due = tuple(self._dues())
+        self._batches: dict[tuple[str, frozenset[str]], RuleBook] = {}
+
+    @cached_property
+    def requirements(self) -> tuple[ExitTest, ...]:
+        """What must be done before the end."""
+        return tuple(self._exit_tests())
+
+    @cached_property
+    def due(self) -> tuple[Due, ...]:
+        """What is due from time to time."""
+        return tuple(self._dues())
+
+    @cached_property
+    def _tools(self) -> Mapping[str, ToolFacts]:
+        return {name: right.facts for name, right in self._rights.items()}
+
+    @cached_property
+    def _shown(self) -> tuple[str, ...]:
+        return tuple(name for name, right in self._rights.items() if right.shown)
+
+    @cached_property
+    def _rules(self) -> tuple[BoundRule, ...]:
+        return tuple(sorted(_all_rules(self._agent, self._sources, self._rights), key=report_order))
+
+    @cached_property
+    def _starts(self) -> tuple[StartTest, ...]:
+        return tuple(self._start_tests())
+
+    @cached_property
+    def _groups(self) -> tuple[tuple[BoundRule, tuple[ToolRef, ...]], ...]:
+        return tuple(self._all_groups())
+
+    @cached_property
+    def _index(self) -> _Index:
+        return _Index(self._rules, self._groups)
 
     def book(self, tool: str, operation: str) -> RuleBook:
         """What a call of the operation is tested against."""
         found = self._books.get((tool, operation))
         if found is None:
             found = self._books[tool, operation] = self._compiled(self._tools[tool], operation)
+        return found
+
+    def book_of(self, tool: str, operations: frozenset[str]) -> RuleBook:
+        """What a call of all these operations at once is tested against: whatever each of them is."""
+        found = self._batches.get((tool, operations))
+        if found is None:
+            found = _joined([self.book(tool, operation) for operation in sorted(operations)])
+            if len(self._batches) >= MOST_BATCHES:
+                self._batches.clear()
+            self._batches[tool, operations] = found
         return found
 
     def told(self, tool: str) -> tuple[BoundRule, ...]:
@@ -364,6 +289,48 @@ def resolved(written: str, tools: Mapping[str, ToolFacts]) -> ToolRef:
             return ToolRef(name, frozenset({operation}) if operation else None)
         end = written.rfind(".", 0, end)
     return ToolRef(written)
+
+
+def _joined(books: Sequence[RuleBook]) -> RuleBook:
+    """The books as one; what stands in several stands in it once."""
+    return RuleBook(
+        tuple(sorted(_once(test for book in books for test in book.tests), key=lambda test: report_order(test.bound))),
+        tuple(sorted(_once(test for book in books for test in book.rates), key=lambda test: report_order(test.bound))),
+        tuple(_once(bound for book in books for bound in book.exits)),
+        tuple(_once(test for book in books for test in book.requirements)),
+        tuple(_once(bound for book in books for bound in book.consents)),
+    )
+
+
+def _once(items: Iterable[_T]) -> Iterator[_T]:
+    """Each of the equal ones once. Rules are told apart by where they are, since comparing them is dear."""
+    seen: set[object] = set()
+    for item in items:
+        key = _key(item)
+        if key not in seen:
+            seen.add(key)
+            yield item
+
+
+def _key(item: object) -> object:
+    if isinstance(item, BoundRule):
+        return id(item)
+    values = (getattr(item, name) for name in getattr(type(item), "__slots__", ()))
+    return (type(item), *(id(value) if isinstance(value, BoundRule) else value for value in values))
+
+
+def wide_rules(agent: Agent, sources: Iterable[Source], rights: Mapping[str, ToolRight]) -> tuple[WideRule, ...]:
+    """Those rules of an agent that a tool may be told of without being named: on every tool, or with groups."""
+    written: list[tuple[str, str, Sequence[ToolRule]]] = [("agent", agent.agent_id, agent.tool_rules)]
+    written += [("source", source.source_id, source.required_tools) for source in sources]
+    own = [(name, right.facts.tool_rules) for name, right in rights.items() if right.shown]
+    written += [("tool", name, rules) for name, rules in own if rules]
+    return tuple(
+        (kind, whose, place, rule)
+        for kind, whose, rules in written
+        for place, rule in enumerate(rules)
+        if rule.tool_name[:1] == ANY_TOOL or isinstance(rule.rule_type, kinds.ExclusiveGroups)
+    )
 
 
 def _all_rules(agent: Agent, sources: Iterable[Source], rights: Mapping[str, ToolRight]) -> Iterator[BoundRule]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 from gatewright.gate import violation as broken
 from gatewright.gate.breach import Pending
 from gatewright.gate.call import Finding
-from gatewright.gate.rulebook import (
+from gatewright.gate.ruletest import (
     CallsTest,
     FollowingTest,
     GapTest,
@@ -28,8 +28,8 @@ from gatewright.tools.usage import duration_words
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
+    from gatewright.gate.agentsnapshot import AgentSnapshot
     from gatewright.gate.ruleset import BoundRule
-    from gatewright.gate.snapshot import AgentSnapshot
 
 _NOT_YET = "this tool cannot be used yet; go on without it"
 _NOT_THE_END = "you cannot finish yet; go on with your task"
@@ -83,17 +83,23 @@ def finding_of(test: SessionTest | Pending, violation: broken.Violation, agent: 
 def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: broken.Violation) -> Finding:
     made = getattr(violation, "current", 0)
     times = "once" if calls == 1 else f"{calls} times"
-    reason = f"`{counted.tool}` may be called {times} per session, and {made} calls were made"
+    asked, left = getattr(violation, "asked", 1), max(0, calls - made)
+    here = f", and this call counts as {asked}" if asked > 1 else ""
+    reason = f"`{counted.tool}` may be called {times} per session, and {made} calls were made{here}"
     model = "this tool may not be called again in this session; go on without it"
+    if asked > 1 and left:
+        model = f"this call does more at once than is left in this session: {left} at most"
     return denial("max-calls", reason, bound, model, violation, {"calls": made, "limit": calls})
 
 
 def rate_finding(test: RateTest, tool: str, wait_s: float) -> Finding:
-    """The denial of a call that comes too soon for its rate."""
+    """The denial of a call that comes too soon for its rate, or that is more than its rate ever allows at once."""
     rule = test.rate.rule
     reason = f"`{tool}` may be called {rule.calls} times per {duration_words(rule.per_s)}; {wait_s:.1f} s are left"
     shown_s = max(1, math.ceil(round(wait_s, 3)))
     model = f"this tool was called too often; it may be called again in {duration_words(shown_s)}"
+    if test.rate.calls > rule.calls > 0:
+        model = f"this call does more at once than is allowed: {rule.calls} at most"
     rounded = round(wait_s, 3)
     return denial("rate-limit", reason, test.bound, model, broken.RateLimited(tool, rounded), {"wait_s": rounded})
 

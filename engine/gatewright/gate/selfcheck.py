@@ -3,17 +3,21 @@
 *Listed*: read off the schemas that the model is shown. *Valid*: the operation field of those schemas accepts it.
 *Passed*: lookup and operation let a call of it through. Each is found without asking the others or the policy. One
 call that fits the whole schema is tried as well; where none can be made it is reported apart.
+
+What was checked is not checked again as long as the compiled tool and its listing are the very same objects: an edit
+costs the tools that it concerns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.base.errors import GatewrightError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState
+from gatewright.gate.fieldprobe import KEYED_FIELD, FieldRules, naming, over, places_of
 from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.lookup import LOOKUP
 from gatewright.gate.stages.operation import OPERATION
@@ -21,13 +25,14 @@ from gatewright.gate.stages.schema import SCHEMA
 from gatewright.gate.witness import witness
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policy.verdict import Verdict
-from gatewright.schema import discover_operations
-from gatewright.schema.check import SchemaChecker
+from gatewright.schema import discover_operations, filter_operations
 
 if TYPE_CHECKING:
+    from gatewright.gate.agentsnapshot import AgentSnapshot
     from gatewright.gate.condition import Constraint
     from gatewright.gate.gate import Gate
     from gatewright.gate.plan import OperationPlan, ToolPlan
+    from gatewright.schema.fieldpath import Steps
     from gatewright.schema.formats import ToolListing
 
 Schema = dict[str, Any]
@@ -66,53 +71,118 @@ class SelfCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What one listing says of its operations; ``{""}`` when it has none."""
+    """What one listing says of its operations; ``{""}`` when it has none.
+
+    ``places``: where a call names one. ``rules``: what the schema accepts there; None where it cannot be told.
+    """
 
     listed: frozenset[str]
-    field: SchemaChecker | None
+    places: tuple[Steps, ...] | None
+    rules: FieldRules | None = None
+
+    def call(self, operation: str) -> dict[str, JsonValue]:
+        """A call of the operation, and nothing more."""
+        return {} if self.places is None else naming(operation, self.places)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found of one tool, or of all tools of an agent."""
+
+    checked: int
+    differences: tuple[Difference, ...] = ()
+    no_witness: tuple[Difference, ...] = ()
+
+    @staticmethod
+    def of_all(found: Sequence[_Found]) -> _Found:
+        """The findings of several as one."""
+        differences = tuple(row for one in found for row in one.differences)
+        no_witness = tuple(row for one in found for row in one.no_witness)
+        return _Found(sum(one.checked for one in found), differences, no_witness)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A tool as it was checked, with what was found."""
+
+    plan: ToolPlan
+    listing: ToolListing | None
+    found: _Found
+
+    def is_of(self, plan: ToolPlan, listing: ToolListing | None) -> bool:
+        """Whether these are the same, but perhaps for which other tools are hidden; no stage that runs here asks."""
+        was = self.plan
+        return self.listing is listing and (
+            was.operations is plan.operations
+            and was.hidden is plan.hidden
+            and was.closed is plan.closed
+            and was.shape is plan.shape
+            and was.right is plan.right
+            and was.tool is plan.tool
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckedAgent:
+    """All tools of an agent as they were checked: the listings, and what was found."""
+
+    listings: tuple[ToolListing, ...]
+    found: _Found
 
 
 def selfcheck(gate: Gate, agents: tuple[str, ...] | None = None) -> SelfCheck:
     """Check these agents, or all of the policy."""
     run = _Run(gate)
-    checked = sum(run.check_agent(agent_id) for agent_id in agents or tuple(gate.policy.agents))
-    return SelfCheck(checked, tuple(run.differences), tuple(run.no_witness))
+    found = _Found.of_all([run.check_agent(agent_id) for agent_id in agents or tuple(gate.policy.agents)])
+    return SelfCheck(found.checked, found.differences, found.no_witness)
 
 
 class _Run:
-    """One run over a gate; what is the same for many agents is worked out once."""
+    """One run over a gate."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self._shown: dict[int, tuple[ToolListing, _Shown]] = {}
-        self._witnesses: dict[tuple[int, str], tuple[object, JsonValue]] = {}
-        self.differences: list[Difference] = []
-        self.no_witness: list[Difference] = []
+        self._no_witness: list[Difference] = []
 
-    def check_agent(self, agent_id: str) -> int:
+    def check_agent(self, agent_id: str) -> _Found:
         snapshot = self._gate.snapshot().agent(agent_id)
         if snapshot is None:
-            return 0
-        listings = {listing.name: listing for listing in self._gate.view(agent_id).listings()}
-        count = 0
-        for plan in snapshot.plans():
-            listing = listings.get(plan.tool.name)
-            for row in plan.right.facts.operations:
-                count += 1
-                for what in self._wrong(agent_id, plan, listing, row.name):
-                    self.differences.append(Difference(agent_id, plan.tool.name, row.name, what))
-        unknown = listings.keys() - {plan.tool.name for plan in snapshot.plans()}
-        self.differences += [
-            Difference(agent_id, name, "", "listed, and no such tool is known") for name in sorted(unknown)
+            return _Found(0)
+        listings, held = self._gate.view(agent_id).listings(), snapshot.checked
+        if isinstance(held, _CheckedAgent) and held.listings is listings:
+            return held.found
+        found = self._checked_agent(snapshot, {listing.name: listing for listing in listings})
+        snapshot.checked = _CheckedAgent(listings, found)
+        return found
+
+    def _checked_agent(self, snapshot: AgentSnapshot, listings: Mapping[str, ToolListing]) -> _Found:
+        agent_id, plans = snapshot.agent.agent_id, list(snapshot.plans())
+        found = [self._checked(agent_id, plan, listings.get(plan.tool.name), snapshot.checks) for plan in plans]
+        unknown = sorted(listings.keys() - {plan.tool.name for plan in plans})
+        strange = (Difference(agent_id, name, "", "listed, and no such tool is known") for name in unknown)
+        return _Found.of_all([*found, _Found(0, tuple(strange))])
+
+    def _checked(self, agent_id: str, plan: ToolPlan, listing: ToolListing | None, checks: dict[str, object]) -> _Found:
+        name = plan.tool.name
+        held = checks.get(name)
+        if isinstance(held, _Checked) and held.is_of(plan, listing):
+            return held.found
+        self._no_witness = []
+        names = [row.name for row in plan.right.facts.operations]
+        wrong = [
+            Difference(agent_id, name, operation, what)
+            for operation in names
+            for what in self._wrong(agent_id, plan, listing, operation)
         ]
-        return count
+        found = _Found(len(names), tuple(wrong), tuple(self._no_witness))
+        checks[name] = _Checked(plan, listing, found)
+        return found
 
     def _wrong(self, agent_id: str, plan: ToolPlan, listing: ToolListing | None, operation: str) -> Iterator[str]:
-        field = plan.tool.operation_field
-        call: dict[str, JsonValue] = {field: operation} if operation else {}
-        shown = self._facts(listing, plan) if listing is not None else _Shown(frozenset(), None)
+        shown = self._facts(listing, plan) if listing is not None else _unlisted(plan)
+        call = shown.call(operation)
         listed = operation in shown.listed
-        valid = listing is not None and (shown.field is None or not operation or shown.field.is_valid(operation))
+        valid = listing is not None and (shown.places is None or (shown.rules is not None and shown.rules.accept(call)))
         passed = self._passes(agent_id, plan.tool.name, call)
         if len({listed, valid, passed}) > 1:
             yield f"{_says('listed', listed)}, {_says('valid', valid)}, {_says('passed', passed)}"
@@ -124,11 +194,11 @@ class _Run:
         arguments = self._witness(plan, listing, operation)
         checker = plan.shape.checker if plan.shape is not None else None
         if arguments is None or checker is None or not checker.is_valid(arguments):
-            self.no_witness.append(Difference(agent_id, plan.tool.name, operation, "no call could be made"))
+            self._no_witness.append(Difference(agent_id, plan.tool.name, operation, "no call could be made"))
         elif not self._passes(agent_id, plan.tool.name, arguments, through_schema=True):
             yield "a call that fits the shown schema is denied"
         elif barred := _barred(plan.operations.get(operation), arguments):
-            self.no_witness.append(Difference(agent_id, plan.tool.name, operation, barred))
+            self._no_witness.append(Difference(agent_id, plan.tool.name, operation, barred))
 
     def _passes(
         self, agent_id: str, tool: str, arguments: dict[str, JsonValue], *, through_schema: bool = False
@@ -142,52 +212,69 @@ class _Run:
         return True
 
     def _facts(self, listing: ToolListing, plan: ToolPlan) -> _Shown:
-        return _once(self._shown, id(listing), listing, lambda: _read(listing, plan))
+        return _once(plan, listing, None, lambda: _read(listing, plan))
 
     def _witness(self, plan: ToolPlan, listing: ToolListing, operation: str) -> dict[str, JsonValue] | None:
-        made = _once(self._witnesses, (id(listing), operation), listing, lambda: _made(plan, listing, operation))
+        shown = self._facts(listing, plan)
+        made = _once(plan, listing, operation, lambda: _made(plan, listing, shown, operation))
         if not isinstance(made, dict):
             return None
-        shown = plan.operations.get(operation)
-        return _within(cast("dict[str, JsonValue]", made), shown.constraints if shown is not None else ())
+        own = plan.operations.get(operation)
+        return _within(cast("dict[str, JsonValue]", made), own.constraints if own is not None else ())
 
 
-def _once(held: dict[Any, Any], key: object, owner: object, make: Callable[[], Any]) -> Any:
-    """``make()``, remembered as long as ``owner`` lives in the table (its id is part of the key)."""
-    found = held.get(key)
-    if found is None:
-        found = held[key] = (owner, make())
-    return found[1]
+def _once(plan: ToolPlan, listing: ToolListing, key: str | None, make: Callable[[], Any]) -> Any:
+    """``make()``, remembered with the shape that the listing is of, for all agents that see the same."""
+    shape = plan.shape
+    if shape is None or shape.listing is not listing or shape.tool is not plan.tool:
+        return make()
+    if key not in shape.tried:
+        shape.tried[key] = make()
+    return shape.tried[key]
+
+
+def _unlisted(plan: ToolPlan) -> _Shown:
+    """What is not listed at all: a call of it is made where the tool has its operation field."""
+    places = places_of(plan.tool.operation_field, None) if plan.has_operations else None
+    return _Shown(frozenset(), places)
 
 
 def _read(listing: ToolListing, plan: ToolPlan) -> _Shown:
     if not plan.has_operations:
         return _Shown(frozenset({""}), None)
     field = plan.tool.operation_field
-    found = discover_operations(listing.schema, field=field)
-    listed = frozenset(found.names) if found is not None else frozenset[str]()
-    properties = cast("Schema", listing.schema.get("properties", {}))
-    if field not in properties:
-        return _Shown(listed, _field_of_branches(listing.schema, field))
-    return _Shown(listed, SchemaChecker({**properties[field], "$defs": listing.schema.get("$defs", {})}))
+    try:
+        found = discover_operations(listing.schema, field=field)
+        if found is None and field == KEYED_FIELD:  # one variant is left, and is the whole schema
+            found = discover_operations({"oneOf": [listing.schema]}, field=field)
+        places = places_of(field, found)
+        rules = FieldRules(listing.schema, places)
+    except GatewrightError:
+        return _Shown(frozenset(), places_of(field, None))
+    return _Shown(frozenset(found.names) if found is not None else frozenset(), places, rules)
 
 
-def _field_of_branches(schema: Schema, field: str) -> SchemaChecker | None:
-    """The operation field of a union: any of what its branches say."""
-    branches = [cast("Schema", branch) for key in ("oneOf", "anyOf") for branch in schema.get(key, [])]
-    rules = [branch["properties"][field] for branch in branches if field in branch.get("properties", {})]
-    return SchemaChecker({"anyOf": rules, "$defs": schema.get("$defs", {})}) if rules else None
-
-
-def _made(plan: ToolPlan, listing: ToolListing, operation: str) -> JsonValue:
+def _made(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -> JsonValue:
     """Arguments for ``operation``: the schema's own required ones, and those that the operation asks for."""
-    needed = frozenset(parameter.name for parameter in plan.tool.parameters(operation) if parameter.required)
+    needed = [(parameter.name,) for parameter in plan.tool.parameters(operation) if parameter.required]
     try:
         if not operation:
             return witness(listing.schema, needed)
-        return witness(_fixed(listing.schema, plan.tool.operation_field, operation), needed)
+        made = witness(_for(plan, listing, operation), [*needed, *(shown.places or ())])
     except (LookupError, TypeError, GatewrightError):
         return None
+    if not isinstance(made, dict) or set(plan.tool.operations_of(made) or ()) == {operation}:
+        return made
+    return over(made, shown.call(operation))
+
+
+def _for(plan: ToolPlan, listing: ToolListing, operation: str) -> Schema:
+    """The shown schema as it would be for this operation alone."""
+    try:
+        schema = filter_operations(listing.schema, {operation}, field=plan.tool.operation_field)
+    except GatewrightError:
+        schema = None
+    return schema or plan.tool.schema_for(frozenset({operation})) or listing.schema
 
 
 def _within(arguments: dict[str, JsonValue], constraints: tuple[Constraint, ...]) -> dict[str, JsonValue]:
@@ -215,22 +302,6 @@ def _barred(plan: OperationPlan | None, arguments: dict[str, JsonValue]) -> str:
         if rule.rule.effect is Verdict.DENY and rule.matches(arguments):
             return f"policy rule `{rule.rule.name}` denies the call that was made"
     return ""
-
-
-def _fixed(schema: Schema, field: str, operation: str) -> Schema:
-    """``schema`` with the operation field held at one value, in the root and in the branches that allow it."""
-    if field in schema.get("properties", {}):
-        return {**schema, "properties": {**schema["properties"], field: {"const": operation}}}
-    for keyword in ("oneOf", "anyOf"):
-        fitting = [branch for branch in schema.get(keyword, []) if _allows(branch, field, operation)]
-        if fitting:
-            return {**schema, keyword: [_fixed(branch, field, operation) for branch in fitting]}
-    return schema
-
-
-def _allows(branch: Schema, field: str, operation: str) -> bool:
-    rule = cast("Schema", branch.get("properties", {}).get(field, {}))
-    return rule.get("const") == operation or operation in rule.get("enum", [])
 
 
 def _says(what: str, holds: bool) -> str:

@@ -46,10 +46,18 @@ class Use(NamedTuple):
 
 NO_USE = Use()
 Uses = Mapping[str, Mapping[tuple[str, str], Use]]
-"""By tool, then by operation (``""`` without one) and source (``""``: all calls, wherever they went)."""
+"""By tool, then by operation and source (``""``: all calls, wherever they went).
+
+The operation ``""`` is the one of a tool without operations; at a tool that has some, calls of which nobody can tell
+the operation (an empty batch): they count for every limit, and fulfil no requirement of one operation.
+"""
+
+Operations = str | Mapping[str, int]
+"""What a call uses: one operation once, or a batch of them, each so many times."""
 
 
 _NOTHING: Mapping[tuple[str, str], Use] = MappingProxyType({})
+_ANY = frozenset({""})
 
 
 def _none() -> Uses:
@@ -71,19 +79,23 @@ class SessionFacts:
 
     def calls(self, tool: str, operations: frozenset[str] | None = None, source: str = "") -> int:
         """How many executions began or hold a slot: of these operations, routed to that source."""
-        return sum(use.calls for use in self._matching(tool, operations, source))
+        return sum(use.calls for use in self._perhaps(tool, operations, source))
 
     def is_flying(self, tool: str, operations: frozenset[str] | None = None) -> bool:
         """Whether a call is being executed."""
-        return any(use.flying for use in self._matching(tool, operations, ""))
+        return any(use.flying for use in self._perhaps(tool, operations, ""))
 
     def has_succeeded(self, tool: str, operations: frozenset[str] | None = None) -> bool:
         """Whether a call succeeded in this conversation."""
         return any(use.successes for use in self._matching(tool, operations, ""))
 
+    def may_have_succeeded(self, tool: str, operations: frozenset[str] | None = None) -> bool:
+        """Whether a call succeeded that was, or may have been, one of these operations."""
+        return any(use.successes for use in self._perhaps(tool, operations, ""))
+
     def last_start_s(self, tool: str, operations: frozenset[str] | None = None, source: str = "") -> float | None:
         """When the latest execution started."""
-        starts = [use.started_s for use in self._matching(tool, operations, source) if use.started_s is not None]
+        starts = [use.started_s for use in self._perhaps(tool, operations, source) if use.started_s is not None]
         return max(starts, default=None)
 
     def last_success_s(self, tool: str, operations: frozenset[str] | None = None) -> float | None:
@@ -92,7 +104,7 @@ class SessionFacts:
         return max(times, default=None)
 
     def called(self, tool: str) -> Iterator[str]:
-        """The operations of the tool that have succeeded, or are being executed and may yet."""
+        """The operations of the tool that have succeeded, or are being executed and may yet; ``""``: any of them."""
         uses = self.uses.get(tool, {}).items()
         return (operation for (operation, source), use in uses if not source and (use.successes or use.flying))
 
@@ -130,14 +142,21 @@ class SessionFacts:
             if routed == source and (operations is None or operation in operations)
         ]
 
+    def _perhaps(self, tool: str, operations: frozenset[str] | None, source: str) -> list[Use]:
+        """Those that match, and those of which nobody can tell the operation."""
+        return self._matching(tool, operations if operations is None else operations | _ANY, source)
+
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A slot taken for one execution. ``before``: the starts that releasing it restores."""
+    """A slot taken for one execution: so many uses of each operation.
+
+    ``before``: the starts that releasing it restores.
+    """
 
     serial: int
     tool: str
-    operation: str
+    operations: Mapping[str, int] = field(hash=False)
     sources: tuple[str, ...]
     start_s: float
     before: Mapping[tuple[str, str], float | None] = field(hash=False)
@@ -207,16 +226,16 @@ class Session:
     def reserve(
         self,
         tool: str,
-        operation: str,
+        operations: Operations,
         now_s: float,
         *,
         sources: Iterable[str] = (),
         test: Callable[[SessionFacts], T | None] | None = None,
     ) -> Reservation | T:
-        """Take a slot unless ``test`` objects; test and taking are one step."""
+        """Take a slot unless ``test`` objects; test and taking are one step, for all of a batch."""
         with self._lock:
             objection = test(self._facts) if test is not None else None
-            return objection if objection is not None else self._taken(tool, operation, tuple(sources), now_s)
+            return objection if objection is not None else self._taken(tool, operations, tuple(sources), now_s)
 
     def release(self, reservation: Reservation) -> None:
         """Give a slot back because execution never began. Doing it twice changes nothing."""
@@ -229,7 +248,8 @@ class Session:
                 use = self._facts.use(reservation.tool, key)
                 is_last = self._starters.get((reservation.tool, *key)) == reservation.serial
                 started_s = before if is_last else use.started_s
-                changed[key] = Use(use.calls - 1, use.flying - 1, use.successes, started_s, use.succeeded_s)
+                times = reservation.operations[key[0]]
+                changed[key] = Use(use.calls - times, use.flying - times, use.successes, started_s, use.succeeded_s)
             self._facts = self._facts.having(reservation.tool, changed)
 
     def settle(self, reservation: Reservation) -> None:
@@ -239,13 +259,19 @@ class Session:
                 return
             self._open.discard(reservation.serial)
             uses = {key: self._facts.use(reservation.tool, key) for key in reservation.before}
-            landed = {k: Use(u.calls, u.flying - 1, u.successes, u.started_s, u.succeeded_s) for k, u in uses.items()}
+            times = reservation.operations
+            landed = {
+                k: Use(u.calls, u.flying - times[k[0]], u.successes, u.started_s, u.succeeded_s)
+                for k, u in uses.items()
+            }
             self._facts = self._facts.having(reservation.tool, landed)
 
-    def succeeded(self, tool: str, operation: str, *, ends_loop: bool = False, sources: Iterable[str] = ()) -> None:
-        """Record a successful call."""
+    def succeeded(
+        self, tool: str, operations: Operations, *, ends_loop: bool = False, sources: Iterable[str] = ()
+    ) -> None:
+        """Record a successful call: one success of each operation."""
         with self._lock:
-            uses = {key: self._facts.use(tool, key) for key in _keys(operation, sources)}
+            uses = {key: self._facts.use(tool, key) for key in _keys(_times(operations), sources)}
             changed = {k: Use(u.calls, u.flying, u.successes + 1, u.started_s, u.started_s) for k, u in uses.items()}
             self._facts = self._facts.having(tool, changed)
             if ends_loop:
@@ -270,26 +296,32 @@ class Session:
             "successes": _by_name((row.name, row.successes) for row in facts.rows() if not row.source),
         }
 
-    def _taken(self, tool: str, operation: str, sources: tuple[str, ...], now_s: float) -> Reservation:
+    def _taken(self, tool: str, operations: Operations, sources: tuple[str, ...], now_s: float) -> Reservation:
+        times = _times(operations)
         self._serial += 1
         self._open.add(self._serial)
         before: dict[tuple[str, str], float | None] = {}
         changed: dict[tuple[str, str], Use] = {}
-        for key in _keys(operation, sources):
-            use = self._facts.use(tool, key)
+        for key in _keys(times, sources):
+            use, more = self._facts.use(tool, key), times[key[0]]
             before[key] = use.started_s
             started_s = now_s if use.started_s is None else max(use.started_s, now_s)
-            changed[key] = Use(use.calls + 1, use.flying + 1, use.successes, started_s, use.succeeded_s)
+            changed[key] = Use(use.calls + more, use.flying + more, use.successes, started_s, use.succeeded_s)
             self._starters[tool, key[0], key[1]] = self._serial
         self._facts = self._facts.having(tool, changed)
         if self._facts.began_s is None:
             self._facts = replace(self._facts, began_s=now_s)
-        return Reservation(self._serial, tool, operation, sources, now_s, before)
+        return Reservation(self._serial, tool, times, sources, now_s, before)
 
 
-def _keys(operation: str, sources: Iterable[str]) -> list[tuple[str, str]]:
-    """What a call counts for: the operation as such, and the operation at each source that it goes to."""
-    return [(operation, ""), *((operation, source) for source in dict.fromkeys(sources) if source)]
+def _times(operations: Operations) -> Mapping[str, int]:
+    return {operations: 1} if isinstance(operations, str) else operations
+
+
+def _keys(operations: Iterable[str], sources: Iterable[str]) -> list[tuple[str, str]]:
+    """What a call counts for: each operation as such, and at each source that the call goes to."""
+    places = ["", *(source for source in dict.fromkeys(sources) if source)]
+    return [(operation, place) for operation in operations for place in places]
 
 
 def _writable(session_id: str) -> str:

@@ -10,24 +10,52 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gatewright.gate.condition import Conditions
+from gatewright.gate.declared import DeclaredTools
 from gatewright.gate.jsoncopy import copied
+from gatewright.gate.narrowing import narrowed
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.formats import ToolListing, format_named
 
 if TYPE_CHECKING:
+    from gatewright.gate.narrowing import Limit
     from gatewright.tools.tool import Tool
 
 _MAX_SHAPES = 16_384
+_NO_NAMES: frozenset[str] = frozenset()
 
 
 class ToolShape:
-    """A tool with ``shown`` as its operations; checker and renderings are made when they are first asked for."""
+    """A tool with ``shown`` as its operations; checker and renderings are made when they are first asked for.
 
-    def __init__(self, tool: Tool, shown: frozenset[str], description: str | None, schema: dict[str, object]) -> None:
+    ``narrowed``: the fields whose constraints the schema says, where it was made from a shape that says none.
+    ``tried``: what the self-check read off the listing (None) and the calls that it made, by operation.
+    """
+
+    def __init__(
+        self, tool: Tool, shown: frozenset[str], listing: ToolListing, narrowed_from: ToolShape | None = None
+    ) -> None:
         self.tool = tool
         self.shown = shown
-        self.listing = ToolListing(tool.name, tool.description_for(shown, description), schema)
-        self._rendered: dict[str, dict[str, Any]] = {}
+        self.listing = listing
+        self.narrowed = _NO_NAMES
+        self.tried: dict[str | None, Any] = {}
+        self._narrowed_from = narrowed_from
+        self._rendered: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def limited(self, limits: tuple[Limit, ...]) -> ToolShape:
+        """The shape whose schema says the limits too; the same one where it can say none."""
+        found = narrowed(self.tool, self.shown, self.listing.schema, limits)
+        if found is None:
+            return self
+        listing = ToolListing(self.listing.name, self.listing.description, found.schema)
+        other = ToolShape(self.tool, self.shown, listing, self)
+        other.narrowed, other.checker = found.names, found.checker
+        return other
+
+    @property
+    def whole(self) -> ToolShape:
+        """The shape whose schema says no limits."""
+        return self._narrowed_from or self
 
     @cached_property
     def checker(self) -> SchemaChecker:
@@ -43,37 +71,55 @@ class ToolShape:
         """The tool's own usage rule, with those of the shown operations."""
         return self.tool.usage_rule_for(self.shown)
 
-    def rendered(self, form: str) -> dict[str, Any]:
-        """The tool as JSON in a provider's format, apart from what the gate checks against. Raises NotSupported."""
-        found = self._rendered.get(form)
+    def rendered(self, form: str, name: str) -> dict[str, Any]:
+        """The tool as JSON in a provider's format under ``name``, apart from what the gate checks against.
+
+        Raises NotSupported.
+        """
+        found = self._rendered.get((form, name))
         if found is None:
-            found = self._rendered[form] = copied(format_named(form).render(self.listing))
+            found = self._rendered[form, name] = copied(format_named(form).fitted(self.listing).body(name))
         return found
 
 
 class ShapeCache:
-    """Shapes by tool, shown operations and description, and compiled conditions; safe to use from any thread."""
+    """Shapes by tool, shown operations, description and limits; compiled conditions; tools as policies declare them.
+
+    Safe from any thread.
+    """
 
     def __init__(self) -> None:
         self.conditions = Conditions()
-        self._shapes: dict[tuple[str, int, frozenset[str], str | None], ToolShape] = {}
+        self.declared = DeclaredTools()
+        self._shapes: dict[tuple[str, int, frozenset[str], str | None, tuple[Limit, ...]], ToolShape] = {}
         self._lock = threading.Lock()
 
-    def shape(self, tool: Tool, shown: frozenset[str], description: str | None = None) -> ToolShape | None:
+    def shape(
+        self, tool: Tool, shown: frozenset[str], description: str | None = None, *, limits: tuple[Limit, ...] = ()
+    ) -> ToolShape | None:
         """The shape, or None when nothing is shown. Raises GatewrightError when the tool has no usable schema.
 
-        ``description`` stands in place of the tool's own.
+        ``description`` stands in place of the tool's own. ``limits``: what the schema says as far as it can.
         """
-        key = (tool.name, tool.major, shown, description)
+        key = (tool.name, tool.major, shown, description, limits)
         found = self._shapes.get(key)
         if found is not None and found.tool is tool:
             return found
-        schema = tool.schema_for(shown)
-        if schema is None:
+        if limits:
+            whole = self.shape(tool, shown, description)
+            shape = whole.limited(limits) if whole is not None else None
+        else:
+            listing = _listing(tool, shown, description)
+            shape = ToolShape(tool, shown, listing) if listing is not None else None
+        if shape is None:
             return None
-        shape = ToolShape(tool, shown, description, schema)
         with self._lock:
             if len(self._shapes) >= _MAX_SHAPES:
                 self._shapes.clear()
             self._shapes[key] = shape
         return shape
+
+
+def _listing(tool: Tool, shown: frozenset[str], description: str | None) -> ToolListing | None:
+    schema = tool.schema_for(shown)
+    return None if schema is None else ToolListing(tool.name, tool.description_for(shown, description), schema)

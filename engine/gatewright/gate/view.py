@@ -3,32 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gatewright.gate.message import Redactor
-from gatewright.schema.formats import CallReader, ToolListing, format_named
+from gatewright.schema.formats import CallReader, ProviderLint, ToolListing, format_named
 from gatewright.schema.tokens import TokenCount, count_tokens
 from gatewright.tools.usage import UsageRow, UsageSection
 
 if TYPE_CHECKING:
+    from gatewright.gate.agentsnapshot import AgentSnapshot
+    from gatewright.gate.ruleset import BoundRule
     from gatewright.gate.shape import ToolShape
-    from gatewright.gate.snapshot import AgentSnapshot
     from gatewright.policy.right import ToolRight
+    from gatewright.tools.tool import Tool
+
+    _Whole = dict[str, tuple[Tool, ToolListing]]
+    _Rows = dict[str, "_Row"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The tools in one format, with what they were made of. ``names``: the fitted ones."""
+
+    shapes: tuple[ToolShape, ...]
+    names: Mapping[str, str]
+    tools: list[dict[str, Any]]
+
+    def names_as(self, shapes: tuple[ToolShape, ...]) -> bool:
+        """Whether these are shapes of the same tools in the same order."""
+        if len(shapes) != len(self.shapes):
+            return False
+        pairs = zip(self.shapes, shapes, strict=True)
+        return all(was is now or was.listing.name == now.listing.name for was, now in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of the usage rules, with what it was made of."""
+
+    shape: ToolShape
+    told: tuple[BoundRule, ...]
+    hidden: frozenset[str]
+    row: UsageRow
+
+    def is_of(self, shape: ToolShape, told: tuple[BoundRule, ...], hidden: frozenset[str]) -> bool:
+        """Whether it would be made of the same."""
+        is_redacted_so = self.hidden is hidden or not shape.usage_rule
+        return self.shape is shape and self.told is told and is_redacted_so
 
 
 class AgentView:
     """One agent under one snapshot; it does not change when the policy does. Ask the gate for a new one.
 
-    ``before``: the view that this one follows, for what of its usage rules stays.
+    ``before``: the view that this one follows, for what of its usage rules and of the unrestricted tools stays.
     """
 
     def __init__(self, snapshot: AgentSnapshot, before: AgentView | None = None) -> None:
         self.agent_id = snapshot.agent.agent_id
         self._snapshot = snapshot
-        self._rendered: dict[str, list[dict[str, Any]]] = {}
+        self._lists: dict[str, _Listed] = {}
         self._readers: dict[str, CallReader] = {}
-        self._told_before = before._told() if before is not None else None
+        self._lints: dict[str, Mapping[str, tuple[ProviderLint, ...]]] = {}
+        self._lists_before: dict[str, _Listed] = {}
+        self._rows: _Rows = {}
+        self._told_before: UsageSection | None = None
+        self._whole_before: _Whole = {}
+        if before is not None:
+            self._lists_before = {**before._lists_before, **before._lists}
+            self._rows, self._told_before = before._rows, before.__dict__.get("_usage", before._told_before)
+            self._whole_before = before.__dict__.get("_whole", before._whole_before)
 
     @property
     def rights(self) -> Mapping[str, ToolRight]:
@@ -44,16 +90,17 @@ class AgentView:
         return self._unrestricted
 
     def tools(self, format: str) -> list[dict[str, Any]]:  # noqa: A002 the name that callers write
-        """The tools as JSON in ``format`` (see `FORMATS`); rendered once. Raises NotSupported.
+        """The tools as JSON in ``format`` (see `FORMATS`), each under a name of its own; rendered once.
+
+        Raises NotSupported.
 
         The list and its objects are the caller's, to add to; what lies deeper is shared between callers. Nothing in it
         is what the gate checks against.
         """
-        rendered = self._rendered.get(format)
-        if rendered is None:
-            format_named(format)
-            rendered = self._rendered[format] = [shape.rendered(format) for shape in self._snapshot.shapes()]
-        return [tool.copy() for tool in rendered]
+        listed = self._lists.get(format)
+        if listed is None:
+            listed = self._lists[format] = self._listed(format)
+        return [tool.copy() for tool in listed.tools]
 
     def restore(self, format: str, name: str, arguments: Any) -> tuple[str, Any]:  # noqa: A002 as in `tools`
         """A call as a model makes it of ``tools(format)``, in the tool's own spelling: what the gate takes.
@@ -67,17 +114,50 @@ class AgentView:
             reader = self._readers[format] = format_named(format).reader(self._listings)
         return reader.restore(name, arguments)
 
+    def lints(self, format: str) -> Mapping[str, tuple[ProviderLint, ...]]:  # noqa: A002 as in `tools`
+        """By tool name what a provider's spelling changed or could not keep; what concerns them all under "".
+
+        Raises NotSupported.
+        """
+        found = self._lints.get(format)
+        if found is None:
+            found = self._lints[format] = MappingProxyType(format_named(format).lints_all(self._listings))
+        return found
+
     def tokens(self, format: str) -> TokenCount:  # noqa: A002 as in `tools`
         """What the tools cost in tokens, and what the limits save; ``exact`` says whether it is an estimate.
 
-        The first count of a process loads a vocabulary and takes a second or two. Raises NotSupported.
+        The first count of a process loads a vocabulary and takes a second or two; later ones count the tools that
+        changed. Raises NotSupported.
         """
         return count_tokens(self._listings, format, self._unrestricted)
 
+    def _listed(self, form: str) -> _Listed:
+        """The list in a format; as long as no tool comes or goes, what is as before is taken from there."""
+        before, shapes = self._lists_before.pop(form, None), self._shapes
+        if before is None or not before.names_as(shapes):
+            names = format_named(form).names(self._listings)
+            return _Listed(shapes, names, [shape.rendered(form, names[shape.listing.name]) for shape in shapes])
+        names = before.names
+        rows = zip(before.shapes, shapes, before.tools, strict=True)
+        tools = [tool if was is now else now.rendered(form, names[now.listing.name]) for was, now, tool in rows]
+        return _Listed(shapes, names, tools)
+
     @cached_property
     def _unrestricted(self) -> tuple[ToolListing, ...]:
-        plans = self._snapshot.plans()
-        return tuple(ToolListing(p.tool.name, p.tool.description, p.tool.input_schema()) for p in plans)
+        return tuple(row[1] for row in self._whole.values())
+
+    @cached_property
+    def _whole(self) -> _Whole:
+        """By name every tool with its unrestricted listing; that of a tool that stayed is the one from before."""
+        before, self._whole_before = self._whole_before, {}
+        found: _Whole = {}
+        for tool in self._snapshot.tools():
+            known = before.get(tool.name)
+            if known is None or known[0] is not tool:
+                known = (tool, ToolListing(tool.name, tool.description, tool.input_schema()))
+            found[tool.name] = known
+        return found
 
     @property
     def usage_rules(self) -> str:
@@ -87,22 +167,27 @@ class AgentView:
     @cached_property
     def _usage(self) -> UsageSection:
         before, self._told_before = self._told_before, None
-        return UsageSection(map(self._usage_row, self._snapshot.shapes()), before)
-
-    def _told(self) -> UsageSection | None:
-        """The section as it was last made, here or before."""
-        return self.__dict__.get("_usage", self._told_before)
+        self._rows = {shape.tool.name: self._usage_row(shape) for shape in self._shapes}
+        return UsageSection((row.row for row in self._rows.values()), before)
 
     @cached_property
     def _listings(self) -> tuple[ToolListing, ...]:
-        return tuple(shape.listing for shape in self._snapshot.shapes())
+        return tuple(shape.listing for shape in self._shapes)
 
-    def _usage_row(self, shape: ToolShape) -> UsageRow:
-        name = shape.tool.name
-        told = self._snapshot.rules.told(name)
+    @cached_property
+    def _shapes(self) -> tuple[ToolShape, ...]:
+        return tuple(self._snapshot.shapes())
+
+    def _usage_row(self, shape: ToolShape) -> _Row:
+        """The row of a tool; the one from before as long as everything that it is made of is the same."""
+        name, hidden = shape.tool.name, self._snapshot.hidden_tools
+        told, held = self._snapshot.told(name), self._rows.get(name)
+        if held is not None and held.is_of(shape, told, hidden):
+            return held
         rules = tuple(bound.rule for bound in told if bound.source_id is None)
         of_sources = tuple((bound.source_id, bound.rule) for bound in told if bound.source_id is not None)
-        return UsageRow(name, shape.shown, self._redacted(shape.usage_rule), rules, of_sources)
+        row = UsageRow(name, shape.shown, self._redacted(shape.usage_rule), rules, of_sources)
+        return _Row(shape, told, hidden, row)
 
     def _redacted(self, usage_rule: str | None) -> str | None:
         """A tool's own words without those about tools that are hidden."""

@@ -53,11 +53,12 @@ class ExclusiveGroupViolation:
 
 @dataclass(frozen=True, slots=True)
 class MaxCallsExceeded:
-    """The cap of the session and the calls made."""
+    """The cap of the session, the calls made, and as how many this one counts (a batch: as many as it holds)."""
 
     tool: str
     max: int
     current: int
+    asked: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,102 +1,272 @@
-"""One call that fits a schema, made from the schema alone; None where it would take a guess. It knows no tools.
+"""One call that fits a schema, made from the schema alone; LookupError where it would take a guess. It knows no tools.
 
-It covers what our own tools declare: types, enums, constants, bounds, required properties, the first fitting branch of
-a union. The maker is not trusted: whoever uses a witness checks it.
+Constants, enums, examples and defaults that fit, the smallest value of a type otherwise, the first fitting branch of a
+union. The maker is not trusted: whoever uses a witness checks it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
+from gatewright.base.errors import GatewrightError
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.schema.check import SchemaChecker
+from gatewright.schema.fieldpath import EACH, Steps
+from gatewright.schema.inline import inline_references
 
-_DEPTH = 12
+_DEPTH = 16
 _LONGEST = 1_000
+_MOST_TRIED = 40
+_UNIONS = ("oneOf", "anyOf")
 Schema = dict[str, Any]
+Wanted = tuple[Steps, ...]
+
+_TEXTS = (
+    "a",
+    "abc",
+    "a-b",
+    "A",
+    "ABC",
+    "1",
+    "12",
+    "1234",
+    "a1",
+    "A1",
+    "/a",
+    "a.b",
+    "a/b",
+    "https://example.org/a",
+    "http://example.org/a",
+    "a@example.org",
+    "2024-01-02",
+    "2024-01-02T03:04:05Z",
+    "03:04:05",
+    "03:04",
+    "123e4567-e89b-12d3-a456-426614174000",
+    "#aabbcc",
+    "#abc",
+    "192.0.2.1",
+    "2001:db8::1",
+    "example.org",
+    "P1D",
+    "1.0.0",
+    "A-1",
+    "ABC-123",
+    "0x1",
+    "0" * 24,
+    "a" * 32,
+    "0" * 64,
+    "0x" + "0" * 40,
+)
 
 
-def witness(schema: Schema, also: frozenset[str] = frozenset()) -> JsonValue:
-    """A value for ``schema``; ``also`` names properties to give besides the required ones. Raises LookupError."""
-    return _value(schema, also, _DEPTH)
+def witness(schema: Schema, wanted: Iterable[Steps] = ()) -> JsonValue:
+    """A value for ``schema``; ``wanted`` are places to fill besides the required ones. Raises LookupError."""
+    try:
+        inlined = inline_references(schema)
+    except GatewrightError:
+        raise LookupError from None
+    return _Maker(inlined).value(inlined, tuple(wanted), _DEPTH)
 
 
-def _value(schema: object, also: frozenset[str], depth: int) -> JsonValue:
-    if not isinstance(schema, dict) or depth == 0 or "$ref" in schema:
-        raise LookupError
-    table = cast("Schema", schema)
-    for keyword in ("const", "default"):
-        if keyword in table:
-            return table[keyword]
-    if table.get("enum"):
-        return table["enum"][0]
-    for keyword in ("oneOf", "anyOf"):
-        if keyword in table:
-            return _first(cast("list[object]", table[keyword]), table, also, depth)
-    return _typed(table, also, depth)
+class _Maker:
+    """Makes values below one root, which references lead to."""
 
+    def __init__(self, root: Schema) -> None:
+        self._root = root
 
-def _first(branches: list[object], table: Schema, also: frozenset[str], depth: int) -> JsonValue:
-    for branch in branches:
-        if not isinstance(branch, dict):
-            continue
+    def value(self, schema: object, wanted: Wanted, depth: int) -> JsonValue:
+        if schema is True:
+            return "a"
+        if not isinstance(schema, dict) or depth == 0:
+            raise LookupError
+        table = self._flat(cast("Schema", schema), depth)
+        if "const" in table:
+            return table["const"]
+        if table.get("enum"):
+            return self._of_enum(table)
+        for said in () if any(wanted) else _said(table):
+            if self._fits(table, said):
+                return said
+        for keyword in _UNIONS:
+            if keyword in table:
+                return self._branch(table, keyword, wanted, depth)
+        return self._typed(table, wanted, depth)
+
+    def _flat(self, table: Schema, depth: int) -> Schema:
+        """The schema with what it refers to, and with all that must hold at once."""
+        for _ in range(depth):
+            if "$ref" not in table:
+                break
+            rest = {key: value for key, value in table.items() if key != "$ref"}
+            table = _merged(self._target(table["$ref"]), rest)
+        else:
+            raise LookupError
+        if "allOf" in table:
+            branches = cast("list[object]", table["allOf"])
+            table = {key: value for key, value in table.items() if key != "allOf"}
+            for branch in branches:
+                if isinstance(branch, dict):
+                    table = _merged(table, self._flat(cast("Schema", branch), depth - 1))
+        return table
+
+    def _target(self, reference: object) -> Schema:
+        found = self._root
+        for step in str(reference).split("/")[1:]:
+            inner = found.get(step.replace("%25", "%").replace("~1", "/").replace("~0", "~"))
+            found = cast("Schema", inner) if isinstance(inner, dict) else None
+            if found is None:
+                raise LookupError
+        return found
+
+    def _of_enum(self, table: Schema) -> JsonValue:
+        values = cast("list[JsonValue]", table["enum"])
+        return next((value for value in values[:_MOST_TRIED] if self._fits(table, value)), values[0])
+
+    def _fits(self, table: Schema, value: object) -> bool:
+        """Whether it is one, as far as the schema by itself says."""
+        own = {key: said for key, said in table.items() if key not in {"default", "examples"}}
+        shared = {key: self._root[key] for key in ("$schema", "$defs", "definitions") if key in self._root}
         try:
-            return _value(_merged(table, cast("Schema", branch)), also, depth - 1)
+            return SchemaChecker({**own, **shared}).is_valid(value)
+        except GatewrightError:
+            return False
+
+    def _branch(self, table: Schema, keyword: str, wanted: Wanted, depth: int) -> JsonValue:
+        rest = {key: value for key, value in table.items() if key != keyword}
+        made: list[JsonValue] = []
+        for own in sorted(self._branches(table[keyword], depth), key=lambda one: not _holds(one, wanted)):
+            try:
+                made.append(self.value(_merged(rest, own), wanted, depth - 1))
+            except LookupError:
+                continue
+            if keyword == "anyOf" or len(made) > 1 or self._fits(table, made[-1]):
+                return made[-1]
+        if not made:
+            raise LookupError
+        return made[0]
+
+    def _branches(self, branches: object, depth: int) -> list[Schema]:
+        found = cast("list[object]", branches)[:_MOST_TRIED]
+        return [self._flat(cast("Schema", one), depth) if isinstance(one, dict) else {} for one in found if one]
+
+    def _typed(self, table: Schema, wanted: Wanted, depth: int) -> JsonValue:
+        match _kind(table):
+            case "object":
+                return self._object(table, wanted, depth)
+            case "array":
+                return self._array(table, wanted, depth)
+            case "string":
+                return self._text(table)
+            case "integer" | "number":
+                return _number(table)
+            case "boolean":
+                return False
+            case "null":
+                return None
+            case _:
+                return "a"
+
+    def _object(self, table: Schema, wanted: Wanted, depth: int) -> JsonValue:
+        properties = cast("Schema", table.get("properties", {}))
+        more = (steps[0] for steps in wanted if steps and steps[0] in properties)
+        names = dict.fromkeys([*cast("list[str]", table.get("required", [])), *more])
+        made = {name: self.value(properties.get(name, True), _below(wanted, name), depth - 1) for name in names}
+        if "if" not in table:
+            return made
+        rest = {key: value for key, value in table.items() if key not in {"if", "then", "else"}}
+        met = isinstance(table["if"], dict) and self._fits(cast("Schema", table["if"]), made)
+        then = table.get("then" if met else "else")
+        return self.value(_merged(rest, cast("Schema", then)), wanted, depth - 1) if isinstance(then, dict) else made
+
+    def _array(self, table: Schema, wanted: Wanted, depth: int) -> JsonValue:
+        least = _size(table, "minItems")
+        size, below = max(least, 0 if table.get("maxItems") == 0 else 1), _below(wanted, EACH)
+        fixed = cast("list[object]", table.get("prefixItems") or [])
+        items = cast("object", table.get("items", True))
+        try:
+            made = [self.value(fixed[at] if at < len(fixed) else items, below, depth - 1) for at in range(size)]
         except LookupError:
-            continue
-    raise LookupError
+            if least:
+                raise
+            return []
+        return made
+
+    def _text(self, table: Schema) -> JsonValue:
+        plain = "a" * max(1, _size(table, "minLength")) if table.get("maxLength") != 0 else ""
+        if "pattern" not in table and "format" not in table:
+            return plain
+        found = next((text for text in (plain, *_TEXTS) if self._fits(table, text)), None)
+        if found is None:
+            raise LookupError
+        return found
 
 
-def _merged(table: Schema, inner: Schema) -> Schema:
-    outer = {key: value for key, value in table.items() if key not in {"oneOf", "anyOf"}}
-    merged = {**outer, **inner}
-    for keyword in ("properties", "required"):
-        if keyword in outer and keyword in inner:
-            both = (outer[keyword], inner[keyword])
-            merged[keyword] = {**both[0], **both[1]} if keyword == "properties" else [*both[0], *both[1]]
+def _below(wanted: Wanted, step: str) -> Wanted:
+    return tuple(steps[1:] for steps in wanted if steps and steps[0] == step)
+
+
+def _holds(table: Schema, wanted: Wanted) -> bool:
+    """Whether what is wanted can stand in it."""
+    kind = _kind(table)
+    return all(kind == ("array" if steps[0] == EACH else "object") for steps in wanted if steps)
+
+
+def _said(table: Schema) -> list[JsonValue]:
+    """What the schema itself gives as values."""
+    examples = table.get("examples")
+    given = cast("list[JsonValue]", examples)[:3] if isinstance(examples, list) else []
+    return [table["default"], *given] if "default" in table else given
+
+
+def _kind(table: Schema) -> object:
+    kind = table.get("type")
+    if isinstance(kind, list):
+        kinds = cast("list[object]", kind)
+        return next((one for one in kinds if one != "null"), next(iter(kinds), None))
+    if kind is None:
+        if "properties" in table or "required" in table:
+            return "object"
+        return "array" if "items" in table or "prefixItems" in table else None
+    return cast("object", kind)
+
+
+def _merged(one: Schema, other: Schema) -> Schema:
+    """Both at once, as far as a witness needs it."""
+    merged = {**one, **other}
+    if "properties" in one and "properties" in other:
+        merged["properties"] = _both(cast("Schema", one["properties"]), cast("Schema", other["properties"]))
+    if "required" in one and "required" in other:
+        merged["required"] = [*cast("list[str]", one["required"]), *cast("list[str]", other["required"])]
+    if "enum" in one and "enum" in other:
+        merged["enum"] = [value for value in cast("list[object]", one["enum"]) if value in other["enum"]]
+    for keyword in _UNIONS:
+        if keyword in one and keyword in other:
+            rest = {key: value for key, value in other.items() if key != keyword}
+            apart = {keyword: other[keyword]}
+            return {**_merged(one, rest), "allOf": [*merged.get("allOf", []), apart]}
     return merged
 
 
-def _typed(table: Schema, also: frozenset[str], depth: int) -> JsonValue:
-    kind = table.get("type")
-    if isinstance(kind, list):
-        kind = next(iter(cast("list[object]", kind)), None)
-    match kind:
-        case "object":
-            return _object(table, also, depth)
-        case "array":
-            return [_value(table.get("items"), frozenset(), depth - 1) for _ in range(_size(table, "minItems"))]
-        case "string":
-            return _text(table)
-        case "integer" | "number":
-            return _number(table)
-        case "boolean":
-            return False
-        case "null":
-            return None
-        case _:
-            if "properties" in table:
-                return _object(table, also, depth)
-            raise LookupError
-
-
-def _object(table: Schema, also: frozenset[str], depth: int) -> JsonValue:
-    properties = cast("Schema", table.get("properties", {}))
-    names = [*cast("list[str]", table.get("required", [])), *sorted(also & properties.keys())]
-    return {name: _value(properties.get(name), frozenset(), depth - 1) for name in dict.fromkeys(names)}
-
-
-def _text(table: Schema) -> JsonValue:
-    if "pattern" in table or "format" in table:
-        raise LookupError
-    return "a" * max(1, _size(table, "minLength")) if table.get("maxLength") != 0 else ""
+def _both(one: Schema, other: Schema) -> Schema:
+    return {
+        name: _merged(one[name], other[name])
+        if isinstance(one.get(name), dict) and isinstance(other.get(name), dict)
+        else other.get(name, one.get(name))
+        for name in {**one, **other}
+    }
 
 
 def _number(table: Schema) -> JsonValue:
+    step = table.get("multipleOf")
     if "exclusiveMinimum" in table:
-        return table["exclusiveMinimum"] + 1
+        low = table["exclusiveMinimum"]
+        return low + (step or 1)
     if "exclusiveMaximum" in table and "minimum" not in table:
-        return table["exclusiveMaximum"] - 1
-    return table.get("minimum", table.get("maximum", 0))
+        return table["exclusiveMaximum"] - (step or 1)
+    low = table.get("minimum", min(0, table.get("maximum", 0)))
+    return low if not step or low % step == 0 else (low // step + 1) * step
 
 
 def _size(table: Schema, keyword: str) -> int:

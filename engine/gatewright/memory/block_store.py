@@ -1,7 +1,8 @@
-"""Snapshots of blocks by label, in one SQLite file (WAL). It knows neither what a snapshot holds nor the gate.
+"""The SQLite file (WAL) that blocks are kept in: opening, locking, transactions; text blocks of sources by label.
 
-Opened when first needed: asking an absent store finds nothing and makes no file. An acknowledged ``put`` survives the
-end of the process and of the machine. All methods may be called from any thread.
+Opened when first needed: asking an absent store finds nothing and makes no file. What was acknowledged survives the
+end of the process and of the machine. All methods may be called from any thread, and after a fork: the child opens the
+file anew. A file of an older version is brought to the newest one when it is first opened where it may be written.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import sqlite3
 import threading
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -18,6 +19,10 @@ from urllib.parse import quote
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
+from gatewright.base.ids import new_id
+from gatewright.blocks import Block, TextSchema
+from gatewright.memory import blocktable
+from gatewright.memory.record import BlockRecord
 from gatewright.memory.writeahead import write_ahead
 
 if TYPE_CHECKING:
@@ -26,16 +31,6 @@ if TYPE_CHECKING:
 
     from gatewright.base.clock import Clock
 
-_SCHEMA_VERSION = 1
-_TABLE = """
-CREATE TABLE IF NOT EXISTS block (
-    label TEXT PRIMARY KEY,
-    source_id TEXT NOT NULL,
-    snapshot BLOB NOT NULL,
-    disk_digest TEXT NOT NULL,
-    updated_at REAL NOT NULL
-) WITHOUT ROWID
-"""
 _BUSY_S = 5.0
 
 
@@ -56,10 +51,23 @@ class BlockStore:
     def __init__(self, path: Path, *, clock: Clock | None = None) -> None:
         self._path = path
         self._clock = clock or SystemClock()
-        self._lock = threading.RLock()
-        self._changing = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._abandoned: list[sqlite3.Connection] = []
         self._read_only = False
+        self._version = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """What belongs to one process."""
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._changing = threading.RLock()
+        self._depth = 0
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is for the blocks."""
+        return self._clock
 
     def __enter__(self) -> BlockStore:
         return self
@@ -73,10 +81,48 @@ class BlockStore:
     def exclusive(self) -> Generator[None]:
         """Nobody else, in this process or another, changes a block meanwhile; reading stays possible.
 
-        For whoever reads a block, changes it and puts it back. Not to be entered twice. Raises WorkspaceError.
+        For whoever reads a block, changes it and puts it back. The same thread may enter it again. Raises
+        WorkspaceError.
         """
-        with self._changing, self._locked_file():
-            yield
+        self._know_process()
+        with self._changing:
+            self._depth += 1
+            try:
+                if self._depth > 1:
+                    yield
+                else:
+                    with self._locked_file():
+                        yield
+            finally:
+                self._depth -= 1
+
+    @contextmanager
+    def transaction(self) -> Generator[sqlite3.Connection]:
+        """Everything that is written here is kept, durably, or nothing of it. Raises WorkspaceError."""
+        with self.exclusive(), self._using(write=True) as connection:
+            if connection is None:
+                raise WorkspaceError(f"the block store `{self._path}` cannot be written")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection | None]:
+        """One state of the store, for several questions; None when there is none, or one of an older version."""
+        with self._using(write=False) as connection:
+            if connection is None or self._version < blocktable.VERSION:
+                yield None
+                return
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     @contextmanager
     def _locked_file(self) -> Generator[None]:
@@ -98,45 +144,70 @@ class BlockStore:
             raise WorkspaceError(f"the block store `{self._path}` is held by another process") from error
 
     def put(self, label: str, *, source_id: str, snapshot: bytes, disk_digest: str) -> None:
-        """Keep a block, in the place of the one with that label."""
-        row = (label, source_id, snapshot, disk_digest, self._clock.wall_s())
-        with self._using(write=True) as connection:
-            if connection is not None:
-                connection.execute("INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?)", row)
+        """Keep the text block of a source, in the place of the one with that label."""
+        now = self._clock.wall_s()
+        record = BlockRecord(new_id("mem"), label, source_id=source_id, created_at=now, updated_at=now)
+        with self.transaction() as connection:
+            blocktable.put_snapshot(connection, record, snapshot, disk_digest)
 
     def get(self, label: str) -> StoredBlock | None:
-        """The block with that label, or None."""
+        """The shared block with that label, whoever changed it last; None when there is none."""
         query = "SELECT label, source_id, snapshot, disk_digest, updated_at FROM block WHERE label = ?"
         with self._using(write=False) as connection:
-            row = connection.execute(query, (label,)).fetchone() if connection else None
-        return StoredBlock(*row) if row else None
+            if connection is None:
+                return None
+            if self._version < blocktable.VERSION:
+                row = connection.execute(query, (label,)).fetchone()
+                return StoredBlock(*row) if row else None
+            connection.execute("BEGIN")
+            try:
+                return self._whole(connection, label)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def _whole(self, connection: sqlite3.Connection, label: str) -> StoredBlock | None:
+        row = connection.execute(
+            "SELECT block_id, snapshot_step, label, source_id, snapshot, disk_digest, updated_at FROM block "
+            "WHERE owner = '' AND label = ?",
+            (label,),
+        ).fetchone()
+        if row is None:
+            return None
+        found = StoredBlock(*row[2:])
+        updates = [changes for _, changes in blocktable.step_rows(connection, row[0], row[1]) if changes is not None]
+        if not updates:
+            return found
+        return replace(found, snapshot=Block.restore(TextSchema(), found.snapshot, updates).snapshot())
 
     def delete(self, label: str) -> bool:
-        """Forget a block; whether there was one."""
-        with self._using(write=False) as connection:
-            known = connection and connection.execute("SELECT 1 FROM block WHERE label = ?", (label,)).fetchone()
-        if not known:
+        """Forget a shared block; whether there was one."""
+        if self.get(label) is None:
             return False
-        with self._using(write=True) as connection:
-            return (
-                connection is not None
-                and connection.execute("DELETE FROM block WHERE label = ?", (label,)).rowcount > 0
-            )
+        with self.transaction() as connection:
+            record = blocktable.find_record(connection, "", label)
+            if record is None:
+                return False
+            blocktable.delete_block(connection, record.block_id)
+            return True
 
     def labels(self, source_id: str | None = None) -> tuple[str, ...]:
-        """The labels of all blocks, or of those of one source, sorted."""
-        query = "SELECT label FROM block WHERE ?1 IS NULL OR source_id = ?1 ORDER BY label"
+        """The labels of all shared blocks, or of those of one source, sorted."""
         with self._using(write=False) as connection:
+            shared = "owner = '' AND " if self._version >= blocktable.VERSION else ""
+            query = f"SELECT label FROM block WHERE {shared}(?1 IS NULL OR source_id = ?1) ORDER BY label"
             return tuple(row[0] for row in connection.execute(query, (source_id,))) if connection else ()
 
     def close(self) -> None:
         """Close the file; the store opens it again when it is used again."""
+        self._know_process()
         with self._lock:
             self._drop()
 
     @contextmanager
     def _using(self, *, write: bool) -> Generator[sqlite3.Connection | None]:
         """The open store, one user at a time; None when there is none and nothing is to be written."""
+        self._know_process()
         with self._lock:
             try:
                 yield self._open(write=write)
@@ -146,6 +217,14 @@ class BlockStore:
             except (sqlite3.DatabaseError, OSError) as error:
                 self._drop()
                 raise WorkspaceError(f"the block store `{self._path}` is damaged or cannot be used: {error}") from error
+
+    def _know_process(self) -> None:
+        """After a fork nothing of the parent's is used; its connection is left alone, closing it could harm it."""
+        if self._process != os.getpid():
+            if self._connection is not None:
+                self._abandoned.append(self._connection)
+            self._connection, self._read_only, self._version = None, False, 0
+            self._begin()
 
     def _open(self, *, write: bool) -> sqlite3.Connection | None:
         if self._connection is not None and not (write and self._read_only):
@@ -180,7 +259,8 @@ class BlockStore:
     def _prepare(self, connection: sqlite3.Connection, *, read_only: bool) -> None:
         with closing(connection.execute("PRAGMA user_version")) as cursor:
             version = int(cursor.fetchone()[0])
-        if version > _SCHEMA_VERSION:
+        self._version = version
+        if version > blocktable.VERSION:
             raise WorkspaceError(f"the block store `{self._path}` was written by a newer version of the program")
         if connection.execute("SELECT 1 FROM sqlite_schema WHERE type NOT IN ('table', 'index')").fetchone():
             raise WorkspaceError(f"the block store `{self._path}` holds views or triggers: it is none of ours")
@@ -188,8 +268,9 @@ class BlockStore:
             return
         write_ahead(connection, _BUSY_S)
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(_TABLE)
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        if version < blocktable.VERSION:
+            blocktable.make_tables(connection)
+            self._version = blocktable.VERSION
 
     def _drop(self) -> None:
         connection, self._connection, self._read_only = self._connection, None, False

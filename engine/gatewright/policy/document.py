@@ -58,7 +58,8 @@ class PermissionRule:
 class Source:
     """``[[sources]]``; ``base_path`` is as written (relative to the policy file).
 
-    ``required_tools`` are tool rules that bind only the calls that go to this source.
+    ``required_tools`` are tool rules that bind only the calls that go to this source. ``watch``: changes from outside
+    are taken into blocks as they happen, while somebody watches.
     """
 
     source_id: str
@@ -67,6 +68,7 @@ class Source:
     permission_rules: tuple[PermissionRule, ...] = ()
     max_file_bytes: int = DEFAULT_MAX_FILE_BYTES
     required_tools: tuple[ToolRule, ...] = ()
+    watch: bool = False
 
     @property
     def levels(self) -> frozenset[Permission]:
@@ -78,7 +80,8 @@ class Source:
 class ToolSettings:
     """``[tools.NAME]``: what the operator overrides of a tool. None: as the tool says.
 
-    ``safety_tier`` holds for the operations that ``operation_tiers`` does not name.
+    ``safety_tier`` holds for the operations that ``operation_tiers`` does not name. ``operation_field``: the field of a
+    stranger's schema that selects operations, empty for none; ``operations``: what a free text there may be.
     """
 
     timeout_s: float | None = None
@@ -86,6 +89,61 @@ class ToolSettings:
     operation_tiers: Mapping[str, SafetyTier] = field(default_factory=dict[str, SafetyTier], hash=False)
     scrub: bool = True
     description: str | None = None
+    operation_field: str | None = None
+    operations: tuple[str, ...] | None = None
+
+    @property
+    def declares(self) -> bool:
+        """Whether it says which field of the tool's schema selects operations, or what they are."""
+        return self.operation_field is not None or self.operations is not None
+
+
+class CatalogType(StrEnum):
+    """Where the tools of a catalog are run; only ``host`` is supported: by the program that loads the policy."""
+
+    MCP = "mcp"
+    HTTP = "http"
+    SUBPROCESS = "subprocess"
+    WASM = "wasm"
+    HOST = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """``[[catalogs]]``: tools that come from outside. ``manifest``: their definitions, relative to the policy file.
+
+    ``trusted``: whether what the definitions say of tiers counts.
+    """
+
+    catalog_id: str
+    kind: CatalogType
+    manifest: str
+    trusted: bool = False
+
+
+ROOT_NAMES = ("shared", "tmp", "vault")
+"""The roots that the tools of files know; the first one is where a path without a root's name begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """``[workspace] roots``: folders as written (relative to the policy file); None: there is no such root.
+
+    Tools read and write below ``shared`` and ``tmp``; out of ``vault`` files can only be copied.
+    """
+
+    shared: str | None = None
+    tmp: str | None = None
+    vault: str | None = None
+
+    def folder(self, name: str) -> str | None:
+        """The folder of the root with that name, or None."""
+        return {"shared": self.shared, "tmp": self.tmp, "vault": self.vault}.get(name)
+
+    @property
+    def folders(self) -> Mapping[str, str]:
+        """Root to folder, those that there are, in the order of their names."""
+        return {name: folder for name in ROOT_NAMES if (folder := self.folder(name)) is not None}
 
 
 class Dialect(StrEnum):
@@ -111,6 +169,8 @@ class Policy:
     dialect: Dialect = Dialect.GATEWRIGHT
     default: Verdict = Verdict.ALLOW
     rules: tuple[PolicyRule, ...] = ()
+    catalogs: tuple[Catalog, ...] = ()
+    roots: Roots = field(default_factory=Roots)
 
     def source(self, source_id: str) -> Source | None:
         """The source with that id, or None."""

@@ -1,7 +1,7 @@
 """Edits as values: apply one, invert one. It does not know menus, undo stacks or files.
 
-An edit replaces whole agents, sources, the defaults or the policy rules; it carries what was there before, so that it
-refuses to land on a policy that has moved on, and so that its inverse needs no memory.
+An edit replaces whole agents, sources, settings of tools, the defaults or the policy rules; it carries what was there
+before, so that it refuses to land on a policy that has moved on, and so that its inverse needs no memory.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gatewright.base.errors import EditRefused
-from gatewright.policy.document import Agent, Defaults, Policy, Source
+from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
 from gatewright.policy.policyrule import PolicyRule
 
 
@@ -45,7 +45,16 @@ class RulesChange:
     after: tuple[PolicyRule, ...]
 
 
-Change = AgentChange | SourceChange | DefaultsChange | RulesChange
+@dataclass(frozen=True, slots=True)
+class ToolSettingsChange:
+    """``[tools.NAME]`` before and after; None on a side means that it is not there."""
+
+    name: str
+    before: ToolSettings | None
+    after: ToolSettings | None
+
+
+Change = AgentChange | SourceChange | DefaultsChange | RulesChange | ToolSettingsChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What an applied edit touched, by id; ``everything`` when the defaults or the policy rules changed."""
+    """What an applied edit touched, by id; ``everything`` when defaults, policy rules or settings of tools changed."""
 
     agents: frozenset[str]
     sources: frozenset[str]
@@ -88,7 +97,7 @@ def change_set(edit: Edit) -> ChangeSet:
     sources = {
         side.source_id for c in edit.changes if isinstance(c, SourceChange) for side in (c.before, c.after) if side
     }
-    everything = any(isinstance(change, DefaultsChange | RulesChange) for change in edit.changes)
+    everything = any(isinstance(change, DefaultsChange | RulesChange | ToolSettingsChange) for change in edit.changes)
     return ChangeSet(frozenset(agents), frozenset(sources), everything)
 
 
@@ -104,6 +113,16 @@ def _apply(policy: Policy, change: Change) -> Policy:
         case RulesChange(before, after):
             _expect(policy.rules == before, "the policy rules")
             return replace(policy, rules=after)
+        case ToolSettingsChange(name, before, after):
+            _expect(policy.tools.get(name) == before, f"the settings of `{name}`")
+            return replace(policy, tools=_settings(policy, name, after))
+
+
+def _settings(policy: Policy, name: str, after: ToolSettings | None) -> dict[str, ToolSettings]:
+    """The settings with those of one tool replaced where they stand, added at the end, or gone."""
+    if after is None:
+        return {held: settings for held, settings in policy.tools.items() if held != name}
+    return {**policy.tools, name: after}
 
 
 def _apply_agent(policy: Policy, before: Agent | None, after: Agent | None) -> Policy:
@@ -142,6 +161,8 @@ def _invert(change: Change) -> Change:
             return DefaultsChange(after, before)
         case RulesChange(before, after):
             return RulesChange(after, before)
+        case ToolSettingsChange(name, before, after):
+            return ToolSettingsChange(name, after, before)
 
 
 def _expect(holds: bool, what: str) -> None:

@@ -102,17 +102,29 @@ class PermissionRules:
 
     def levels(self, paths: Iterable[str]) -> list[Permission]:
         """The levels of many paths; the verdicts of their folders are kept between calls."""
-        found: list[Permission] = []
-        add, levels, first, known = found.append, self._levels, self._as_file.first_file, self._folders
+        return list(map((*self._levels, Permission.NONE).__getitem__, self.indexes(paths)))
+
+    def indexes(self, paths: Iterable[str]) -> list[int]:
+        """The deciding rules of many paths: the number of rules for the default, -1 outside."""
+        found: list[int] = []
+        add, first, known = found.append, self._as_file.first_file, self._folders
         for path in paths:
             head, _, name = path.rpartition("/")
             above = known.get(head) if head and path.isascii() else None
             if above is None or name in _DOTTED:  # not known yet, or to be made canonical first
-                add(self.level(path))
+                index = self._index(path)
+                add(-1 if index is None else index)
                 known = self._folders
             else:
-                add(levels[first(above.files, name)])
+                add(first(above.files, name))
         return found
+
+    def hits(self, paths: Iterable[str]) -> list[int]:
+        """How many of the paths each rule decides; behind the rules' counts those of the default and of outside."""
+        counts = [0] * (self._none + 2)
+        for index in self.indexes(paths):
+            counts[index] += 1
+        return counts
 
     def _index(self, path: str) -> int | None:
         """The deciding rule, the number of rules for the default, None outside."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Agent, Policy, Source
 
 _ANY_MAJOR: tuple[int | None, ...] = (None,)
+_NONE: list[Reason] = []
 _Numbered = tuple[int, ToolRule]
 _Placed = tuple["Address | None", ToolRule]
 
@@ -56,12 +57,15 @@ class Layers:
         if named is None and everywhere is None:
             return ()
         found = [row for row in named or () if names_tool(row[1].tool_name, facts.name, facts.major)]
+        if everywhere is None and len(found) < 2:
+            return tuple(found)
         found += everywhere or ()
         return tuple(sorted(found, key=lambda row: (-row[1].priority, row[0])))
 
     def policy_rules(self, facts: ToolFacts) -> tuple[Numbered, ...]:
         """The policy rules that may match a call of the tool, with their index."""
-        return rules_for_tool(self._policy_rules, facts.name, facts.major)
+        rules = self._policy_rules
+        return rules_for_tool(rules, facts.name, facts.major) if rules else ()
 
     def right(self, facts: ToolFacts, shut: Reason | None = None) -> ToolRight:
         """The agent's right on one tool; ``shut``: what closes it whole, when that is known already."""
@@ -70,7 +74,12 @@ class Layers:
         rules = self.rules(facts)
         whole = tuple(reason for reason in (unlisted, shut or self._shut(facts, rules)) if reason is not None)
         rows = _Rows(self, facts, unlisted, rules, whole)
-        return ToolRight(facts, unlisted is None, tuple(rows.row(op) for op in facts.operations), whole)
+        return ToolRight(facts, unlisted is None, tuple([rows.row(op) for op in facts.operations]), whole)
+
+    def closing(self, facts: ToolFacts) -> Reason | None:
+        """What of the policy, as it is written, closes the tool whole."""
+        facts = overridden(self.policy, facts)
+        return self._shut(facts, self.rules(facts))
 
     def approval(self, facts: ToolFacts, op: OperationFacts) -> tuple[Verdict, Address | None]:
         """The verdict of the most specific ``approvals`` key and where it stands."""
@@ -140,22 +149,30 @@ class _Rows:
         agent_id = layers.agent.agent_id
         placed: list[_Placed] = [(("agents", agent_id, "tool_rules", index), rule) for index, rule in rules]
         placed += [(None, rule) for rule in facts.tool_rules if names_tool(rule.tool_name, facts.name, facts.major)]
-        self._limits = [row for row in placed if isinstance(row[1].rule_type, AllowedOperations)]
+        self._limits = [
+            (address, rule, rule.rule_type.operations)
+            for address, rule in placed
+            if isinstance(rule.rule_type, AllowedOperations)
+        ]
+        self._limiting: dict[int, Reason] = {}
         self._consents = [row for row in placed if isinstance(row[1].rule_type, RequiresConsent)]
         self._policy_rules = layers.policy_rules(facts)
         self._policy_speaks = bool(self._policy_rules) or layers.policy.default is not Verdict.ALLOW
+        self._has_approvals = bool(layers.agent.approvals or layers.policy.defaults.approvals)
+        self._may_say_more = self._policy_speaks or self._has_approvals or bool(self._consents) or facts.needs_source
 
     def row(self, op: OperationFacts) -> OperationRight:
         """The right on one operation; reasons that deny come first, each kind in the order of the stages."""
-        limits = list(self._limited(op)) if self._limits else []
-        reasons = [*self._whole, *limits, *self._others(op)]
-        ticked = self._unlisted is None and all(reason.address is None for reason in limits)
+        limits = list(self._limited(op)) if self._limits else _NONE
+        more = self._may_say_more or op.capabilities or TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
+        reasons = (*self._whole, *limits, *self._others(op)) if more else (*self._whole, *limits)
         if not reasons:
             return _plain(op.name, op.tier)
         if len(reasons) > 1:
-            reasons.sort(key=lambda reason: reason.verdict is not Verdict.DENY)
-        verdict = strictest(*(reason.verdict for reason in reasons))
-        return OperationRight(op.name, ticked, verdict, op.tier, tuple(reasons))
+            reasons = tuple(sorted(reasons, key=_denies_not))
+        ticked = self._unlisted is None and all(reason.address is None for reason in limits)
+        verdict = reasons[0].verdict if len(reasons) == 1 else strictest(*(reason.verdict for reason in reasons))
+        return OperationRight(op.name, ticked, verdict, op.tier, reasons)
 
     def _others(self, op: OperationFacts) -> Iterator[Reason]:
         layers, facts = self._layers, self._facts
@@ -176,13 +193,16 @@ class _Rows:
                 yield Reason(Layer.RULE, Verdict.ASK, "requires-consent", text, address, rule.rule_id)
 
     def _limited(self, op: OperationFacts) -> Iterator[Reason]:
-        name = self._facts.name
-        for address, rule in self._limits:
-            kind = rule.rule_type
-            if isinstance(kind, AllowedOperations) and op.name not in kind.operations:
-                whose = f" for agent `{self._layers.agent.agent_id}`" if address else " by its own rule"
-                text = f"`{name}` is limited to {_listed(kind.operations)}{whose}"
-                yield Reason(Layer.RULE, Verdict.DENY, "operation-not-allowed", text, address, rule.rule_id)
+        for index, (address, rule, operations) in enumerate(self._limits):
+            if op.name not in operations:
+                yield self._limiting.get(index) or self._limit(index, address, rule, operations)
+
+    def _limit(self, index: int, address: Address | None, rule: ToolRule, operations: frozenset[str]) -> Reason:
+        """What a rule says to all that it leaves out: one object, put into words once."""
+        whose = f" for agent `{self._layers.agent.agent_id}`" if address else " by its own rule"
+        text = f"`{self._facts.name}` is limited to {_listed(operations)}{whose}"
+        reason = Reason(Layer.RULE, Verdict.DENY, "operation-not-allowed", text, address, rule.rule_id)
+        return self._limiting.setdefault(index, reason)
 
     def _approval(self, op: OperationFacts) -> Reason | None:
         verdict, address = self._layers.approval(self._facts, op)
@@ -193,6 +213,10 @@ class _Rows:
         if verdict is Verdict.DENY:
             return Reason(Layer.APPROVALS, verdict, "approvals-deny", f"{what} is denied {why}", address)
         return Reason(Layer.APPROVALS, verdict, "approval-needed", f"{what} asks first {why}", address)
+
+
+def _denies_not(reason: Reason) -> bool:
+    return reason.verdict is not Verdict.DENY
 
 
 @lru_cache(maxsize=65_536)

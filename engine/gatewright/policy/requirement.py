@@ -60,7 +60,7 @@ class Sight:
         name = split_name(written)[0]
         if name not in self._majors:
             return None
-        right = self._right(name)
+        right = self.right(name)
         if right.is_hidden:
             return f"`{name}`"
         if operations and operations.isdisjoint(right.shown):
@@ -77,7 +77,8 @@ class Sight:
             end = condition.rfind(".", 0, end)
         return None
 
-    def _right(self, name: str) -> ToolRight:
+    def right(self, name: str) -> ToolRight:
+        """The agent's right on a registered tool: of two majors on the one that it has."""
         if name not in self._rights:
             held = self._majors[name]
             facts = held[0] if len(held) == 1 else chosen_tools(held, self._agent.tools)[name]

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action, Permission
 
+NOT_PERMITTED = "not-permitted"
+"""Code of a ToolFailure with which a tool says that a level denies the call, where the places that it names do not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Located:
@@ -27,7 +30,8 @@ class FileTarget:
     """A path on disk that an argument names: ``absolute`` is resolved, ``relative`` is below its root.
 
     The root is the base of the source ``source_id``, else the workspace's folder, else a granted prefix.
-    ``writes``: whether the parameter is declared as one that is written to.
+    ``writes``: whether the parameter is declared as one that is written to. ``root``: the root of ``[workspace]`` that
+    the path is in, with whose name ``relative`` then begins; ``in_source`` is the path below the source's base.
     """
 
     parameter: str
@@ -35,11 +39,16 @@ class FileTarget:
     absolute: str
     writes: bool = False
     source_id: str | None = None
+    root: str | None = None
+    in_source: str | None = None
 
     @property
     def place(self) -> Located | None:
         """The same as a place in the source; None where no source holds it."""
-        return None if self.source_id is None else Located(self.source_id, self.relative, self.absolute)
+        if self.source_id is None:
+            return None
+        relative = self.relative if self.in_source is None else self.in_source
+        return Located(self.source_id, relative, self.absolute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,19 @@ class NameTarget:
     parameter: str
     name: str
     kind: CapabilityKind
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTarget:
+    """The block of memory that a label names, with its level as of when it was looked at.
+
+    A label that no block bears has ``block_id`` "" and level none, so that it fares as one that nobody may see.
+    """
+
+    parameter: str
+    label: str
+    block_id: str
+    permission: Permission
 
 
 @dataclass(frozen=True, slots=True)

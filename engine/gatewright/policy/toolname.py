@@ -32,11 +32,12 @@ def names_tool(written: str, tool_name: str, major: int) -> bool:
 
 def chosen_tools(catalog: Iterable[ToolFacts], listed: tuple[str, ...] | None) -> dict[str, ToolFacts]:
     """One major per name, in catalog order: the one that ``listed`` asks for by ``name@major``, else the highest."""
-    wanted = {name: major for name, major in map(split_name, listed or ()) if major is not None}
+    asked_for = [split_name(written) for written in listed or () if "@" in written]
+    wanted = {name: major for name, major in asked_for if major is not None}
     chosen: dict[str, ToolFacts] = {}
     for facts in catalog:
         held = chosen.get(facts.name)
-        asked = wanted.get(facts.name)
+        asked = wanted.get(facts.name) if held is not None else None
         if held is None or facts.major == asked or (facts.major > held.major and held.major != asked):
             chosen[facts.name] = facts
     return chosen

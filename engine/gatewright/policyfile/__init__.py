@@ -3,6 +3,7 @@
 from gatewright.policyfile.export import carries as carries
 from gatewright.policyfile.export import render_pattern as render_pattern
 from gatewright.policyfile.known import NOT_YET as NOT_YET
+from gatewright.policyfile.known import CatalogFacts as CatalogFacts
 from gatewright.policyfile.known import KnownTools as KnownTools
 from gatewright.policyfile.patch import patch_text as patch_text
 from gatewright.policyfile.place import Places as Places

@@ -18,6 +18,7 @@ from gatewright.policy.rule import (
 from gatewright.policy.toolname import chosen_tools, split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.checkpolicy import check_policy_rules
+from gatewright.policyfile.checksave import warn_unsaved
 
 if TYPE_CHECKING:
     from gatewright.policy.policyrule import PolicyRule
@@ -35,12 +36,14 @@ def check_policy(policy: Policy, known: KnownTools, report: Report) -> None:
         path: RawPath = () if policy.dialect is Dialect.PATTERN else ("agents", agent.agent_id)
         chosen = chosen_tools(known.facts, agent.tools)
         _warn_no_source(policy, agent, chosen, path, report)
+        _warn_no_root(policy, agent, known, path, report)
         _warn_without_effect(agent, path, report)
         if sound:
             _warn_nothing_left(policy, agent, chosen, path, report)
             _check_hidden(slim, agent, majors, path, report)
     if sound:
-        check_policy_rules(policy, known, report)
+        warn_unsaved(policy, slim, majors, report)
+        check_policy_rules(policy, known.there(policy.roots), report)
 
 
 def _distinct(rules: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
@@ -104,6 +107,17 @@ def _warn_no_source(policy: Policy, agent: Agent, chosen: dict[str, ToolFacts], 
         message = f"agent `{agent.agent_id}` has the tool `{needing}` but no source: it will not see the tool"
         place = (*path, "tools") if agent.tools is not None else path
         report.warning(place, "no-source", message)
+
+
+def _warn_no_root(policy: Policy, agent: Agent, known: KnownTools, path: RawPath, report: Report) -> None:
+    """A tool that the agent names, and that is not there without a root."""
+    lacking = {one.facts.name: group for one in known.rooted if (group := one.lacks(policy.roots)) is not None}
+    for index, written in enumerate(agent.tools or ()):
+        name = split_name(written)[0]
+        if name in lacking and len(known.of(name)) == 1:
+            wanted = " or ".join(f"`{root}`" for root in lacking[name])
+            message = f"`[workspace] roots` has no folder for {wanted}: agent `{agent.agent_id}` will not see `{name}`"
+            report.warning((*path, "tools", index), "no-root", message, at_value=True)
 
 
 def _warn_without_effect(agent: Agent, path: RawPath, report: Report) -> None:

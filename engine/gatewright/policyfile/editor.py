@@ -49,6 +49,10 @@ class Editor:
         """The item at a path of the original text."""
         return self.tree.find(path)
 
+    def is_only_dotted(self, path: RawPath) -> bool:
+        """Whether a table stands in dotted keys alone, so that it goes with the last of them."""
+        return bool(self._dotted[path]) and path not in self._sections and not self._below[path]
+
     def source_of(self, item: Item) -> str:
         """A value as it is written."""
         return self._splices.text[item.start : item.end]

@@ -93,6 +93,13 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
         yield "the limits of [defaults]"
     if any(settings != ToolSettings() for settings in policy.tools.values()):
         yield "the settings of [tools]"
+    for name, settings in policy.tools.items():
+        if settings.declares:
+            yield f"the operations declared for {_on_one_line(name)}"
+    for catalog in policy.catalogs:
+        yield f"the catalog {_on_one_line(catalog.catalog_id)}: its tools must be known there by other means"
+    for name in policy.roots.folders:
+        yield f"the root {name}"
     if agent.capabilities:
         yield "the capabilities"
     yield from _lost_policy(policy, agent)
@@ -140,3 +147,5 @@ def _lost_source(source: Source) -> Iterator[str]:
         yield f"the level none of source {source.source_id}, written as read_only: its files can be read there"
     if source.max_file_bytes != DEFAULT_MAX_FILE_BYTES:
         yield f"max_file_bytes of source {source.source_id}"
+    if source.watch:
+        yield f"watch of source {source.source_id}"

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
 
+from gatewright.base.problem import Severity
+from gatewright.policy.document import Catalog
 from gatewright.policy.toolname import split_name
 
 if TYPE_CHECKING:
+    from gatewright.policy.document import Roots
     from gatewright.policy.right import ToolFacts
 
 _PLAIN = (
-    "search send_message file_read file_search file_list read_file file_write file_edit file_delete vault_copyto "
-    "web_fetch http_fetch web_search shell_exec memory_search memory_save memory_update memory_delete"
+    "search send_message web_fetch http_fetch web_search shell_exec "
+    "memory_search memory_save memory_update memory_delete"
 )
 
 NOT_YET: Mapping[str, frozenset[str]] = {
-    "block": frozenset({"load", "pin", "unpin", "archive"}),
-    "block_edit": frozenset({"append", "replace", "patch", "set_field", "undo", "redo"}),
     "recall": frozenset({"insert", "append", "read", "search", "delete"}),
     "source": frozenset({"pause", "resume", "status", "list"}),
-    "file": frozenset({"insert", "patch", "status", "diff", "reload"}),
     "context": frozenset({"append", "replace", "archive", "load_from_archival", "swap"}),
     **dict.fromkeys(_PLAIN.split(), frozenset[str]()),
 }
@@ -29,18 +29,73 @@ NOT_YET: Mapping[str, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogFacts:
+    """What reading the manifest of one catalog gave: its tools, and what is wrong as (severity, code, message)."""
+
+    facts: tuple[ToolFacts, ...] = ()
+    problems: tuple[tuple[Severity, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rooted:
+    """A tool on files of the roots. ``needs``: of each group the policy names a folder for one root at least."""
+
+    facts: ToolFacts
+    needs: tuple[tuple[str, ...], ...]
+
+    def lacks(self, roots: Roots) -> tuple[str, ...] | None:
+        """The first group of which ``roots`` has none; None: the tool is there."""
+        return next((group for group in self.needs if roots.folders.keys().isdisjoint(group)), None)
+
+
+Declare: TypeAlias = "Callable[[ToolFacts, str | None, tuple[str, ...] | None], ToolFacts]"
+"""The facts of a registered (or catalogued) tool read with an operation field, or a list of operations.
+
+Both arguments as ``ToolSettings`` has them. Raises AuthorMustFix in the words of the problem.
+"""
+
+Catalogs: TypeAlias = "Callable[[Catalog], CatalogFacts]"
+"""Reads the manifest of one catalog of type ``host``; called once for each entry of a file, in its order."""
+
+
+@dataclass(frozen=True, slots=True)
 class KnownTools:
-    """The registered tools, and the names (tool to operations) that are refused as not supported instead of unknown."""
+    """The registered tools, and the names (tool to operations) that are refused as not supported instead of unknown.
+
+    Without ``declare`` no policy can name the operations of a tool; without ``catalogs`` none can add tools.
+    ``rooted``: tools on files of the roots, which come behind those that a policy may name anyway.
+    """
 
     facts: tuple[ToolFacts, ...]
     unsupported: Mapping[str, frozenset[str]] = field(default_factory=lambda: NOT_YET, hash=False)
+    declare: Declare | None = None
+    catalogs: Catalogs | None = None
+    rooted: tuple[Rooted, ...] = ()
+    _by_name: Mapping[str, tuple[ToolFacts, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found: dict[str, tuple[ToolFacts, ...]] = {}
+        for facts in self.facts:
+            found[facts.name] = (*found.get(facts.name, ()), facts)
+        object.__setattr__(self, "_by_name", found)
 
     @property
     def names(self) -> frozenset[str]:
         """The bare names of the registered tools."""
-        return frozenset(facts.name for facts in self.facts)
+        return frozenset(self._by_name)
+
+    def with_rooted(self) -> KnownTools:
+        """With the tools on files of the roots; one that has the name and major version of another is left out."""
+        taken = {(facts.name, facts.major) for facts in self.facts}
+        more = tuple(one for one in self.rooted if (one.facts.name, one.facts.major) not in taken)
+        return replace(self, facts=(*self.facts, *(one.facts for one in more)), rooted=more) if self.rooted else self
+
+    def there(self, roots: Roots) -> KnownTools:
+        """Without the tools on files of roots that a policy with these roots does not have."""
+        absent = [one.facts for one in self.rooted if one.lacks(roots) is not None]
+        return replace(self, facts=tuple(facts for facts in self.facts if facts not in absent)) if absent else self
 
     def of(self, written: str) -> tuple[ToolFacts, ...]:
         """The registered majors that ``name`` or ``name@major`` may stand for."""
         name, major = split_name(written)
-        return tuple(facts for facts in self.facts if facts.name == name and major in {None, facts.major})
+        return tuple(facts for facts in self._by_name.get(name, ()) if major in {None, facts.major})

@@ -6,7 +6,6 @@ read again: if it is not exactly the wanted policy, nothing is returned.
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix
@@ -15,30 +14,30 @@ from gatewright.policy.rule import AllowedOperations, Cooldown, Periodic
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
 from gatewright.policyfile.patchcapability import patch_capabilities
+from gatewright.policyfile.patchtool import patch_catalogs, patch_tools
+from gatewright.policyfile.patchvalue import set_words, written_duration, written_value
+from gatewright.policyfile.patchworkspace import patch_roots
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.plain import (
     duration_like,
     plain_agent,
     plain_approvals,
-    plain_duration,
     plain_kind,
     plain_payload,
     plain_permission_rule,
     plain_policy_rule,
     plain_rule,
     plain_source,
-    plain_tiers,
-    plain_tool_settings,
 )
 from gatewright.policyfile.reader import value_of
-from gatewright.policyfile.render import agent_blocks, block, source_blocks
-from gatewright.policyfile.scan import Item, Kind, RawPath
+from gatewright.policyfile.render import agent_blocks, source_blocks
+from gatewright.policyfile.scan import Kind, RawPath
 from gatewright.policyfile.stages import renamed_agents, stages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
+    from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.rule import ToolRule
 
@@ -89,7 +88,9 @@ class _Patch:
             self._patch_agents()
         self._patch_defaults(before.defaults, after.defaults)
         self._patch_sources()
-        self._patch_tools()
+        patch_catalogs(self._editor, before.catalogs, after.catalogs)
+        patch_tools(self._editor, before.tools, after.tools)
+        patch_roots(self._editor, before.roots, after.roots)
         self._patch_policy()
         return self._editor.result()
 
@@ -139,9 +140,9 @@ class _Patch:
         if old == new:
             return
         self._scalars(path, {"description": (old.description or None, new.description or None)})
-        self._words((*path, "tools"), old.tools, new.tools)
+        set_words(self._editor, (*path, "tools"), old.tools, new.tools)
         if not self._pattern:
-            self._words((*path, "sources"), old.sources, new.sources)
+            set_words(self._editor, (*path, "sources"), old.sources, new.sources)
             self._scalars(path, {"user_id": (old.user_id, new.user_id)})
             patch_capabilities(self._editor, (*path, "capabilities"), old.capabilities, new.capabilities)
         self._verdicts((*path, "approvals"), old.approvals, new.approvals)
@@ -155,14 +156,6 @@ class _Patch:
             plain=lambda rule: plain_rule(rule, adjacent=self._adjacent),
             change=self._change_rule,
         )
-
-    def _words(self, path: RawPath, old: tuple[str, ...] | None, new: tuple[str, ...] | None) -> None:
-        if old == new:
-            return
-        if new is None:
-            self._editor.remove(path)
-        else:
-            self._editor.edit_words(path, old or (), new)
 
     def _verdicts(self, path: RawPath, old: Mapping[str, Verdict], new: Mapping[str, Verdict]) -> None:
         item = self._editor.find(path)
@@ -191,7 +184,7 @@ class _Patch:
                 "metadata": (old.metadata, new.metadata),
             },
         )
-        self._words((*path, "conditions"), old.conditions or None, new.conditions or None)
+        set_words(self._editor, (*path, "conditions"), old.conditions or None, new.conditions or None)
 
     def _change_payload(self, path: RawPath, old: ToolRule, new: ToolRule) -> bool:
         """Change the payload alone, where the kind stays and the payload is one written value."""
@@ -201,7 +194,7 @@ class _Patch:
         payload = item.members.get("value" if "type" in item.members else new.kind)
         if payload is None or payload.kind not in VALUES:
             return False
-        written, kind = self._written(payload), new.rule_type
+        written, kind = written_value(self._editor, payload), new.rule_type
         if isinstance(kind, AllowedOperations) and isinstance(written, list):
             names: list[str] = [str(name) for name in written]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
             kept = [name for name in names if name in kind.operations]
@@ -213,19 +206,6 @@ class _Patch:
             self._editor.set_value(payload, plain_payload(kind))
         return True
 
-    def _written(self, item: Item) -> object:
-        return tomllib.loads(f"v = {self._editor.source_of(item)}")["v"]
-
-    def _duration(self, path: RawPath, seconds: float | None) -> object:
-        item = self._editor.find(path)
-        if seconds is None:
-            return REMOVED
-        return (
-            plain_duration(seconds)
-            if item is None or item.kind not in VALUES
-            else duration_like(self._written(item), seconds)
-        )
-
     def _patch_defaults(self, old: Defaults, new: Defaults) -> None:
         path: RawPath = ("defaults",)
         changes: dict[str, object] = {}
@@ -236,7 +216,7 @@ class _Patch:
         if old.max_output_bytes != new.max_output_bytes:
             changes["max_output_bytes"] = new.max_output_bytes
         if old.timeout_s != new.timeout_s:
-            changes["timeout"] = self._duration((*path, "timeout"), new.timeout_s)
+            changes["timeout"] = written_duration(self._editor, (*path, "timeout"), new.timeout_s)
         if self._editor.find(path) is None and old.approvals != new.approvals:
             self._editor.set_members(path, changes | {"approvals": plain_approvals(new.approvals)})
             return
@@ -267,6 +247,7 @@ class _Patch:
 
     def _change_source(self, path: RawPath, old: Source, new: Source) -> None:
         self._scalars(path, {"id": (old.source_id, new.source_id), "base_path": (old.base_path, new.base_path)})
+        self._scalars(path, {"watch": (old.watch, new.watch)})
         self._change_levels(path, old, new)
         self._rules((*path, "required_tools"), old.required_tools, new.required_tools)
 
@@ -301,42 +282,11 @@ class _Patch:
             return
         if old.required_tools != new.required_tools:
             raise NotSupported(f"`data_sources.{path[1]}` cannot hold required tools: use `[[sources]]`")
+        if old.watch != new.watch:
+            raise NotSupported(f"`data_sources.{path[1]}` cannot be watched: use `[[sources]]`")
         if old.base_path != new.base_path:
             self._editor.set_value(paths.elements[0], new.base_path)
         self._change_levels(path[:2], old, new)
-
-    def _patch_tools(self) -> None:
-        old, new = self._before.tools, self._after.tools
-        for name in {**old, **new}:
-            path: RawPath = ("tools", name)
-            if name not in new:
-                self._editor.remove(path)
-            elif name not in old:
-                data = plain_tool_settings(new[name])
-                tools = self._editor.find(("tools",))
-                if tools is not None and tools.kind is Kind.INLINE:
-                    self._editor.set_members(("tools",), {name: data})
-                else:
-                    self._editor.append_blocks(("tools",), [block(path, data)])
-            elif old[name] != new[name]:
-                self._change_tool(path, old[name], new[name])
-
-    def _change_tool(self, path: RawPath, old: ToolSettings, new: ToolSettings) -> None:
-        before, after = plain_tool_settings(old), plain_tool_settings(new)
-        changes = {key: after.get(key, REMOVED) for key in {**before, **after} if before.get(key) != after.get(key)}
-        if "timeout" in changes:
-            changes["timeout"] = self._duration((*path, "timeout"), new.timeout_s)
-        tiers = self._editor.find((*path, "operation_tiers"))
-        if tiers is not None and new.operation_tiers:
-            changes.pop("operation_tiers", None)
-            self._table_of(
-                (*path, "operation_tiers"), plain_tiers(old.operation_tiers), plain_tiers(new.operation_tiers)
-            )
-        self._editor.set_members(path, changes)
-
-    def _table_of(self, path: RawPath, old: Mapping[str, object], new: Mapping[str, object]) -> None:
-        changed = {key: value for key, value in new.items() if old.get(key) != value}
-        self._editor.set_members(path, {**{key: REMOVED for key in old if key not in new}, **changed})
 
     def _patch_policy(self) -> None:
         before, after = self._before, self._after
@@ -358,7 +308,7 @@ class _Patch:
         before, after = plain_policy_rule(old), plain_policy_rule(new)
         words = {key for key in ("agents", "tools", "operations") if key in before and key in after}
         for key in words:
-            self._words((*path, key), getattr(old, key), getattr(new, key))
+            set_words(self._editor, (*path, key), getattr(old, key), getattr(new, key))
         self._scalars(path, {key: (before.get(key), after.get(key)) for key in {**before, **after} if key not in words})
 
     def _refuse_foreign(self) -> None:
@@ -366,6 +316,10 @@ class _Patch:
         agents = list(after.agents.values())
         if len(agents) != 1 or after.name is not None or after.description is not None or after.tools:
             raise NotSupported("a file in Pattern's shape holds one agent and nothing about tools")
+        if after.catalogs:
+            raise NotSupported("a file in Pattern's shape holds no catalogs")
+        if after.roots.folders:
+            raise NotSupported("a file in Pattern's shape holds no roots")
         if agents[0].tools == ():
             raise NotSupported(
                 "a file in Pattern's shape cannot say that an agent has no tool: an empty list means all"

@@ -1,7 +1,7 @@
 """Where a part of the policy stands in its file: canonical addresses to lines and columns. It does not read values.
 
-Canonical addresses name agents and sources by id (``("sources", "docs", "permission_rules", 2)``) whatever the dialect;
-raw paths follow the TOML. The text is scanned at the first question, not before.
+Canonical addresses name agents, sources and catalogs by id (``("sources", "docs", "permission_rules", 2)``) whatever
+the dialect; raw paths follow the TOML. The text is scanned at the first question, not before.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Places:
                 if rest == ["base_path"] and path[0] == "data_sources":
                     return path
                 return (*(path[:2] if path[0] == "data_sources" else path), *rest)
+            case ("catalogs", str(catalog_id), *rest):
+                return (*self._catalog_path(catalog_id), *rest)
             case _:
                 return address
 
@@ -70,6 +72,12 @@ class Places:
     def source_path(self, source_id: str) -> RawPath | None:
         """The raw path of a source: ``("sources", 0)``, or in Pattern's files ``("data_sources", KEY, "paths", 0)``."""
         return self._source_paths().get(source_id)
+
+    def _catalog_path(self, catalog_id: str) -> RawPath:
+        for index, item in enumerate(_elements(self.tree.root.members.get("catalogs"))):
+            if self._text_of(item.members.get("id")) == catalog_id:
+                return ("catalogs", index)
+        return ("catalogs",)
 
     def _source_paths(self) -> dict[str, RawPath]:
         if self._sources is None:

@@ -48,7 +48,7 @@ from gatewright.policyfile.size import format_size
 
 if TYPE_CHECKING:
     from gatewright.policy.capability import Capability
-    from gatewright.policy.document import Agent, PermissionRule, Source, ToolSettings
+    from gatewright.policy.document import Agent, Catalog, PermissionRule, Roots, Source, ToolSettings
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.rule import RuleKind, ToolRule
     from gatewright.policy.tier import SafetyTier
@@ -158,7 +158,9 @@ def plain_policy_rule(rule: PolicyRule) -> Plain:
 
 def plain_tool_settings(settings: ToolSettings) -> Plain:
     """``[tools.NAME]``: what the operator overrides."""
-    data: Plain = {} if settings.timeout_s is None else {"timeout": plain_duration(settings.timeout_s)}
+    data = _present({"operation_field": settings.operation_field, "operations": _words(settings.operations)})
+    if settings.timeout_s is not None:
+        data["timeout"] = plain_duration(settings.timeout_s)
     if settings.safety_tier is not None:
         data["safety_tier"] = str(settings.safety_tier)
     if settings.operation_tiers:
@@ -166,6 +168,17 @@ def plain_tool_settings(settings: ToolSettings) -> Plain:
     if not settings.scrub:
         data["scrub"] = False
     return data | _present({"description": settings.description})
+
+
+def plain_catalog(catalog: Catalog) -> Plain:
+    """One row of ``[[catalogs]]``."""
+    data: Plain = {"id": catalog.catalog_id, "type": str(catalog.kind), "manifest": catalog.manifest}
+    return data | ({"trusted": True} if catalog.trusted else {})
+
+
+def plain_roots(roots: Roots) -> Plain:
+    """The value of ``roots`` in ``[workspace]``."""
+    return dict(roots.folders)
 
 
 def plain_tiers(tiers: Mapping[str, SafetyTier]) -> Plain:
@@ -212,6 +225,8 @@ def plain_source(source: Source) -> Plain:
         data["default_permission"] = str(source.default_permission)
     if source.max_file_bytes != DEFAULT_MAX_FILE_BYTES:
         data["max_file_bytes"] = source.max_file_bytes
+    if source.watch:
+        data["watch"] = True
     return data
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -18,15 +18,21 @@ from gatewright.policyfile.names import Names
 from gatewright.policyfile.patternfile import read_pattern
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.readagent import read_agents, read_defaults
+from gatewright.policyfile.readcatalog import read_catalogs
+from gatewright.policyfile.readdeclaration import read_declarations
 from gatewright.policyfile.readpolicy import read_policy_rules
 from gatewright.policyfile.readsource import read_sources
 from gatewright.policyfile.readtool import read_tool_settings
+from gatewright.policyfile.readworkspace import read_workspace
 from gatewright.policyfile.report import Report
 from gatewright.policyfile.row import Raw, Row
 from gatewright.policyfile.scan import BOM, scan
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gatewright.policyfile.known import KnownTools
+    from gatewright.policyfile.readdeclaration import Declaration
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_KEY_PARTS = 200
@@ -86,9 +92,12 @@ def value_of(text: str, fallback_id: str) -> Policy | None:
 
 def _read(raw: Raw, stem: str, known: KnownTools | None) -> _Reading:
     report = Report()
-    names = Names(known, report)
     row = Row(raw, (), report)
-    policy = read_pattern(row, stem or "agent", names) if _is_pattern(raw) else _gatewright(row, names)
+    if _is_pattern(raw):
+        known = known.with_rooted() if known is not None else None
+        policy = read_pattern(row, stem or "agent", Names(known, report))
+    else:
+        policy, known = _gatewright(row, known)
     if known is not None:
         check_policy(policy, known, report)
     return _Reading(policy, report)
@@ -98,12 +107,25 @@ def _is_pattern(raw: Raw) -> bool:
     return "gatewright" not in raw and "agents" not in raw and ("tool_rules" in raw or "data_sources" in raw)
 
 
-def _gatewright(row: Row, names: Names) -> Policy:
+def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools | None]:
+    """The policy, and the tools with those of its catalogs and as it declares them, which all the rest is held to."""
     _check_version(row)
     row.only(TOP_KEYS, "a policy file")
     _refuse_unsupported(row)
+    catalogs, known = read_catalogs(row.rows("catalogs"), known)
+    known = known.with_rooted() if known is not None else None
+    tools = row.table("tools")
+    declared: Mapping[str, Declaration] = {}
+    if tools:
+        declared, known = read_declarations(tools, known)
+    names = Names(known, row.report)
+    settings = read_tool_settings(tools, names, declared) if tools else {}
+    return replace(_rest(row, names), catalogs=catalogs, tools=settings), known
+
+
+def _rest(row: Row, names: Names) -> Policy:
     sources = read_sources(row.rows("sources"), names)
-    defaults, agents, tools = row.table("defaults"), row.table("agents"), row.table("tools")
+    defaults, agents = row.table("defaults"), row.table("agents")
     default, rules = read_policy_rules(row.table("policy"), names, agents.raw if agents else ())
     return Policy(
         name=row.text("name"),
@@ -111,9 +133,9 @@ def _gatewright(row: Row, names: Names) -> Policy:
         defaults=read_defaults(defaults, names) if defaults else Defaults(),
         agents=read_agents(agents, names, {source.source_id for source in sources}) if agents else {},
         sources=tuple(sources),
-        tools=read_tool_settings(tools, names) if tools else {},
         default=default,
         rules=rules,
+        roots=read_workspace(row.table("workspace")),
     )
 
 
@@ -129,12 +151,8 @@ def _check_version(row: Row) -> None:
 
 
 def _refuse_unsupported(row: Row) -> None:
-    for key in ("catalogs", "compositions"):
-        for entry in row.rows(key):
-            row.report.error(entry.path, "not-supported", f"`[[{key}]]` are not supported yet", at_value=False)
-    workspace = row.table("workspace")
-    if workspace and workspace.raw:
-        row.report.error(workspace.path, "not-supported", "`[workspace]` is not supported yet", at_value=False)
+    for entry in row.rows("compositions"):
+        row.report.error(entry.path, "not-supported", "`[[compositions]]` are not supported yet", at_value=False)
 
 
 def _raw(text: str, file: str) -> Raw | Problem:

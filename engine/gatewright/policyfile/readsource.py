@@ -79,13 +79,12 @@ def _source(row: Row, names: Names) -> Source | None:
     required = read_required_tools(row.rows("required_tools"), names)
     if source_id is None or base_path is None:
         return None
-    return Source(source_id, base_path, level, rules, size, required)
+    return Source(source_id, base_path, level, rules, size, required, row.flag("watch", otherwise=False))
 
 
 def _refuse_unsupported(row: Row) -> None:
-    for key in ("watch", "follow_symlinks"):
-        if row.flag(key, otherwise=False):
-            row.fault(key, "not-supported", f"`{key} = true` is not supported yet")
+    if row.flag("follow_symlinks", otherwise=False):
+        row.fault("follow_symlinks", "not-supported", "`follow_symlinks = true` is not supported yet")
 
 
 def _common(row: Row, level_of_rules: Permission | None) -> tuple[Permission, int, tuple[PermissionRule, ...]]:

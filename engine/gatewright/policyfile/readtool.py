@@ -6,38 +6,56 @@ from typing import TYPE_CHECKING
 
 from gatewright.policy.document import ToolSettings
 from gatewright.policy.tier import SafetyTier
+from gatewright.policy.toolname import split_name
 from gatewright.policyfile.readagent import read_timeout
+from gatewright.policyfile.readdeclaration import Declaration
 from gatewright.policyfile.report import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.names import Names
     from gatewright.policyfile.row import Row
 
 TIERS = {str(tier): tier for tier in SafetyTier}
 KEYS = ("operation_field", "operations", "operation_tiers", "safety_tier", "timeout", "scrub", "description")
+_NOTHING = Declaration()
 
 
-def read_tool_settings(table: Row, names: Names) -> dict[str, ToolSettings]:
-    """``[tools.NAME]`` and ``[tools."NAME@MAJOR"]`` as they are named, in the order of the file."""
+def read_tool_settings(table: Row, names: Names, declared: Mapping[str, Declaration]) -> dict[str, ToolSettings]:
+    """``[tools.NAME]`` and ``[tools."NAME@MAJOR"]`` as they are named, in the order of the file.
+
+    ``declared``: what was read of their operations before; ``names`` knows the tools so.
+    """
     found: dict[str, ToolSettings] = {}
     for name in table.raw:
         row = table.table(name)
         if row is not None:
             row.only(KEYS, "the settings of a tool")
-            found[name] = _settings(row, names.tool(name, row.path), names)
+            found[name] = _settings(row, names.tool(name, row.path), names, declared.get(name, _NOTHING))
+            _refuse_spelling(row, name)
     return found
 
 
-def _settings(row: Row, facts: tuple[ToolFacts, ...], names: Names) -> ToolSettings:
-    _refuse_declared(row, facts)
+def _settings(row: Row, facts: tuple[ToolFacts, ...], names: Names, declared: Declaration) -> ToolSettings:
     return ToolSettings(
         timeout_s=read_timeout(row),
         safety_tier=row.choice("safety_tier", TIERS),
         operation_tiers=_operation_tiers(row, facts, names),
         scrub=row.flag("scrub", otherwise=True),
         description=_description(row),
+        operation_field=declared.field,
+        operations=declared.operations,
     )
+
+
+def _refuse_spelling(row: Row, written: str) -> None:
+    """``name@01`` would name no tool where the settings are looked up."""
+    name, major = split_name(written)
+    if major is not None and written != f"{name}@{major}":
+        message = f"{shown(written)} must be written `{name}@{major}`"
+        row.report.error(row.path, "bad-value", message, at_value=False)
 
 
 def _operation_tiers(row: Row, facts: tuple[ToolFacts, ...], names: Names) -> dict[str, SafetyTier]:
@@ -63,15 +81,3 @@ def _description(row: Row) -> str | None:
     if text is not None and not text.strip():
         row.fault("description", "bad-value", "`description` may not be blank: leave it out to keep the tool's own")
     return text
-
-
-def _refuse_declared(row: Row, facts: tuple[ToolFacts, ...]) -> None:
-    """``operation_field`` and ``operations`` are for a schema that says nothing of its operations by itself."""
-    for key in ("operation_field", "operations"):
-        if key not in row.raw:
-            continue
-        if any(tool.has_operations for tool in facts):
-            message = f"{shown(facts[-1].name)} declares its own operations: `{key}` is for tools that do not"
-            row.report.error(row.at(key), "operations-declared", message, at_value=False)
-        else:
-            row.report.error(row.at(key), "not-supported", f"`{key}` of a tool is not supported yet", at_value=False)

@@ -9,9 +9,11 @@ from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.literal import header, key_text, literal
 from gatewright.policyfile.plain import (
     plain_agent,
+    plain_catalog,
     plain_defaults,
     plain_permission_rule,
     plain_policy_rule,
+    plain_roots,
     plain_rule,
     plain_source,
     plain_tool_settings,
@@ -65,8 +67,12 @@ def _blocks(policy: Policy) -> Iterator[str]:
         yield from agent_blocks(agent)
     for source in policy.sources:
         yield from source_blocks(source)
+    for catalog in policy.catalogs:
+        yield block(("catalogs", 0), plain_catalog(catalog))
     for name, settings in policy.tools.items():
         yield block(("tools", name), plain_tool_settings(settings))
+    if policy.roots.folders:
+        yield block(("workspace",), {"roots": plain_roots(policy.roots)})
     if policy.default is not Verdict.ALLOW:
         yield block(("policy",), {"default": str(policy.default)})
     for rule in policy.rules:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from gatewright.policy.document import Agent, Policy, Source
+    from gatewright.policy.document import Agent, Policy, Source, ToolSettings
 
 
 def renamed_agents(before: Policy, after: Policy) -> dict[str, str]:
@@ -38,7 +38,11 @@ def stages(before: Policy, after: Policy) -> Iterator[Policy]:
     for step in _source_stages(policy.sources, after.sources):
         policy = replace(policy, sources=step)
         yield policy
-    yield (policy := replace(policy, tools=after.tools))
+    yield (policy := replace(policy, catalogs=after.catalogs))
+    for step in _tool_stages(policy.tools, after.tools):
+        policy = replace(policy, tools=step)
+        yield policy
+    yield (policy := replace(policy, roots=after.roots))
     yield (policy := replace(policy, defaults=after.defaults))
     yield (policy := replace(policy, default=after.default))
     yield (policy := replace(policy, rules=after.rules))
@@ -56,6 +60,17 @@ def _agent_stages(old: Agent | None, new: Agent) -> Iterator[Agent]:
     yield (old := replace(old, approvals=new.approvals))
     yield (old := replace(old, capabilities=new.capabilities))
     yield new
+
+
+def _tool_stages(old: Mapping[str, ToolSettings], new: Mapping[str, ToolSettings]) -> Iterator[dict[str, ToolSettings]]:
+    """One tool after the other, first those that go."""
+    rows = dict(old)
+    for name in [name for name in old if name not in new]:
+        del rows[name]
+        yield dict(rows)
+    for name, settings in new.items():
+        rows[name] = settings
+        yield dict(rows)
 
 
 def _source_stages(old: tuple[Source, ...], new: tuple[Source, ...]) -> Iterator[tuple[Source, ...]]:

@@ -1,6 +1,8 @@
 """Arguments against a schema, compiled once, and schemas against their own rules.
 
 It fetches nothing: a reference that leaves the document is a problem of the schema. Patterns run in linear time.
+`format` and what a text holds (`contentEncoding`, `contentMediaType`) are notes in every draft, so that a schema means
+the same whichever draft it names, and the same as to the reference implementation.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ from jsonschema.validators import validator_for
 
 from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.jsonvalue import checked_object
+from gatewright.schema.draft import is_draft_7
 from gatewright.schema.inline import inline_references
 from gatewright.schema.phrase import ArgumentError, phrase_errors
 from gatewright.schema.sample import is_large, sampled
 from gatewright.schema.tagged import Unions, value_at
-from gatewright.schema.walk import Schema, as_object, pointer_text, walk
+from gatewright.schema.walk import Schema, as_object, map_children, pointer_text, walk
 
 MAX_ERRORS = 20
 _PATTERNS = jsonschema_rs.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_000_000)
@@ -32,6 +35,7 @@ _DRAFTS = {
     "http://json-schema.org/draft-07/schema",
     "https://json-schema.org/draft-07/schema",
 }
+_CONTENTS = frozenset({"contentEncoding", "contentMediaType"})
 MAX_SCHEMA_DEPTH = 128
 
 __all__ = ["MAX_ERRORS", "ArgumentError", "SchemaChecker", "SchemaProblem", "check_schema"]
@@ -118,7 +122,13 @@ def _compiled(schema: Schema) -> jsonschema_rs.Validator:
     if as_object(schema) is None:
         raise SchemaError("the schema of a tool must be a JSON object")
     try:
-        return jsonschema_rs.validator_for(_addressed(schema), pattern_options=_PATTERNS, offline=True, mask="value")
+        return jsonschema_rs.validator_for(
+            _annotated(_addressed(schema)),
+            pattern_options=_PATTERNS,
+            offline=True,
+            mask="value",
+            validate_formats=False,
+        )
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         problems = check_schema(schema)
         detail = problems[0].message if problems else str(error).splitlines()[0]
@@ -132,6 +142,17 @@ def _addressed(schema: Schema) -> Schema:
     if isinstance(address, str) and address.rstrip("#") in _DRAFTS:
         return schema
     return {**schema, "$schema": "https://json-schema.org/draft/2020-12/schema"}
+
+
+def _annotated(schema: Schema) -> Schema:
+    """Without what the engine asserts of contents in draft 7 only: there, as later, they and formats are notes."""
+    if not is_draft_7(schema) or not any(_CONTENTS & node.keys() for _, node in walk(schema)):
+        return schema
+    return _without_contents(schema)
+
+
+def _without_contents(schema: Schema) -> Schema:
+    return {key: value for key, value in map_children(schema, _without_contents).items() if key not in _CONTENTS}
 
 
 def check_schema(schema: object) -> tuple[SchemaProblem, ...]:
@@ -153,9 +174,10 @@ def _problems(root: Schema) -> Iterator[SchemaProblem]:
     if any(len(pointer) > MAX_SCHEMA_DEPTH for pointer, _ in walk(root)):
         yield SchemaProblem("", "the schema is nested too deeply")
         return
-    found = list(_metaschema_problems(root))
+    patterns = list(_pattern_problems(root))
+    found = list(_metaschema_problems(root)) if patterns or not _is_surely_a_schema(root) else []
     places = {problem.pointer for problem in found}
-    found += [problem for problem in _pattern_problems(root) if problem.pointer not in places]
+    found += [problem for problem in patterns if problem.pointer not in places]
     yield from found
     if found:
         return
@@ -166,6 +188,14 @@ def _problems(root: Schema) -> Iterator[SchemaProblem]:
         return
     if not _is_object_schema(inlined):
         yield SchemaProblem("/type", "the root of a tool's schema must be an object")
+
+
+def _is_surely_a_schema(root: Schema) -> bool:
+    """What the engine says at once; the reference takes a few hundred times as long and says what is wrong."""
+    try:
+        return jsonschema_rs.meta.is_valid(_addressed(root))
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return False
 
 
 def _metaschema_problems(root: Schema) -> Iterator[SchemaProblem]:

@@ -7,7 +7,7 @@ from gatewright.schema.fieldpath import Steps, path_text
 from gatewright.schema.shapes.choice import choice_of, restricted
 from gatewright.schema.shapes.naming import is_operation_name
 from gatewright.schema.shapes.nested import places
-from gatewright.schema.walk import Schema, as_list, as_object, properties_of
+from gatewright.schema.walk import Schema, as_list, as_object, properties_of, walk
 
 
 def with_declared(schema: Schema, field: str | None, operations: tuple[str, ...]) -> tuple[Schema, str]:
@@ -38,7 +38,8 @@ def _steps(schema: Schema, field: str | None) -> Steps:
 def _changed(schema: Schema, steps: Steps, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
     """Every declaration of the field along ``steps``, in whatever branch, closed."""
     place = next(place for place in places(schema) if place.steps == steps[:-1])
-    targets = {id(node) for node in place.nodes if steps[-1] in properties_of(node)}
+    holding = [node for node in place.nodes if steps[-1] in properties_of(node)]
+    targets = {id(node) for node in holding} | _alike(schema, steps[-1], holding)
 
     def copied(node: object) -> object:
         table, array = as_object(node), as_list(node)
@@ -53,6 +54,12 @@ def _changed(schema: Schema, steps: Steps, operations: tuple[str, ...], wanted: 
         return result
 
     return as_object(copied(schema)) or schema
+
+
+def _alike(schema: Schema, name: str, holding: list[Schema]) -> set[int]:
+    """Whatever holds the very same field further inside, as a recursive definition does."""
+    known = [properties_of(node)[name] for node in holding]
+    return {id(node) for _, node in walk(schema) if name in (held := properties_of(node)) and held[name] in known}
 
 
 def closed_field(own: Schema, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:

@@ -83,7 +83,7 @@ def _declarations(schema: Schema, name: str) -> list[Schema]:
 
 
 def _conditional(schema: Schema, field: _Field, when: When) -> Schema:
-    """The constraint for some operations only, beside everything else."""
+    """The constraint for some operations only, beside everything else; it evaluates no property where that counts."""
     selector, operations = when
     names = list(operations)
     default = next((own.get("default") for own in _declarations(schema, selector)), None)
@@ -93,7 +93,10 @@ def _conditional(schema: Schema, field: _Field, when: When) -> Schema:
     bound: Schema = {"properties": {field.name: field.constraint}}
     if field.needed:
         bound["required"] = [field.name]
-    return {**schema, "allOf": [*(as_list(schema.get("allOf")) or []), {"if": condition, "then": bound}]}
+    said: Schema = {"if": condition, "then": bound}
+    if "unevaluatedProperties" in schema:
+        said = {"not": {**condition, "not": bound}}
+    return {**schema, "allOf": [*(as_list(schema.get("allOf")) or []), said]}
 
 
 def _bound(schema: Schema, field: _Field) -> Schema:

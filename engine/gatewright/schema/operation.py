@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from gatewright.schema.fieldpath import MISSING, Missing, Steps, Unreadable, path_text, values_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 Confidence = Literal["declared", "high", "medium", "low"]
 """How sure the reading is.
@@ -44,12 +44,21 @@ class Operation:
         return {"name": self.name, "required": list(self.required), "optional": list(self.optional), **shown}
 
 
+class Repeated(Protocol):
+    """Places further inside that name operations as well, however deep."""
+
+    def called(self, arguments: Mapping[str, object]) -> Iterator[str]:
+        """Every operation that ``arguments`` call there."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class OperationSet:
     """The operations of one schema, in its order. ``default`` is the one that leaving the field out calls.
 
     ``field`` is a dotted path, with `[]` for the elements of an array; ``also`` are further places that hold the same
     operations. ``paths`` are all of them in steps, since a name may hold dots; empty stands for the flat ``field``.
+    ``repeats`` finds the field further inside, where it says nothing as long as it is not reached.
     """
 
     field: str
@@ -60,6 +69,7 @@ class OperationSet:
     suggested: tuple[str, ...] = ()
     field_required: bool = dataclasses.field(default=True, kw_only=True)
     paths: tuple[Steps, ...] = dataclasses.field(default=(), kw_only=True)
+    repeats: Repeated | None = dataclasses.field(default=None, kw_only=True, compare=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,6 +110,8 @@ class OperationSet:
                 if isinstance(value, Unreadable):
                     return None
                 called += self._left_out(value) if isinstance(value, Missing) else (value,)
+        if self.repeats is not None:
+            called += self.repeats.called(arguments)
         return tuple(called)
 
     def _left_out(self, what: Missing) -> tuple[str, ...]:

@@ -71,8 +71,6 @@ def _message(kind: Kind) -> str:
             return "fits more than one of the alternatives; leave out what belongs to the other"
         case Kind.Pattern(pattern=pattern):
             return f"must match the pattern `{pattern[:200]}`"
-        case Kind.Format(format=name):
-            return f"must have the format `{name}`"
         case Kind.UniqueItems():
             return "must not hold the same item twice"
         case Kind.Not():

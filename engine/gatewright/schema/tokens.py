@@ -121,10 +121,11 @@ def _text(form: Format, listing: ToolListing, name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _shared() -> TokenCounter:
-    return TokenCounter(None if find_spec("toktok") is None else _by_encoding)
+    return TokenCounter(None if find_spec("toktok") is None else count_texts)
 
 
-def _by_encoding(texts: list[str]) -> list[int]:
+def count_texts(texts: list[str]) -> list[int]:
+    """The tokens of each text in `ENCODING`; raises ImportError where the tokenizer's package is missing."""
     import toktok
 
     return toktok.batch_count(texts, ENCODING)

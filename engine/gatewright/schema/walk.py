@@ -33,6 +33,7 @@ SINGLES = frozenset(
         "unevaluatedProperties",
     }
 )
+_HOLDERS = MAPS | LISTS | SINGLES
 
 
 def as_object(value: object) -> Schema | None:
@@ -63,17 +64,20 @@ def required_of(schema: Schema) -> tuple[str, ...]:
 def children(schema: Schema) -> Iterator[tuple[Pointer, Schema]]:
     """Each schema directly inside ``schema`` with its pointer relative to it."""
     for keyword, value in schema.items():
-        as_map, as_array = as_object(value), as_list(value)
-        if keyword in MAPS and as_map is not None:
-            for name, item in as_map.items():
-                if (child := as_object(item)) is not None:
-                    yield (keyword, name), child
-        elif keyword in LISTS and as_array is not None:
-            for index, item in enumerate(as_array):
-                if (child := as_object(item)) is not None:
-                    yield (keyword, index), child
-        elif keyword in SINGLES and as_map is not None:
-            yield (keyword,), as_map
+        if keyword in _HOLDERS:
+            yield from _held(keyword, value)
+
+
+def _held(keyword: str, value: object) -> list[tuple[Pointer, Schema]]:
+    if isinstance(value, dict):
+        if keyword in MAPS:
+            table = cast("Schema", value)
+            return [((keyword, name), item) for name, item in table.items() if isinstance(item, dict)]
+        return [((keyword,), cast("Schema", value))] if keyword in SINGLES else []
+    if isinstance(value, list) and keyword in LISTS:
+        array = cast("list[Any]", value)
+        return [((keyword, index), item) for index, item in enumerate(array) if isinstance(item, dict)]
+    return []
 
 
 def walk(schema: Schema, pointer: Pointer = ()) -> Iterator[tuple[Pointer, Schema]]:
@@ -82,7 +86,9 @@ def walk(schema: Schema, pointer: Pointer = ()) -> Iterator[tuple[Pointer, Schem
     while stack:
         place, current = stack.pop()
         yield place, current
-        stack.extend((place + step, child) for step, child in children(current))
+        for keyword, value in current.items():
+            if keyword in _HOLDERS:
+                stack += [(place + step, child) for step, child in _held(keyword, value)]
 
 
 def map_children(schema: Schema, change: Callable[[Schema], Any]) -> Schema:
@@ -94,6 +100,9 @@ def map_children(schema: Schema, change: Callable[[Schema], Any]) -> Schema:
 
     result: Schema = {}
     for keyword, value in schema.items():
+        if keyword not in _HOLDERS:
+            result[keyword] = value
+            continue
         as_map, as_array = as_object(value), as_list(value)
         if keyword in MAPS and as_map is not None:
             result[keyword] = {name: changed(item) for name, item in as_map.items()}

@@ -1,23 +1,32 @@
 """Files on disk as agents may use them: sources, their levels, their blocks. It knows no agent and no gate."""
 
 from gatewright.policy.glob import Explanation, PermissionRules, check_pattern
-from gatewright.sources.filesource import BlockStorePort, FileSource, StoredBlock
+from gatewright.sources.filesource import FileSource
+from gatewright.sources.held import BlockStorePort, StoredBlock
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.overlay import Entry, HitCounts, Listing, Overlay
 from gatewright.sources.protection import ProtectedSet, Protection
+from gatewright.sources.reconcile import Strategy
+from gatewright.sources.state import FileState
+from gatewright.sources.watch import Noticed, OutsideChange, SourceWatcher
 
 __all__ = [
     "BlockStorePort",
     "Entry",
     "Explanation",
     "FileSource",
+    "FileState",
     "HitCounts",
     "Listing",
+    "Noticed",
+    "OutsideChange",
     "Overlay",
     "PermissionRules",
     "ProtectedSet",
     "Protection",
     "SourceManager",
+    "SourceWatcher",
     "StoredBlock",
+    "Strategy",
     "check_pattern",
 ]

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, ToolFailure
+from gatewright.base.filelock import lock
+from gatewright.sources.failure import failure_of, failures, words_of
+from gatewright.sources.leftover import sweep, temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -29,6 +31,7 @@ Identity = tuple[int, int]
 """Device and inode."""
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_BUSY_S = 5.0
 _PASS_THROUGH = _FOLDER | getattr(os, "O_PATH", 0)
 _FILE = (
     getattr(os, "O_NOFOLLOW", 0)
@@ -80,9 +83,14 @@ def unusable(status: os.stat_result) -> ToolFailure | None:
 
 
 @contextmanager
-def open_folder(base: str, parts: tuple[str, ...], *, make: bool = False) -> Generator[int]:
-    """The descriptor of a folder below ``base``; ``make`` makes what is missing. Raises ToolFailure."""
-    descriptor = _walk(base, parts, make=make)
+def open_folder(
+    base: str, parts: tuple[str, ...], *, make: bool = False, passed: list[Identity] | None = None
+) -> Generator[int]:
+    """The descriptor of a folder below ``base``; ``make`` makes what is missing. Raises ToolFailure.
+
+    ``passed`` is given the identities of every folder on the way, as they were opened, that one itself last.
+    """
+    descriptor = _walk(base, parts, make=make, passed=passed)
     try:
         yield descriptor
     finally:
@@ -125,7 +133,7 @@ def look_along(steps: tuple[str, ...]) -> Standing:
             raise _base_failure(error) from None
         return Standing(None, tuple(passed))
     except OSError as error:
-        raise _failure(error) if passed else _base_failure(error) from None
+        raise failure_of(error) if passed else _base_failure(error) from None
     if status is not None and not is_folder(status.st_mode):
         if len(passed) == 1:
             raise _base_failure(NotADirectoryError())
@@ -140,9 +148,9 @@ def read_bytes(folder: int, name: str, limit: int) -> tuple[bytes, os.stat_resul
     if status is None:
         raise ToolFailure("there is no such file", code="not-found")
     _refuse_unusable(status)
-    with _failures():
+    with failures():
         descriptor = os.open(name, os.O_RDONLY | _FILE, dir_fd=folder)
-    with os.fdopen(descriptor, "rb") as stream, _failures():
+    with os.fdopen(descriptor, "rb") as stream, failures():
         status = os.fstat(stream.fileno())
         _refuse_unusable(status)
         content = stream.read(limit + 1)
@@ -154,7 +162,7 @@ def read_bytes(folder: int, name: str, limit: int) -> tuple[bytes, os.stat_resul
 def write_new(folder: int, name: str, content: bytes) -> None:
     """Make a file that does not exist yet; never overwrites. Raises ToolFailure."""
     try:
-        with _failures():
+        with failures():
             os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=folder))
     except ToolFailure as failure:
         if failure.code == "exists":
@@ -176,8 +184,9 @@ def replace_bytes(folder: int, name: str, content: bytes, seen: os.stat_result) 
     _refuse_unusable(seen)
     if not os.access(name, os.W_OK, dir_fd=folder):
         raise ToolFailure("the file is write-protected", code="no-access")
-    temporary = f".{name[:60]}.{secrets.token_hex(6)}.tmp"
-    with _failures():
+    sweep(folder)
+    temporary = temporary_name(name)
+    with failures():
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=folder)
         try:
             with os.fdopen(descriptor, "wb") as stream:
@@ -194,7 +203,7 @@ def replace_bytes(folder: int, name: str, content: bytes, seen: os.stat_result) 
     sync_folder(folder)
 
 
-def remove(folder: int, name: str) -> bool:
+def remove(folder: int, name: str, *, sync: bool = True) -> bool:
     """Remove a regular file; whether there was one. Raises ToolFailure for a folder and anything else."""
     status = _status(name, folder)
     if status is None:
@@ -202,22 +211,61 @@ def remove(folder: int, name: str) -> bool:
     if stat.S_ISDIR(status.st_mode):
         raise ToolFailure("this is a folder, and folders are not removed", code="is-a-folder")
     _refuse_unusable(status)
-    with _failures():
+    with failures():
         os.unlink(name, dir_fd=folder)
-    sync_folder(folder)
+    if sync:
+        sync_folder(folder)
     return True
 
 
+def remove_folder(folder: int, name: str) -> None:
+    """Remove an empty folder, never through a link. Raises ToolFailure."""
+    with failures():
+        os.rmdir(name, dir_fd=folder)
+    sync_folder(folder)
+
+
+def status_of(folder: int, name: str) -> os.stat_result | None:
+    """The metadata of an entry, a link's own; None where there is none. Raises ToolFailure."""
+    return _status(name, folder)
+
+
 @contextmanager
-def entries_of(base: str, parts: tuple[str, ...]) -> Generator[Iterator[os.DirEntry[str]]]:
+def entries_of(
+    base: str, parts: tuple[str, ...], *, passed: list[Identity] | None = None
+) -> Generator[Iterator[os.DirEntry[str]]]:
     """The entries of a folder, through its descriptor; their ``stat(follow_symlinks=False)`` works inside. Raises."""
-    with open_folder(base, parts) as passing, _failures():
+    with open_folder(base, parts, passed=passed) as passing, failures():
         descriptor = os.open(".", _FOLDER, dir_fd=passing)
         try:
             with os.scandir(descriptor) as entries:
                 yield entries
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def alone_in(folder: int) -> Generator[None]:
+    """Keeps other programs of ours, whatever their stores, from replacing files in the folder meanwhile.
+
+    Where the folder cannot be locked, the last look before a file is replaced is all there is. Raises ToolFailure.
+    """
+    try:
+        descriptor = os.open(".", _FOLDER, dir_fd=folder)
+    except OSError:
+        yield
+        return
+    try:
+        try:
+            lock(descriptor, _BUSY_S)
+        except BlockingIOError:
+            raise ToolFailure("another program holds this folder: try again", code="busy") from None
+        except OSError as error:
+            if error.errno not in {errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF}:
+                raise ToolFailure("another program holds this folder: try again", code="busy") from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: int) -> None:
@@ -230,16 +278,20 @@ def sync_folder(folder: int) -> None:
             os.close(descriptor)
 
 
-def _walk(base: str, parts: tuple[str, ...], *, make: bool = False) -> int:
+def _walk(base: str, parts: tuple[str, ...], *, make: bool = False, passed: list[Identity] | None = None) -> int:
     descriptor = _open_base(base)
     try:
+        if passed is not None:
+            passed.append(identity_of(os.fstat(descriptor)))
         for name in parts:
             if make:
-                with suppress(FileExistsError), _failures(FileExistsError):
+                with suppress(FileExistsError), failures(FileExistsError):
                     os.mkdir(name, dir_fd=descriptor)
             deeper = _enter(descriptor, name)
             os.close(descriptor)
             descriptor = deeper
+            if passed is not None:
+                passed.append(identity_of(os.fstat(descriptor)))
     except BaseException:
         os.close(descriptor)
         raise
@@ -264,7 +316,7 @@ def _base_failure(error: OSError) -> ToolFailure:
         case PermissionError():
             return ToolFailure("the folder of this source cannot be opened (no permission)", code="no-access")
         case _:
-            return ToolFailure(f"the folder of this source cannot be opened ({_words(error)})", code="io")
+            return ToolFailure(f"the folder of this source cannot be opened ({words_of(error)})", code="io")
 
 
 def _enter(folder: int, name: str) -> int:
@@ -275,7 +327,7 @@ def _enter(folder: int, name: str) -> int:
     except OSError as error:
         if error.errno in {errno.ENOTDIR, errno.ELOOP}:
             raise _not_passable(_status(name, folder)) from None
-        raise _failure(error) from None
+        raise failure_of(error) from None
 
 
 def _not_passable(status: os.stat_result | None) -> ToolFailure:
@@ -286,7 +338,7 @@ def _not_passable(status: os.stat_result | None) -> ToolFailure:
 
 def _status(name: str, folder: int) -> os.stat_result | None:
     try:
-        with _failures(FileNotFoundError):
+        with failures(FileNotFoundError):
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
@@ -320,42 +372,3 @@ def _refuse_if_changed(folder: int, name: str, seen: os.stat_result) -> None:
 
 
 CONFLICT = "file modified externally, use file load to refresh"
-
-
-@contextmanager
-def _failures(*passed: type[OSError]) -> Generator[None]:
-    """An OSError becomes a ToolFailure, except those of the kinds ``passed``."""
-    try:
-        yield
-    except passed:
-        raise
-    except OSError as error:
-        raise _failure(error) from None
-
-
-def _failure(error: OSError) -> ToolFailure:
-    match error.errno:
-        case errno.EACCES | errno.EPERM | errno.EROFS:
-            return ToolFailure(f"the file system refuses it ({_words(error)})", code="no-access")
-        case errno.EEXIST:
-            return ToolFailure("there is something at that path", code="exists")
-        case errno.ENOENT:
-            return ToolFailure("there is no such file or folder", code="not-found")
-        case errno.ELOOP:
-            return ToolFailure("the path leads through a symbolic link, which is not followed", code="symlink")
-        case errno.ENOTDIR:
-            return ToolFailure("a part of the path is not a folder", code="not-a-folder")
-        case errno.EISDIR:
-            return ToolFailure("this is a folder, not a file", code="is-a-folder")
-        case errno.ENXIO | errno.EAGAIN:
-            return ToolFailure("this is neither a file nor a folder but a device, pipe or socket", code="special-file")
-        case errno.ENAMETOOLONG:
-            return ToolFailure("the path is too long for this file system", code="path-too-long")
-        case _:
-            return ToolFailure(f"the file system failed ({_words(error)})", code="io")
-
-
-def _words(error: OSError) -> str:
-    if error.errno == errno.EROFS:
-        return "write-protected"
-    return os.strerror(error.errno).lower() if error.errno else "unknown error"

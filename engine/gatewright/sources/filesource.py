@@ -2,7 +2,8 @@
 
 Everything here is synchronous and works on paths relative to the base (``/``, ``.`` for the base itself); the manager
 calls it in a thread, one call per file at a time. Levels are looked up by the manager; the overlay here trusts it.
-A block is out of step (``unsaved``) when its text is not what the file held when both were last in step.
+A block is out of step (``unsaved``) when its text is not what the file held when both were last in step. Over
+400 lines, because every operation goes by the same few steps between block and disk and they are read together.
 """
 
 from __future__ import annotations
@@ -11,21 +12,29 @@ import hashlib
 import os
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
-from gatewright.blocks import TextBlock
+from gatewright.blocks import TextBlock, diff_text
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment, FileText
 from gatewright.sources import descriptor
 from gatewright.sources.descriptor import CONFLICT, Standing
-from gatewright.sources.difftext import diff_text
-from gatewright.sources.filetext import decode_text, digest_of, encode_text, in_line_ending_of, line_count
+from gatewright.sources.filetext import (
+    decode_text,
+    digest_of,
+    encode_text,
+    in_line_ending_of,
+    line_count,
+    with_lines,
+    with_patch,
+)
+from gatewright.sources.held import ABSENT, BlockStorePort, HeldBlock, HeldBlocks, no_block
+from gatewright.sources.reconcile import Outcome, Sides, Strategy, decide, told
+from gatewright.sources.state import FileState, OnDisk, state_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
     from gatewright.base.jsonvalue import JsonValue
@@ -34,47 +43,7 @@ if TYPE_CHECKING:
     from gatewright.sources.protection import Protection
 
 BASE = "."
-_HISTORY_FACTOR = 4
-_HISTORY_BYTES = 262_144
 _COMPARED_CHARS = 4 * 1024 * 1024
-
-
-class StoredBlock(Protocol):
-    """A block at rest."""
-
-    @property
-    def snapshot(self) -> bytes:
-        """The block with its history."""
-        ...
-
-    @property
-    def disk_digest(self) -> str:
-        """SHA-256 of the file's bytes when block and file were last in step."""
-        ...
-
-
-class BlockStorePort(Protocol):
-    """Where blocks are kept, by label. Callable from any thread."""
-
-    def exclusive(self) -> AbstractContextManager[None]:
-        """Keeps everybody else, in any process, from changing a block meanwhile."""
-        ...
-
-    def get(self, label: str) -> StoredBlock | None:
-        """The block with that label, or None."""
-        ...
-
-    def put(self, label: str, *, source_id: str, snapshot: bytes, disk_digest: str) -> None:
-        """Keep a block durably."""
-        ...
-
-    def delete(self, label: str) -> bool:
-        """Forget a block; whether there was one."""
-        ...
-
-    def labels(self, source_id: str | None = None) -> tuple[str, ...]:
-        """The labels of a source's blocks."""
-        ...
 
 
 class FileSource:
@@ -88,7 +57,7 @@ class FileSource:
         self.protected = protected
         self.written_base = os.path.abspath(base)  # noqa: PTH100 - as written, links not resolved
         self.base = os.path.realpath(base)
-        self._blocks = blocks
+        self._blocks = HeldBlocks(blocks, source.source_id, self.label)
 
     @property
     def source_id(self) -> str:
@@ -129,7 +98,11 @@ class FileSource:
 
     def loaded_labels(self) -> frozenset[str]:
         """The labels of the blocks of this source."""
-        return frozenset(self._blocks.labels(self.source_id))
+        return self._blocks.labels()
+
+    def loaded_places(self) -> tuple[str, ...]:
+        """The relative paths of the files of this source that have a block, sorted."""
+        return self._blocks.places()
 
     # what a call would do
 
@@ -141,7 +114,9 @@ class FileSource:
         new = block.text.text
         try:
             old = decode_text(self._bytes(relative)[0])
-        except ToolFailure:
+        except ToolFailure as failure:
+            if failure.code == "not-found" and block.disk_digest == ABSENT:
+                return Assessment(Action.APPEND, diff=diff_text(relative, "", new))
             return Assessment(Action.OVERWRITE, diff=diff_text(relative, "", new))
         action = Action.APPEND if new.startswith(old) else Action.OVERWRITE
         return Assessment(action, diff=diff_text(relative, old, new))
@@ -155,6 +130,12 @@ class FileSource:
         if block is None or not block.unsaved:
             return Assessment(Action.READ)
         return Assessment(Action.READ, ask="edits that were not written to disk would be thrown away")
+
+    def assess_reconcile(self, relative: str, strategy: Strategy) -> Assessment:
+        """Telling is reading; taking the disk's text is what loading is; the rest changes the block."""
+        if strategy is Strategy.ASK:
+            return Assessment(Action.READ)
+        return self.assess_load(relative) if strategy is Strategy.THEIRS else Assessment(Action.OVERWRITE)
 
     def text_of(self, relative: str) -> str | None:
         """The text that stands there now; None where there is none, or more than a person could compare."""
@@ -185,13 +166,36 @@ class FileSource:
         """Read the disk into the block; what the block held is gone."""
         return self._told(relative, self._from_disk(relative))
 
+    def reload(self, relative: str) -> JsonValue:
+        """Read the disk into the block that is there; what the block held is gone."""
+        try:
+            if self._block(relative) is None:
+                raise no_block()
+        except WorkspaceError:
+            pass  # a damaged block is one that is there
+        return self.load(relative)
+
     def save(self, relative: str, granted: Action) -> JsonValue:
         """Write the block to disk if that is granted and the disk is as the block knows it."""
         block = self._block(relative)
         if block is None:
             raise ToolFailure("there are no edits for this file: it has no block", code="no-block")
         new = encode_text(block.text.text, self.source.max_file_bytes)
-        with self._folder_of(relative) as (folder, name):
+        if block.disk_digest == ABSENT and not self.look(relative).exists:
+            self._write_new(relative, new, granted)
+        else:
+            self._write_over(relative, new, block.disk_digest, granted)
+        return self._told(relative, self._keep_in_step(relative, block.text, new))
+
+    def _write_new(self, relative: str, new: bytes, granted: Action) -> None:
+        if granted not in {Action.APPEND, Action.OVERWRITE}:
+            raise ToolFailure("a new file was not granted", code="not-granted")
+        parts = _file_parts(relative)
+        with descriptor.open_folder(self.base, parts[:-1], make=True) as folder:
+            descriptor.write_new(folder, parts[-1], new)
+
+    def _write_over(self, relative: str, new: bytes, disk_digest: str, granted: Action) -> None:
+        with self._folder_of(relative) as (folder, name), descriptor.alone_in(folder):
             try:
                 old, seen = descriptor.read_bytes(folder, name, self.source.max_file_bytes)
             except ToolFailure as failure:
@@ -199,7 +203,7 @@ class FileSource:
                     raise ToolFailure(CONFLICT, code="conflict") from None
                 raise
             self._refuse_protected(relative, seen)
-            if digest_of(old) not in {block.disk_digest, digest_of(new)}:
+            if digest_of(old) not in {disk_digest, digest_of(new)}:
                 raise ToolFailure(CONFLICT, code="conflict")
             if granted is not Action.OVERWRITE and not (granted is Action.APPEND and new.startswith(old)):
                 raise ToolFailure(
@@ -207,7 +211,6 @@ class FileSource:
                 )
             if old != new:
                 descriptor.replace_bytes(folder, name, new, seen)
-        return self._told(relative, self._keep(relative, block.text, digest_of(new)))
 
     def append(self, relative: str, content: str) -> JsonValue:
         """Add text at the end of the block, in the file's line ending."""
@@ -236,6 +239,26 @@ class FileSource:
         encode_text(block.text.text, self.source.max_file_bytes)
         return self._told(relative, self._keep(relative, block.text, block.disk_digest))
 
+    def insert(self, relative: str, line: int, content: str) -> JsonValue:
+        """Put whole lines before a line of the block (from 1; one past the last: behind it)."""
+        return self._changed(relative, lambda text: with_lines(text, line, content))
+
+    def patch(self, relative: str, patch: str) -> JsonValue:
+        """Apply a unified diff to the block; all of it, or nothing."""
+        return self._changed(relative, lambda text: with_patch(text, patch))
+
+    def _changed(self, relative: str, change: Callable[[str], str]) -> JsonValue:
+        """Give the block another text, unless that cannot be done or written; loaded only when it can."""
+        block = self._block(relative)
+        before = self.read(relative).content if block is None else block.text.text
+        after = change(before)
+        encode_text(after, self.source.max_file_bytes)
+        block = block or self._from_disk(relative)
+        if block.text.text != before:
+            raise ToolFailure(CONFLICT, code="conflict")
+        block.text.set_text(after)
+        return self._told(relative, self._keep(relative, block.text, block.disk_digest))
+
     def create(self, relative: str, content: str) -> JsonValue:
         """Make a new file and its block, and the folders above it."""
         parts = _file_parts(relative)
@@ -245,13 +268,13 @@ class FileSource:
         written = encode_text(content, self.source.max_file_bytes)
         with descriptor.open_folder(self.base, parts[:-1], make=True) as folder:
             descriptor.write_new(folder, parts[-1], written)
-        return self._told(relative, self._keep(relative, TextBlock.from_text(content), digest_of(written)))
+        return self._told(relative, self._keep_in_step(relative, TextBlock.from_text(content), written))
 
     def delete(self, relative: str) -> JsonValue:
         """Remove a file from disk, and its block."""
         with self._folder_of(relative) as (folder, name):
             on_disk = descriptor.remove(folder, name)
-        had_block = self._blocks.delete(self.label(relative))
+        had_block = self._blocks.forget(relative)
         if not on_disk and not had_block:
             raise ToolFailure("there is no such file", code="not-found")
         return {"label": self.label(relative), "file": on_disk, "block": had_block}
@@ -260,25 +283,102 @@ class FileSource:
         """Label, size, lines and whether there are edits that were not written."""
         block = self._block(relative)
         if block is None:
-            raise ToolFailure("there is no block for this path", code="no-block")
+            raise no_block()
         return self._told(relative, block)
+
+    # block and disk
+
+    def state(self, relative: str) -> tuple[FileState, OnDisk]:
+        """How the block and the file stand to each other, and what is on disk."""
+        return self._state_of(relative, self._block(relative))
+
+    def status(self, relative: str) -> dict[str, JsonValue]:
+        """Path, state, whether there are edits that were not written; and the problem where the file cannot be had."""
+        row: dict[str, JsonValue] = {"path": relative}
+        try:
+            block = self._block(relative)
+        except WorkspaceError as error:
+            return {**row, "state": str(FileState.CONFLICT), "unsaved": True, "problem": str(error)}
+        if block is None:
+            self._bytes(relative)
+            return {**row, "state": str(FileState.NOT_LOADED), "unsaved": False}
+        state, disk = self._state_of(relative, block)
+        row |= {"state": str(state), "unsaved": state is not FileState.SYNCED and block.unsaved}
+        return row if disk.problem is None else {**row, "problem": disk.problem}
+
+    def diff(self, relative: str) -> dict[str, JsonValue]:
+        """What writing the block would change on disk, as a unified diff of bounded size; empty when they are equal."""
+        block = self._block(relative)
+        if block is None:
+            raise no_block()
+        state, disk = self._state_of(relative, block)
+        if disk.problem is not None:
+            raise ToolFailure(disk.problem, code="not-text")
+        on_disk = "" if disk.content is None else decode_text(disk.content)
+        return {"path": relative, "state": str(state), "diff": diff_text(relative, on_disk, block.text.text)}
+
+    def reconcile(self, relative: str, strategy: Strategy) -> dict[str, JsonValue]:
+        """Bring block and disk into step; a conflict changes nothing and is told with its places and both diffs."""
+        block = self._block(relative)
+        if block is None:
+            raise no_block()
+        state, disk = self._state_of(relative, block)
+        if disk.problem is not None and state not in {FileState.SYNCED, FileState.BLOCK_MODIFIED}:
+            raise ToolFailure(disk.problem, code="not-text")
+        on_disk = None if disk.content is None else decode_text(disk.content)
+        sides = Sides(self._blocks.base_of(relative, block), block.text.text, on_disk)
+        decision = decide(state, strategy, sides)
+        if decision.outcome is Outcome.FORGOTTEN:
+            self._blocks.forget(relative)
+        elif decision.outcome not in {Outcome.NOTHING, Outcome.CONFLICT}:
+            if decision.text is not None:
+                encode_text(decision.text, self.source.max_file_bytes)
+                block.text.set_text(decision.text)
+            if disk.content is None:
+                self._blocks.keep_as_new(relative, block.text, limit=self.source.max_file_bytes)
+            else:
+                self._keep_in_step(relative, block.text, disk.content)
+        return told(relative, state, strategy, decision, sides)
+
+    def take_in(self, relative: str) -> FileState | None:
+        """After a change from outside: a block without edits follows the disk. The state before; None without block."""
+        block = self._block(relative)
+        if block is None:
+            return None
+        state, disk = self._state_of(relative, block)
+        if state is FileState.DISK_MODIFIED and disk.content is not None:
+            block.text.set_text(decode_text(disk.content))
+            self._keep_in_step(relative, block.text, disk.content)
+        return state
+
+    def forget(self, relative: str) -> bool:
+        """Forget the block of a place, nothing on disk; whether there was one."""
+        return self._blocks.forget(relative)
 
     # inside
 
-    def _block(self, relative: str) -> _Block | None:
-        stored = self._blocks.get(self.label(relative))
-        return None if stored is None else _Block(TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
+    def _state_of(self, relative: str, block: HeldBlock | None) -> tuple[FileState, OnDisk]:
+        disk = self._on_disk(relative)
+        return state_of(block, disk), disk
 
-    def _keep(self, relative: str, text: TextBlock, disk_digest: str) -> _Block:
-        """Store a block; a history much longer than a file may be is dropped, so that it cannot fill the disk."""
-        snapshot = text.snapshot()
-        if len(snapshot) > _HISTORY_FACTOR * self.source.max_file_bytes + _HISTORY_BYTES:
-            text = TextBlock.from_text(text.text)
-            snapshot = text.snapshot()
-        self._blocks.put(self.label(relative), source_id=self.source_id, snapshot=snapshot, disk_digest=disk_digest)
-        return _Block(text, disk_digest)
+    def _on_disk(self, relative: str) -> OnDisk:
+        try:
+            content = self._bytes(relative)[0]
+            decode_text(content)
+        except ToolFailure as failure:
+            return OnDisk() if failure.code == "not-found" else OnDisk(problem=str(failure))
+        return OnDisk(content)
 
-    def _from_disk(self, relative: str) -> _Block:
+    def _block(self, relative: str) -> HeldBlock | None:
+        return self._blocks.get(relative)
+
+    def _keep(self, relative: str, text: TextBlock, disk_digest: str) -> HeldBlock:
+        return self._blocks.keep(relative, text, disk_digest, limit=self.source.max_file_bytes)
+
+    def _keep_in_step(self, relative: str, text: TextBlock, content: bytes) -> HeldBlock:
+        return self._blocks.keep_in_step(relative, text, content, limit=self.source.max_file_bytes)
+
+    def _from_disk(self, relative: str) -> HeldBlock:
         content, _ = self._bytes(relative)
         text = decode_text(content)
         try:
@@ -288,7 +388,7 @@ class FileSource:
         block = stored.text if stored else TextBlock.from_text(text)
         if stored:
             block.set_text(text)
-        return self._keep(relative, block, digest_of(content))
+        return self._keep_in_step(relative, block, content)
 
     def _bytes(self, relative: str) -> tuple[bytes, os.stat_result]:
         with self._folder_of(relative) as (folder, name):
@@ -307,22 +407,10 @@ class FileSource:
         with descriptor.open_folder(self.base, parts[:-1]) as folder:
             yield folder, parts[-1]
 
-    def _told(self, relative: str, block: _Block) -> JsonValue:
+    def _told(self, relative: str, block: HeldBlock) -> JsonValue:
         text = block.text.text
         size = len(text.encode("utf-8", "replace"))
         return {"label": self.label(relative), "size": size, "lines": line_count(text), "unsaved": block.unsaved}
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A block at hand and the digest of the file that it was last in step with."""
-
-    text: TextBlock
-    disk_digest: str
-
-    @property
-    def unsaved(self) -> bool:
-        return digest_of(self.text.text.encode("utf-8", "replace")) != self.disk_digest
 
 
 def _parts(relative: str) -> tuple[str, ...]:

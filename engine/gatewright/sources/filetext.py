@@ -1,6 +1,8 @@
 """Bytes of a text file and back, its digest and its line endings. It knows no path.
 
-UTF-8 only; a byte order mark is kept as the text's first character, so that text and bytes are equally exact.
+UTF-8 only; a byte order mark is kept as the text's first character, so that text and bytes are equally exact. Line ends
+are kept as they are: what is added gets CRLF where every line of the text ends so, in a mixed text it stays as it is
+given. Whether the last line has an end is kept too, except where lines are put behind it.
 """
 
 from __future__ import annotations
@@ -9,7 +11,25 @@ import hashlib
 import re
 
 from gatewright.base.errors import ToolFailure
+from gatewright.blocks import patch_splices, with_splices
 
+_MARKS = (
+    (b"\xff\xfe\0\0", "UTF-32 text (little endian)"),
+    (b"\0\0\xfe\xff", "UTF-32 text (big endian)"),
+    (b"\xff\xfe", "UTF-16 text (little endian)"),
+    (b"\xfe\xff", "UTF-16 text (big endian)"),
+    (b"\x89PNG", "a PNG picture"),
+    (b"\xff\xd8\xff", "a JPEG picture"),
+    (b"GIF8", "a GIF picture"),
+    (b"%PDF-", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive or office document"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"\xfd7zXZ", "xz data"),
+    (b"\x28\xb5\x2f\xfd", "zstd data"),
+    (b"\x7fELF", "a program (ELF)"),
+    (b"MZ", "a program (Windows)"),
+    (b"SQLite format 3", "an SQLite database"),
+)
 _BARE_LF = re.compile(r"(?<!\r)\n")
 
 
@@ -19,13 +39,23 @@ def digest_of(content: bytes) -> str:
 
 
 def decode_text(content: bytes) -> str:
-    """The text of a file. Raises ToolFailure (``not-text``)."""
-    if b"\0" in content:
-        raise ToolFailure("not a text file: it holds a NUL byte", code="not-text")
+    """The text of a file. Raises ToolFailure (``not-text``) that names what was found."""
+    nul = content.find(b"\0")
+    if nul >= 0:
+        raise _no_text(_kind(content) or f"byte {nul + 1:,} is NUL, so it is binary data")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ToolFailure(f"not a text file: byte {error.start + 1} is not UTF-8", code="not-text") from None
+        byte = f"byte {error.start + 1:,} (0x{content[error.start]:02x}) is not UTF-8"
+        raise _no_text(_kind(content) or f"{byte}, perhaps Latin-1 or Windows-1252") from None
+
+
+def _kind(content: bytes) -> str | None:
+    return next((f"it begins like {words}" for mark, words in _MARKS if content.startswith(mark)), None)
+
+
+def _no_text(words: str) -> ToolFailure:
+    return ToolFailure(f"not a text file in UTF-8: {words}", code="not-text")
 
 
 def encode_text(text: str, limit: int) -> bytes:
@@ -62,6 +92,39 @@ def with_change(text: str, old: str, new: str) -> str | None:
         old = in_line_ending_of(text, old)
     at = text.find(old)
     return None if at < 0 or text.find(old, at + 1) >= 0 else text[:at] + new + text[at + len(old) :]
+
+
+def with_lines(text: str, line: int, content: str) -> str:
+    """``text`` with ``content`` as whole lines before line ``line`` (from 1; one past the last: behind it).
+
+    Where lines follow, the content gets a line end if it has none; a last line without one gets one before the content.
+    Raises ToolFailure (``no-line``).
+    """
+    last = line_count(text)
+    if not 1 <= line <= last + 1:
+        raise ToolFailure(f"there is no line {line:,}: lines count from 1, and the last is {last:,}", code="no-line")
+    content = in_line_ending_of(text, content)
+    at, end = _begin_of(text, line), in_line_ending_of(text, "\n")
+    if not content:
+        return text
+    if at < len(text):
+        return text[:at] + content + ("" if content.endswith("\n") else end) + text[at:]
+    return text + ("" if not text or text.endswith("\n") else end) + content
+
+
+def with_patch(text: str, patch: str) -> str:
+    """``text`` after a unified diff, all of it or (ToolFailure, naming the line) nothing."""
+    return with_splices(text, patch_splices(text, patch))
+
+
+def _begin_of(text: str, line: int) -> int:
+    at = 0
+    for _ in range(line - 1):
+        found = text.find("\n", at)
+        if found < 0:
+            return len(text)
+        at = found + 1
+    return at
 
 
 def line_count(text: str) -> int:

@@ -1,7 +1,7 @@
 """The entries of a folder as a model may see them. It knows no agent and decides no level.
 
-Left out: what has level none, what no operation can use (links, pipes, devices, hard links), and names that are not
-UTF-8 and could not be written in a call.
+Left out: what has level none, what a killed save left behind, what no operation can use (links, pipes, devices, hard
+links), and names that are not UTF-8 and could not be written in a call.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gatewright.policy.permission import Permission
 from gatewright.sources.descriptor import entries_of, identity_of, unusable
 from gatewright.sources.filesource import BASE
+from gatewright.sources.leftover import is_leftover
 
 if TYPE_CHECKING:
     import os
@@ -26,16 +27,20 @@ MAX_ENTRIES = 5_000
 
 
 def list_entries(
-    source: FileSource, relative: str, level_of: Callable[[str, bool, Sequence[Identity]], LevelDecision]
+    source: FileSource,
+    relative: str,
+    level_of: Callable[[str, bool, Sequence[Identity]], LevelDecision],
+    limit: int = MAX_ENTRIES,
 ) -> list[JsonValue]:
-    """Folders first, then by name; of more than 5,000 entries the last row says how many were left out."""
+    """Folders first, then by name; of more than ``limit`` entries the last row says how many were left out."""
     parts = () if relative == BASE else tuple(relative.split("/"))
     loaded = source.loaded_labels()
     rows: list[tuple[bool, str, dict[str, JsonValue]]] = []
     left_out = 0
     with entries_of(source.base, parts) as entries:
         for entry in entries:
-            row = None if not _is_utf8(entry.name) else _row(source, relative, entry, level_of, loaded)
+            shown = _is_utf8(entry.name) and not is_leftover(entry.name)
+            row = None if not shown else _row(source, relative, entry, level_of, loaded)
             if row is None:
                 continue
             if len(rows) < MAX_ENTRIES:
@@ -43,7 +48,8 @@ def list_entries(
             else:
                 left_out += 1
     rows.sort(key=lambda item: item[:2])
-    listed: list[JsonValue] = [row for _, _, row in rows]
+    left_out += max(len(rows) - limit, 0)
+    listed: list[JsonValue] = [row for _, _, row in rows[:limit]]
     return [*listed, {"kind": "more", "left_out": left_out}] if left_out else listed
 
 

@@ -1,7 +1,8 @@
 """The running sources as one thing: routing, levels over overlapping bases, locks, threads. It knows no agent.
 
 The first source to start registers the ``file`` tool, the last one to stop withdraws it. Where bases overlap, a file
-has the strictest level that any of them gives it. Disk work runs in threads, one call per file at a time.
+has the strictest level that any of them gives it. Disk work runs in threads, one call per file at a time. Over
+400 lines, because it is the whole port that tools and gate ask, one short method for each question.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Permission
+from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
 from gatewright.sources.descriptor import identity_of, look_along
 from gatewright.sources.diskpath import DiskPaths
-from gatewright.sources.filesource import BlockStorePort, FileSource
+from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.known import KnownPlaces
 from gatewright.sources.listing import list_entries
 from gatewright.sources.overlay import Overlay
-from gatewright.sources.route import Route
+from gatewright.sources.reconcile import Strategy
+from gatewright.sources.route import Route, relative_in
+from gatewright.sources.tree import MAX_LISTED, doomed, list_tree, remove_tree, status_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,9 +34,10 @@ if TYPE_CHECKING:
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.policy.document import Source
-    from gatewright.policy.permission import Action
     from gatewright.sources.descriptor import Identity
+    from gatewright.sources.held import BlockStorePort
     from gatewright.sources.protection import ProtectedSet, Protection
+    from gatewright.sources.state import FileState
 
 Answer = TypeVar("Answer")
 _STRIPES = 64
@@ -138,7 +142,19 @@ class SourceManager:
         def decide(relative: str, folder: bool, identities: Sequence[Identity]) -> LevelDecision:
             return _decide(places, source, relative, identities, protected, folder=folder)
 
-        return Overlay(source, decide)
+        inodes = {inode for _, inode in protected.identities}
+        alone = all(
+            other is source or (other.relative_of(source.base) is None and source.relative_of(other.base) is None)
+            for other in places.running.values()
+        )
+
+        def plain(prefix: str, of_files: Sequence[int]) -> bool:
+            folder = source.absolute(prefix.rstrip("/") or BASE)
+            below = folder.rstrip("/") + "/"
+            named = protected.covers(folder) or any(path.startswith(below) for path in protected.prefixes)
+            return not named and inodes.isdisjoint(of_files)
+
+        return Overlay(source, decide, plain if alone else None)
 
     def protects(self, path: Path) -> bool:
         """Whether a file or folder on disk is protected, by its path (with or without links) or by identity."""
@@ -172,6 +188,18 @@ class SourceManager:
         """The block label of a place."""
         return self._source(at).label(at.relative)
 
+    def level_of_label(self, label: str) -> LevelDecision:
+        """The level of a block that stands for a file, whichever tool asks; none for one that no running source has."""
+        at = self._place_of(label)
+        return LevelDecision(Permission.NONE) if at is None else self.level(at)
+
+    def _place_of(self, label: str) -> Located | None:
+        relative = relative_in(label)
+        for source in self._running.values() if relative is not None else ():
+            if source.label(relative or BASE) == label:
+                return Located(source.source_id, relative or BASE, source.absolute(relative or BASE))
+        return None
+
     def level(self, at: Located) -> LevelDecision:
         """The effective level of a place; none where the way there cannot be looked at, and for protected files."""
         places = self._places
@@ -196,6 +224,26 @@ class SourceManager:
         """Read; asks when it would throw away edits."""
         return self._source(at).assess_load(at.relative)
 
+    def assess_reload(self, at: Located) -> Assessment:
+        """As ``assess_load``: read; asks when it would throw away edits."""
+        return self._source(at).assess_load(at.relative)
+
+    def assess_reconcile(self, at: Located, strategy: str) -> Assessment:
+        """What bringing block and disk into step needs. Raises ToolFailure for an unknown strategy."""
+        return self._source(at).assess_reconcile(at.relative, _strategy(strategy))
+
+    def assess_delete(self, at: Located, *, recursive: bool = False) -> Assessment:
+        """Delete; of a whole folder with the files that go, asking where one of them asks. Raises ToolFailure.
+
+        Raises where a file in the folder may not be deleted, too: refuse the call then.
+        """
+        source = self._source(at)
+        if not (recursive and source.look(at.relative).is_folder):
+            return Assessment(Action.DELETE)
+        going = doomed(source, at.relative, self.overlay(at.source_id).level_of)
+        ask = f"{going.asks:,} of {len(going.files):,} files go only when somebody agrees" if going.asks else None
+        return Assessment(Action.DELETE, ask, going.shown())
+
     def text_of(self, at: Located) -> str | None:
         """The text of that place now (block, else disk); None where there is none, or too much to compare."""
         return self._source(at).text_of(at.relative)
@@ -210,11 +258,11 @@ class SourceManager:
         """The block's text if there is a block, else the disk's."""
         return await self._in_thread(at, lambda source: source.read(at.relative))
 
-    async def list_folder(self, at: Located) -> list[JsonValue]:
+    async def list_folder(self, at: Located, limit: int = MAX_LISTED) -> list[JsonValue]:
         """Entries of a folder that are not none, folders first: name, kind, size, permission, loaded."""
 
         def work(source: FileSource) -> list[JsonValue]:
-            return list_entries(source, at.relative, self.overlay(source.source_id).level_of)
+            return list_entries(source, at.relative, self.overlay(source.source_id).level_of, limit)
 
         return await self._in_thread(at, work)
 
@@ -234,19 +282,90 @@ class SourceManager:
         """Replace the one occurrence of ``old`` in the block."""
         return await self._in_thread(at, lambda source: source.replace(at.relative, old, new), changes=True)
 
+    async def insert(self, at: Located, line: int, content: str) -> JsonValue:
+        """Put whole lines before a line of the block (from 1; one past the last: behind it)."""
+        return await self._in_thread(at, lambda source: source.insert(at.relative, line, content), changes=True)
+
+    async def patch(self, at: Located, patch: str) -> JsonValue:
+        """Apply a unified diff to the block, all of it or nothing."""
+        return await self._in_thread(at, lambda source: source.patch(at.relative, patch), changes=True)
+
+    async def reload(self, at: Located) -> JsonValue:
+        """Throw away what the block holds and read the disk into it."""
+        return await self._in_thread(at, lambda source: source.reload(at.relative), changes=True)
+
+    async def status(self, at: Located) -> JsonValue:
+        """How block and disk stand to each other: of a file, or of all files with a block below a folder."""
+        return await self._in_thread(at, lambda source: self._status(source, at))
+
+    async def diff(self, at: Located) -> JsonValue:
+        """What writing the block would change on disk, as a unified diff of bounded size."""
+        return await self._in_thread(at, lambda source: source.diff(at.relative))
+
+    async def reconcile(self, at: Located, strategy: str) -> JsonValue:
+        """Bring block and disk into step by ``ours``, ``theirs``, ``merge``; ``ask`` only tells the conflict."""
+        chosen = _strategy(strategy)
+        return await self._in_thread(at, lambda source: source.reconcile(at.relative, chosen), changes=True)
+
+    async def list_tree(
+        self, at: Located, pattern: str | None = None, limit: int = MAX_LISTED, *, recursive: bool = True
+    ) -> list[JsonValue]:
+        """What may be read below a folder, in order: path, kind, size, permission, loaded.
+
+        With a gitignore ``pattern`` (on the path below the folder) only files; not ``recursive``: only what is in the
+        folder itself. The last row says what was left out.
+        """
+
+        def work(source: FileSource) -> list[JsonValue]:
+            level_of = self.overlay(source.source_id).level_of
+            return list_tree(source, at.relative, level_of, pattern=pattern, limit=limit, recursive=recursive)
+
+        return await self._in_thread(at, work)
+
     async def create(self, at: Located, content: str) -> JsonValue:
         """Make a new file and its block; never overwrites."""
         return await self._in_thread(at, lambda source: source.create(at.relative, content), changes=True)
 
-    async def delete(self, at: Located) -> JsonValue:
-        """Remove a file from disk and its block."""
-        return await self._in_thread(at, lambda source: source.delete(at.relative), changes=True)
+    async def delete(self, at: Located, *, recursive: bool = False, asked: bool = False) -> JsonValue:
+        """Remove a file from disk and its block; a folder only with ``recursive``, the top one never.
+
+        Of a folder every file has to be one that may be deleted by its own level; ``asked``: somebody agreed to those
+        that ask.
+        """
+
+        def work(source: FileSource) -> JsonValue:
+            if not (recursive and source.look(at.relative).is_folder):
+                return source.delete(at.relative)
+            level_of = self.overlay(source.source_id).level_of
+            going = doomed(source, at.relative, level_of)
+            if going.asks and not asked:
+                raise ToolFailure(f"{going.asks:,} of the files go only when somebody agrees", code="not-granted")
+            return remove_tree(source, going, level_of)
+
+        return await self._in_thread(at, work, changes=True)
 
     async def block_info(self, at: Located) -> JsonValue:
         """Metadata of the block at that place."""
         return await self._in_thread(at, lambda source: source.block_info(at.relative))
 
     # inside
+
+    def take_in(self, source_id: str, relative: str) -> FileState | None:
+        """After a change from outside: a block without edits follows the disk. The state before; None without block.
+
+        Raises ToolFailure, WorkspaceError. It blocks: call it in a thread.
+        """
+        at = Located(source_id, relative, "")
+        return self._alone(at, lambda source: source.take_in(relative), changes=True)
+
+    def _status(self, source: FileSource, at: Located) -> JsonValue:
+        try:
+            folder = at.relative == BASE or source.look(at.relative).is_folder
+        except ToolFailure:
+            folder = False
+        if not folder:
+            return source.status(at.relative)
+        return list(status_below(source, at.relative, self.overlay(source.source_id).level_of))
 
     async def _in_thread(self, at: Located, work: Callable[[FileSource], Answer], *, changes: bool = False) -> Answer:
         return await asyncio.to_thread(self._alone, at, work, changes)
@@ -263,6 +382,15 @@ class SourceManager:
 
     def _source(self, at: Located) -> FileSource:
         return _source(self._places, at)
+
+
+def _strategy(name: str) -> Strategy:
+    try:
+        return Strategy(name)
+    except ValueError:
+        raise ToolFailure(
+            f"`{name[:40]}` is none of the strategies {', '.join(Strategy)}", code="bad-argument"
+        ) from None
 
 
 def _source(places: KnownPlaces, at: Located) -> FileSource:

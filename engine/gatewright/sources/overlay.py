@@ -1,6 +1,7 @@
 """The real folder with its effective levels, for people: entries of one folder, and how many files each rule decides.
 
-Both walk the disk and block: call them in a thread. Links are shown and never followed. It knows no window.
+Both walk the disk and block: call them in a thread. Links are shown and never followed, what a killed save left behind
+is not. It knows no window.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.policy.permission import Permission
 from gatewright.sources.descriptor import entries_of, identity_of, unusable
 from gatewright.sources.filesource import BASE
+from gatewright.sources.leftover import is_leftover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,10 +75,19 @@ def _never() -> bool:
 
 
 class Overlay:
-    """One source as people see it. ``level_of(relative, is_folder, identities)`` gives the effective level."""
+    """One source as people see it. ``level_of(relative, is_folder, identities)`` gives the effective level.
 
-    def __init__(self, source: FileSource, level_of: Callable[[str, bool, Sequence[Identity]], LevelDecision]) -> None:
+    ``plain(prefix, inodes)`` says that in the folder ``prefix`` the source's own rules decide alone; None: never.
+    """
+
+    def __init__(
+        self,
+        source: FileSource,
+        level_of: Callable[[str, bool, Sequence[Identity]], LevelDecision],
+        plain: Callable[[str, Sequence[int]], bool] | None = None,
+    ) -> None:
         self.level_of = level_of
+        self.plain = plain
         self._source = source
 
     def scan(self, folder: str = BASE, *, limit: int = 10_000, cancelled: Callable[[], bool] = _never) -> Listing:
@@ -90,7 +101,8 @@ class Overlay:
                     if number >= limit or (number % _LOOK_EVERY == 0 and cancelled()):
                         truncated = True
                         break
-                    entries.append(self._entry(parts, entry))
+                    if not is_leftover(entry.name):
+                        entries.append(self._entry(parts, entry))
         except ToolFailure as failure:
             raise WorkspaceError(f"`{self._source.absolute('/'.join(parts) or BASE)}`: {failure}") from None
         entries.sort(key=lambda entry: (not entry.is_folder, entry.name))
@@ -102,30 +114,39 @@ class Overlay:
         folders: list[tuple[str, ...]] = [()]
         while folders and not count.truncated:
             parts = folders.pop()
+            files: list[tuple[str, int]] = []
             try:
                 with entries_of(self._source.base, parts) as found:
                     for entry in found:
                         if count.seen >= limit or (count.seen % _LOOK_EVERY == 0 and cancelled()):
                             count.truncated = True
                             break
-                        if self._counted(count, parts, entry):
+                        count.seen += 1
+                        if entry.is_dir(follow_symlinks=False):
                             folders.append((*parts, entry.name))
+                        elif entry.is_file(follow_symlinks=False) and not is_leftover(entry.name):
+                            files.append((entry.name, entry.inode()))
             except ToolFailure as failure:
                 if not parts:
                     raise WorkspaceError(f"`{self._source.base}`: {failure}") from None
                 count.unreadable += 1
+            self._count(count, parts, files)
         return count.result()
 
-    def _counted(self, count: _Count, parts: tuple[str, ...], entry: os.DirEntry[str]) -> bool:
-        """Count one entry; whether it is a folder to go into."""
-        count.seen += 1
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except OSError:
-            return False
-        if stat.S_ISREG(status.st_mode):
-            count.add(self.level_of("/".join((*parts, entry.name)), False, (identity_of(status),)))
-        return stat.S_ISDIR(status.st_mode)
+    def _count(self, count: _Count, parts: tuple[str, ...], files: list[tuple[str, int]]) -> None:
+        """Count the files of one folder. Where nothing is protected and no other source is near, many at once."""
+        prefix = "/".join(parts) + "/" if parts else ""
+        if self.plain is not None and self.plain(prefix, [inode for _, inode in files]):
+            count.add_many(self._source.rules.hits([prefix + name for name, _ in files]))
+            return
+        for name, _ in files:
+            try:
+                level = self.level_of(
+                    prefix + name, False, (identity_of(os.lstat(self._source.absolute(prefix + name))),)
+                )
+            except OSError:
+                continue
+            count.add(level)
 
     def _entry(self, parts: tuple[str, ...], entry: os.DirEntry[str]) -> Entry:
         relative = "/".join((*parts, entry.name))
@@ -171,6 +192,12 @@ class _Count:
             self.default += 1
         else:
             self.rules[level.index] += 1
+
+    def add_many(self, counts: list[int]) -> None:
+        """What the rules decide, then the default, then outside (nothing is)."""
+        self.files += sum(counts)
+        self.default += counts[-2]
+        self.rules = [have + more for have, more in zip(self.rules, counts, strict=False)]
 
     def result(self) -> HitCounts:
         return HitCounts(

@@ -51,7 +51,7 @@ class Route:
         sources = self._sources(None, allowed)
         if isinstance(sources, Refusal):
             return sources
-        relative = _relative_in(label)
+        relative = relative_in(label)
         source = next((s for s in sources if relative is not None and s.label(relative) == label), None)
         if source is not None and relative is not None:
             return self._usable(source, relative, folder=False)
@@ -85,7 +85,7 @@ class Route:
         return Refusal(failure.code, f"`{relative}` in source `{source.source_id}`: {failure}", str(failure))
 
 
-def _relative_in(label: str) -> str | None:
+def relative_in(label: str) -> str | None:
     """The canonical relative path that a label ends with, or None."""
     found = _LABEL.fullmatch(label)
     parsed = parse_model_path(found[1]) if found is not None else None

@@ -8,6 +8,8 @@ from __future__ import annotations
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import FunctionTool, operation, tool
+from gatewright.tools.defined import DefinedTool
+from gatewright.tools.definition import DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.parameter import (
     FileParameter,
@@ -27,6 +29,8 @@ from gatewright.tools.usage import UsageRow, rule_sentence, usage_rules
 
 __all__ = [
     "ArgumentIssue",
+    "DefinedTool",
+    "DefinitionProblem",
     "Determinism",
     "FileParameter",
     "FunctionTool",
@@ -43,12 +47,14 @@ __all__ = [
     "SourceParameter",
     "TableParameter",
     "Tool",
+    "ToolDefinition",
     "ToolExecutionContext",
     "ToolRegistry",
     "UrlParameter",
     "UsageRow",
     "VariableParameter",
     "operation",
+    "read_definitions",
     "rule_sentence",
     "tool",
     "usage_rules",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.capability import Capability
 from gatewright.policy.permission import Action
+from gatewright.tools.blockport import BlockPort
 from gatewright.tools.declaration import ResourceBounds
-from gatewright.tools.port import SourcePort
+from gatewright.tools.port import RootPort, SourcePort
 
 _USUAL = ResourceBounds()
 
@@ -36,7 +38,9 @@ class ToolExecutionContext:
     """One call: who calls, in which session, what was granted, and the ports. ``granted``: the action allowed.
 
     ``bounds``: what the call may use, the smaller of what the tool declares and what is granted. ``capabilities``: all
-    that the agent holds. ``deadline_s``: when its time is over, by `time.monotonic`; None: no end.
+    that the agent holds. ``deadline_s``: when its time is over, by `time.monotonic`; None: no end. ``agreed``: the tool
+    itself asked before (`Assessment.ask`), and somebody agreed. ``approved_change``: where somebody
+    was asked and agreed, what gives the change that was shown.
     """
 
     agent_id: str
@@ -50,6 +54,10 @@ class ToolExecutionContext:
     capabilities: tuple[Capability, ...] = ()
     deadline_s: float | None = None
     stop: StopSignal = field(default_factory=StopSignal, compare=False, repr=False)
+    roots: RootPort | None = None
+    blocks: BlockPort | None = None
+    agreed: bool = False
+    approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
 
     @property
     def cancelled(self) -> bool:
@@ -65,6 +73,18 @@ class ToolExecutionContext:
         if self.sources is None:
             raise ToolFailure("no file source is attached", code="no-source")
         return self.sources
+
+    def require_roots(self) -> RootPort:
+        """The roots, or a ToolFailure when the workspace has none."""
+        if self.roots is None:
+            raise ToolFailure("there is no folder for files here", code="no-root")
+        return self.roots
+
+    def require_blocks(self) -> BlockPort:
+        """The blocks, or a ToolFailure when the workspace keeps none."""
+        if self.blocks is None:
+            raise ToolFailure("there are no blocks here", code="no-blocks")
+        return self.blocks
 
     def require_user(self) -> str:
         """The id of the user, or a ToolFailure when the call is made for nobody."""

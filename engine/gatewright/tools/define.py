@@ -48,7 +48,7 @@ def check_declaration(declared: Tool | type[Tool], base: type[Tool]) -> None:
     check_tool_name(declared.name)
     where = f"tool `{declared.name}`"
     major_of(declared.version, declared.name)
-    if not declared.description.strip():
+    if declared.needs_description and not declared.description.strip():
         raise RegistrationError(f"{where} has no `description`")
     _check_result(declared, base, where)
     if declared.required_capabilities is not None:

@@ -12,7 +12,7 @@ from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure, 
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
-from gatewright.schema import OperationSet, discover_operations, filter_operations, schema_of
+from gatewright.schema import OperationSet, discover_operations, filter_operations, filter_with_lints, schema_of
 from gatewright.schema.walk import Schema, objects, properties_of
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.mark import marks_of_fields
@@ -33,6 +33,7 @@ class ModelShape:
     specs: tuple[OperationSpec, ...]
     adapter: TypeAdapter[Any] = field(hash=False)
     function: Run
+    asked: str | None = None
 
     @property
     def operation_field(self) -> str | None:
@@ -52,11 +53,15 @@ class ModelShape:
         """The model's schema reduced to the shown operations."""
         if self.found is None:
             return self.schema if PLAIN in shown else None
-        return filter_operations(self.schema, shown, field=self.found.field)
+        return filter_operations(self.schema, shown, field=self.asked)
 
-    def operation_of(self, arguments: Mapping[str, object]) -> str | None:
+    def cleaned(self, text: str, shown: frozenset[str]) -> str:
+        """``text`` cleaned like those inside the schema."""
+        return text if self.found is None else filter_with_lints(self.schema, shown, field=self.asked).clean(text)
+
+    def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
         """By the model's own field and default."""
-        return self.found.operation_of(arguments) if self.found else PLAIN
+        return self.found.of(arguments) if self.found else (PLAIN,)
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
         """What the operation's part of the schema requires; other names are the schema's business."""
@@ -67,7 +72,8 @@ class ModelShape:
         self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext
     ) -> object:
         """Build the model and hand it over."""
-        if self.operation_of(arguments) != operation:
+        called = self.operations_of(arguments)
+        if called is None or (len(frozenset(called)) == 1 and operation not in called):
             raise WeMustFix(f"the arguments do not call `{operation}`")
         try:
             value = self.adapter.validate_python(dict(arguments))
@@ -104,8 +110,8 @@ def model_shape(
     _check_known(found, say, where)
     marks = _marks(model, where)
     names = found.names if found else (PLAIN,)
-    specs = tuple(_spec(schema, found, name, marks, say) for name in names)
-    return ModelShape(schema, found, specs, TypeAdapter[Any](model), function)
+    specs = tuple(_spec(schema, found, name, marks, say, declared_field) for name in names)
+    return ModelShape(schema, found, specs, TypeAdapter[Any](model), function, declared_field)
 
 
 def _check_known(found: OperationSet | None, say: OperationFactsOf, where: str) -> None:
@@ -121,8 +127,9 @@ def _spec(
     name: str,
     marks: Mapping[str, tuple[Mark, ...]],
     say: OperationFactsOf,
+    asked: str | None,
 ) -> OperationSpec:
-    own = filter_operations(schema, [name], field=found.field) if found else schema
+    own = filter_operations(schema, [name], field=asked) if found else schema
     properties = _all_properties(own or {})
     operation = next((o for o in found.operations if o.name == name), None) if found else None
     required = operation.required if operation else tuple(own.get("required", ()) if own else ())

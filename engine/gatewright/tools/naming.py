@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from gatewright.base.errors import RegistrationError
 
@@ -31,6 +32,7 @@ def check_operation_name(name: str, tool_name: str) -> None:
         )
 
 
+@lru_cache(maxsize=4096)
 def major_of(version: str, tool_name: str) -> int:
     """The major number of a semantic version (semver.org, 2.0.0). Raises RegistrationError for any other text."""
     found = _SEMVER.fullmatch(version)

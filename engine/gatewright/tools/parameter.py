@@ -15,6 +15,7 @@ from gatewright.arguments.url import DEFAULT_PORTS, WEB_SCHEMES
 from gatewright.base.errors import RegistrationError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.document import ROOT_NAMES
 from gatewright.schema.walk import Schema
 
 
@@ -85,10 +86,18 @@ class HostParameter:
 class FileParameter:
     """Marks a path on disk, relative to the workspace's folder or absolute; the tool is given the absolute one.
 
-    A path below a source's base has that source's level as well.
+    A path below a source's base has that source's level as well. ``roots``: the path begins with the name of one of
+    these roots of ``[workspace]`` and lies there (without a name: in the first), nowhere else.
     """
 
     writes: bool = False
+    roots: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.roots:
+            if name not in ROOT_NAMES:
+                known = ", ".join(f"`{known}`" for known in ROOT_NAMES)
+                raise RegistrationError(f"there is no root `{name}`; a path may be in {known}")
 
 
 @dataclass(frozen=True, slots=True)

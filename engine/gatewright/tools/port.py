@@ -6,7 +6,7 @@ disk checks containment again on the descriptor it opens, so that a swapped syml
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from gatewright.base.jsonvalue import JsonValue
@@ -50,6 +50,14 @@ class SourcePort(Protocol):
         """Read; asks when it would throw away unsaved edits."""
         ...
 
+    def assess_reload(self, at: Located) -> Assessment:
+        """As ``assess_load``."""
+        ...
+
+    def assess_delete(self, at: Located, *, recursive: bool = False) -> Assessment:
+        """Delete; of a folder with the files that go, asking where one of them asks. Raises ToolFailure, too."""
+        ...
+
     def text_of(self, at: Located) -> str | None:
         """The text of that place now (block, else disk); None where there is none, or too much to compare."""
         ...
@@ -62,8 +70,25 @@ class SourcePort(Protocol):
         """The block's text if loaded, else the disk's. Raises ToolFailure."""
         ...
 
-    async def list_folder(self, at: Located) -> list[JsonValue]:
-        """Entries of a folder that the agent may read, sorted: name, kind, size, permission, loaded."""
+    async def list_folder(self, at: Located, limit: int = 5_000) -> list[JsonValue]:
+        """Entries of a folder that the agent may read, sorted: name, kind, size, permission, loaded.
+
+        A last row of kind ``more`` says that something was left out.
+        """
+        ...
+
+    async def list_tree(
+        self, at: Located, pattern: str | None = None, limit: int = 5_000, *, recursive: bool = True
+    ) -> list[JsonValue]:
+        """The same by path, of everything below unless not ``recursive``; with a gitignore pattern files alone."""
+        ...
+
+    async def status(self, at: Located) -> JsonValue:
+        """How block and disk stand to each other: one object for a file, a list for all with a block in a folder."""
+        ...
+
+    async def diff(self, at: Located) -> JsonValue:
+        """``state`` and ``diff``: what writing the block would change on disk. Raises ToolFailure without a block."""
         ...
 
     async def load(self, at: Located) -> JsonValue:
@@ -82,14 +107,90 @@ class SourcePort(Protocol):
         """Replace the one occurrence of ``old`` in the block (loads it first)."""
         ...
 
+    async def insert(self, at: Located, line: int, content: str) -> JsonValue:
+        """Put whole lines before a line of the block (from 1; one past the last: behind it; loads it first)."""
+        ...
+
+    async def patch(self, at: Located, patch: str) -> JsonValue:
+        """Apply a unified diff to the block, all of it or nothing (loads it first)."""
+        ...
+
+    async def reload(self, at: Located) -> JsonValue:
+        """Throw away what the block holds and read the disk into it. Raises ToolFailure where there is none."""
+        ...
+
     async def create(self, at: Located, content: str) -> JsonValue:
         """Make a new file and its block; never overwrites."""
         ...
 
-    async def delete(self, at: Located) -> JsonValue:
-        """Remove a file from disk and its block; refuses folders."""
+    async def delete(self, at: Located, *, recursive: bool = False, asked: bool = False) -> JsonValue:
+        """Remove a file from disk and its block; a folder with all below only when ``recursive``, the top one never.
+
+        ``asked``: somebody agreed to the files in it that go only then.
+        """
         ...
 
     async def block_info(self, at: Located) -> JsonValue:
         """Metadata of the block at that place. Raises ToolFailure when it is not loaded."""
+        ...
+
+
+class RootPort(Protocol):
+    """The roots of ``[workspace]`` (shared, tmp, vault), as tools see them.
+
+    Paths are absolute and as ``find`` gave them. What a tool may do in which root is the parameter's to say
+    (``FileParameter.roots``) and the gate's to make sure of. Methods that touch the disk go through descriptors from
+    the root's folder on, follow no link, and refuse what is protected or has level none; they raise ToolFailure.
+    """
+
+    def find(
+        self, path: str, *, roots: Sequence[str], parameter: str = "", writes: bool = False
+    ) -> FileTarget | Refusal:
+        """Where a model's path leads, in one of ``roots``; touches metadata only and never raises."""
+        ...
+
+    def shown(self, absolute: str) -> str:
+        """The path with the name of its root in front, ``shared/a.txt``."""
+        ...
+
+    def stands(self, absolute: str) -> bool:
+        """Whether something stands there, as far as that can be told; what cannot be looked at counts."""
+        ...
+
+    def text_of(self, absolute: str) -> str | None:
+        """The text that stands there now; None where there is none."""
+        ...
+
+    def note_of(self, absolute: str) -> str | None:
+        """Size and SHA-256 of the file there, or how many things are in the folder, for whoever approves; or None."""
+        ...
+
+    async def read(self, absolute: str) -> JsonValue:
+        """``content`` and size of a text file; a byte order mark is left out and told."""
+        ...
+
+    async def list_folder(self, absolute: str, *, stopped: Callable[[], bool]) -> JsonValue:
+        """``entries``: names, sorted, folders with ``/``; ``left_out`` when there are more."""
+        ...
+
+    async def search(
+        self, absolute: str, find: Callable[[str], int | None], *, hits: int, stopped: Callable[[], bool]
+    ) -> JsonValue:
+        """``hits`` (``path:line:text``) of the lines where ``find`` answers a position, and what was passed over."""
+        ...
+
+    async def write(self, absolute: str, content: str, granted: Action | None) -> JsonValue:
+        """Make a file, and the folders above it, or replace it in one step where overwriting is granted."""
+        ...
+
+    async def edit(self, absolute: str, old: str, new: str, granted: Action | None) -> JsonValue:
+        """Put ``new`` in the one place of ``old``, where overwriting is granted."""
+        ...
+
+    async def delete(self, absolute: str, *, recursive: bool, granted: Action | None) -> JsonValue:
+        """Remove a file or folder where deleting is granted; what is in it goes first, where ``recursive``."""
+        ...
+
+    async def copy(self, source: str, destination: str, granted: Action | None) -> JsonValue:
+        """Copy the bytes of a file, as ``write`` does."""
         ...

@@ -8,18 +8,32 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 
 from gatewright.base.errors import AlreadyRegistered, RegistrationError
 from gatewright.policy.right import ToolFacts
+from gatewright.tools.manifest import manifest_of, write_manifest
 from gatewright.tools.tool import Tool
 
 Key = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Snapshot:
+    """The tools of one revision; put in order when they are first listed, since many may come one by one."""
+
     tools: dict[Key, Tool] = field(default_factory=dict[Key, Tool])
-    facts: list[tuple[ToolFacts, ...]] = field(default_factory=list[tuple[ToolFacts, ...]])
+
+    @cached_property
+    def ordered(self) -> tuple[Tool, ...]:
+        """By name and major."""
+        return tuple(self.tools[key] for key in sorted(self.tools))
+
+    @cached_property
+    def facts(self) -> tuple[ToolFacts, ...]:
+        """What policies need to know of them, in the same order."""
+        return tuple(tool.facts() for tool in self.ordered)
 
 
 class _Once:
@@ -72,20 +86,24 @@ class ToolRegistry:
 
     def tools(self) -> tuple[Tool, ...]:
         """All tools, by name and major."""
-        return tuple(self._snapshot.tools.values())
+        return self._snapshot.ordered
 
     def facts(self) -> tuple[ToolFacts, ...]:
         """What policies need to know of all tools, in the same order; asked of each tool once per revision."""
-        snapshot = self._snapshot
-        if not snapshot.facts:
-            snapshot.facts.append(tuple(tool.facts() for tool in snapshot.tools.values()))
-        return snapshot.facts[0]
+        return self._snapshot.facts
+
+    def manifest(self) -> dict[str, object]:
+        """The definitions of all tools, in the same order, as JSON values; `read_definitions` reads them back."""
+        return manifest_of(self.tools())
+
+    def write_manifest(self, path: str | Path) -> None:
+        """Write them to ``path``, whole or not at all. Raises OSError."""
+        write_manifest(self.tools(), Path(path))
 
     def _withdraw(self, key: Key) -> None:
         with self._lock:
             self._replace({held: other for held, other in self._snapshot.tools.items() if held != key})
 
     def _replace(self, tools: dict[Key, Tool]) -> None:
-        ordered = dict(sorted(tools.items()))
-        self._snapshot = _Snapshot(ordered)
+        self._snapshot = _Snapshot(tools)
         self.revision += 1

@@ -11,15 +11,18 @@ from typing import Protocol
 
 from gatewright.base.errors import WeMustFix
 from gatewright.policy.tier import SafetyTier
+from gatewright.schema import OperationSet
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.flat import flat_schema, plain_schema
+from gatewright.tools.flat import cleaner, flat_schema, plain_schema
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of
 from gatewright.tools.parameter import Parameter
 from gatewright.tools.signature import Binding
 
 PLAIN = ""
 """The name under which policies hold the one operation of a tool without operations."""
+
+_PLAIN_ONLY = (PLAIN,)
 
 
 class InputShape(Protocol):
@@ -35,6 +38,11 @@ class InputShape(Protocol):
         """The operations in their declared order; empty for a tool without operations."""
         ...
 
+    @property
+    def found(self) -> OperationSet | None:
+        """How the operation stands in the schema; None for declared operations, and for a tool without."""
+        ...
+
     def parameters(self, operation: str) -> tuple[Parameter, ...]:
         """What ``operation`` takes; empty for an unknown one."""
         ...
@@ -43,8 +51,12 @@ class InputShape(Protocol):
         """The input schema for the shown operations, None when nothing is shown."""
         ...
 
-    def operation_of(self, arguments: Mapping[str, object]) -> str | None:
-        """What ``arguments`` call, known or not; None when nobody can tell."""
+    def cleaned(self, text: str, shown: frozenset[str]) -> str:
+        """A text of the tool's own without the names of operations that are not shown."""
+        ...
+
+    def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
+        """Every operation that ``arguments`` call, known or not; None when nobody can tell."""
         ...
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
@@ -64,6 +76,7 @@ class PlainShape:
 
     binding: Binding
     operation_field: None = None
+    found: None = None
     operations: tuple[OperationSpec, ...] = ()
 
     def parameters(self, operation: str) -> tuple[Parameter, ...]:
@@ -74,9 +87,13 @@ class PlainShape:
         """The parameters object, closed."""
         return plain_schema(self.binding.parameters) if PLAIN in shown else None
 
-    def operation_of(self, arguments: Mapping[str, object]) -> str | None:  # noqa: ARG002
+    def cleaned(self, text: str, shown: frozenset[str]) -> str:  # noqa: ARG002
+        """As it is: nothing is hidden."""
+        return text
+
+    def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:  # noqa: ARG002
         """Always the plain one."""
-        return PLAIN
+        return _PLAIN_ONLY
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
         """Parameters left out, and names that are no parameter."""
@@ -103,6 +120,7 @@ class MethodShape:
     operation_field: str
     operations: tuple[OperationSpec, ...]
     bindings: Mapping[str, Binding] = field(hash=False)
+    found: None = None
 
     def parameters(self, operation: str) -> tuple[Parameter, ...]:
         """What the operation's method takes."""
@@ -113,10 +131,15 @@ class MethodShape:
         rows = [spec for spec in self.operations if spec.name in shown]
         return flat_schema(self.operation_field, rows, frozenset(self.bindings) - shown) if rows else None
 
-    def operation_of(self, arguments: Mapping[str, object]) -> str | None:
+    def cleaned(self, text: str, shown: frozenset[str]) -> str:
+        """Names that a shown operation or a parameter of one bears may stay."""
+        kept = {parameter.name for name in shown for parameter in self.parameters(name)}
+        return cleaner(frozenset(self.bindings) - shown, shown | kept)(text)
+
+    def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
         """The text in the operation field."""
         given = arguments.get(self.operation_field)
-        return given if isinstance(given, str) else None
+        return (given,) if isinstance(given, str) else None
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
         """By the operation's own signature and its choices."""

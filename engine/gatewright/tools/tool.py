@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Mapping
+from copy import copy
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -21,16 +22,19 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
+from gatewright.schema import OperationSet
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.define import check_declaration, shape_of
-from gatewright.tools.flat import cleaner
+from gatewright.tools.model import ModelShape
+from gatewright.tools.naming import major_of
 from gatewright.tools.needs import kinds_of, kinds_of_effects
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.parameter import Parameter
 from gatewright.tools.result import checked_result, normalized
+from gatewright.tools.schemashape import selected
 from gatewright.tools.shape import PLAIN, InputShape, MethodShape, PlainShape
 
 __all__ = ["ArgumentIssue", "OperationSpec", "Tool"]
@@ -44,6 +48,7 @@ class Tool:
     ``required_capabilities``: the kinds that an agent must be granted; None: those of the side effects.
     ``needs_user``: a call that is made for nobody is denied. ``enforces_bounds``: whoever runs the tool (a process of
     its own) enforces all its bounds; inside this process only the time is enforced, and others cannot be registered.
+    ``is_executable``: whether anybody here can run it; a call of one that is not fails at execution.
     """
 
     name: str = ""
@@ -63,6 +68,7 @@ class Tool:
     needs_source: bool = False
     needs_user: bool = False
     enforces_bounds: bool = False
+    is_executable: bool = True
     required_capabilities: Collection[str] | None = None
 
     input_model: ClassVar[Any] = None
@@ -71,7 +77,10 @@ class Tool:
     operation_usage_rules: ClassVar[Mapping[str, str]] = MappingProxyType({})
     operation_capabilities: ClassVar[Mapping[str, Collection[str]]] = MappingProxyType({})
 
+    needs_description: ClassVar[bool] = True
+
     _shape: InputShape
+    _tiers: Mapping[str, SafetyTier] = MappingProxyType({})
 
     def __init_subclass__(cls, *, abstract: bool = False, **rest: Any) -> None:
         """Check the declaration and read its operations. Raises RegistrationError."""
@@ -87,19 +96,52 @@ class Tool:
     @property
     def major(self) -> int:
         """The number that tells incompatible versions apart."""
-        return int(self.version.partition(".")[0])
+        return major_of(self.version, self.name)
 
     @property
     def operations(self) -> tuple[OperationSpec, ...]:
         """The operations in their declared order; empty for a tool without operations."""
         return self._shape.operations
 
-    def operation_of(self, arguments: Mapping[str, object]) -> str | None:
-        """What ``arguments`` call: exactly the text given, known or not; ``""`` for a tool without operations.
+    def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
+        """Every operation that ``arguments`` call, exactly as given, known or not, one for each time it is named.
 
-        None means that the operation field is missing, without default, or holds no text.
+        ``("",)`` for a tool without operations; empty for a batch of none. None: nobody can tell.
         """
-        return self._shape.operation_of(arguments)
+        return self._shape.operations_of(arguments)
+
+    @property
+    def declares_operations(self) -> bool:
+        """Whether its author declared the operations, so that no policy may read others into its schema."""
+        return isinstance(self._shape, MethodShape) or (isinstance(self._shape, ModelShape) and self.has_operations)
+
+    @property
+    def has_operations(self) -> bool:
+        """Whether a field of the arguments selects the operation."""
+        return bool(self._shape.operations)
+
+    @property
+    def operation_set(self) -> OperationSet | None:
+        """How the operation stands in the schema; None for operations declared as methods, and for a tool without."""
+        return self._shape.found
+
+    def declared(self, field: str | None, operations: tuple[str, ...] | None) -> Tool:
+        """This tool read with the operation field, or the list of operations, that a policy names.
+
+        An empty ``field``: no field selects operations. Raises SchemaError where the schema has no such field, and for
+        a tool whose author declared its operations.
+        """
+        if field is None and operations is None:
+            return self
+        if self.declares_operations:
+            raise SchemaError(f"`{self.name}` declares its own operations")
+        shape = selected(self._shape, field, operations, self.safety_tier, self._tiers)
+        other = copy(self)
+        for name in [name for name in other.__dict__ if isinstance(getattr(type(self), name, None), cached_property)]:
+            del other.__dict__[name]
+        other._shape = shape
+        other.operation_field = shape.operation_field or type(self).operation_field
+        return other
 
     def parameters(self, operation: str = PLAIN) -> tuple[Parameter, ...]:
         """What ``operation`` takes; empty for an unknown one."""
@@ -125,7 +167,7 @@ class Tool:
     def digest(self) -> str:
         """SHA-256 of what the tool is to policies and models, 64 hexadecimal digits; worked out once.
 
-        Of the canonical JSON of name, version, description, both schemas, and operations with their tiers.
+        Of the canonical JSON of name, version, description, both schemas, operations with their tiers and their field.
         """
         rows: list[JsonValue] = [{"name": spec.name, "tier": str(spec.tier)} for spec in self.operations]
         return digest_of(
@@ -135,6 +177,7 @@ class Tool:
                 "description": self.description,
                 "input_schema": self.input_schema(),
                 "output_schema": self.output_schema,
+                "operation_field": self._shape.operation_field,
                 "operations": rows or [{"name": PLAIN, "tier": str(self.safety_tier)}],
             }
         )
@@ -159,17 +202,13 @@ class Tool:
 
     def description_for(self, shown: frozenset[str], text: str | None = None) -> str:
         """The description, or ``text`` in its place, without the names of operations that are not shown."""
-        return self._clean(self.description if text is None else text, shown)
+        return self._shape.cleaned(self.description if text is None else text, shown)
 
     def usage_rule_for(self, shown: frozenset[str]) -> str | None:
         """The tool's own usage rule and those of the shown operations, alphabetically; None when there is none."""
         rows = sorted((spec for spec in self.operations if spec.name in shown), key=lambda spec: spec.name)
         texts = [self.usage_rule, *(spec.usage_rule for spec in rows)]
-        return " ".join(cleaned for text in texts if text and (cleaned := self._clean(text, shown))) or None
-
-    def _clean(self, text: str, shown: frozenset[str]) -> str:
-        kept = {parameter.name for name in shown for parameter in self.parameters(name)}
-        return cleaner(self._names - shown, shown | kept)(text)
+        return " ".join(cleaned for text in texts if text and (cleaned := self._shape.cleaned(text, shown))) or None
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
         """What ``operation`` needs and was not given, or was given and does not take."""

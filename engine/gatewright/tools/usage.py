@@ -41,6 +41,15 @@ class UsageRow:
     source_rules: tuple[tuple[str, ToolRule], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Bullet:
+    """What is told of a tool; ``is_alone``: whichever other tools are shown."""
+
+    row: UsageRow
+    text: str | None
+    is_alone: bool
+
+
 class UsageSection:
     """The section for some shown tools. ``before``: an earlier one, from which the bullets that stay are taken."""
 
@@ -50,17 +59,17 @@ class UsageSection:
         old = before._bullets if before is not None else {}
         is_same = before is not None and before._shown == shown
         self._shown = shown
-        self._bullets: dict[str, tuple[UsageRow, str | None]] = {}
+        self._bullets: dict[str, _Bullet] = {}
         for row in shown_rows:
             held = old.get(row.name)
-            if held is None or held[0] != row or not (is_same or _names_no_other(row)):
-                held = row, _bullet(row, shown)
+            if held is None or not (is_same or held.is_alone) or (held.row is not row and held.row != row):
+                held = _Bullet(row, _bullet(row, shown), _names_no_other(row))
             self._bullets[row.name] = held
 
     @cached_property
     def text(self) -> str:
         """The section, its tools in alphabetical order; empty when there is nothing to say."""
-        bullets = [bullet for _, bullet in self._bullets.values() if bullet]
+        bullets = [bullet.text for bullet in self._bullets.values() if bullet.text]
         return "\n".join([HEADING, "", *bullets]) + "\n" if bullets else ""
 
 

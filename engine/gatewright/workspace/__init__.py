@@ -13,10 +13,12 @@ from gatewright.gate import (
     Status,
 )
 from gatewright.workspace.assembly import audit_log, permission_broker
+from gatewright.workspace.library import format_names
 from gatewright.workspace.pathrow import PathRow
 from gatewright.workspace.sandbox import CopyCancelled, Sandbox
 from gatewright.workspace.template import create_workspace, template_names, write_demo
-from gatewright.workspace.workspace import Workspace, format_names
+from gatewright.workspace.watching import SourceWatching
+from gatewright.workspace.workspace import Workspace
 
 __all__ = [
     "Approval",
@@ -30,6 +32,7 @@ __all__ = [
     "Remember",
     "Sandbox",
     "Session",
+    "SourceWatching",
     "StageTrace",
     "Status",
     "Workspace",

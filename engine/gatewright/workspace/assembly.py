@@ -12,11 +12,15 @@ from gatewright.base.problem import Problem, Severity
 from gatewright.builtins import builtin_tools, file_tool
 from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
 from gatewright.gate.rates import FILE_NAME as RATES_FILE
-from gatewright.memory import BlockStore
+from gatewright.memory import AgentBlocks, BlockService, BlockStore, Shelf, owner_of
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
 from gatewright.sources import Protection, SourceManager
+from gatewright.sources.rootfolder import RootFolders
 from gatewright.tools import ToolRegistry
+from gatewright.workspace.catalog import CatalogBook, HostTools
+from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
 from gatewright.workspace.location import is_inside, policy_path_of, resolved
+from gatewright.workspace.roots import RootTools, absences, declare_rooted, root_folders, root_problems, rooted
 from gatewright.workspace.trust import TrustRecords
 
 if TYPE_CHECKING:
@@ -27,10 +31,10 @@ if TYPE_CHECKING:
     from gatewright.base.problem import Address, Place
     from gatewright.gate.decision import Places
     from gatewright.policy.document import Policy, Source
-    from gatewright.tools import Tool
+    from gatewright.tools import DefinedTool, Tool
 
 
-_ABSENT = {"file": "`file` comes with the first source, and the policy has none"}
+_NO_SOURCE = {"file": "`file` comes with the first source, and the policy has none"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +50,49 @@ class Folders:
         return cls(state_folder(policy_path, state), key_folder(keys))
 
 
+class GrowingProtection(Protection):
+    """What no tool may touch; a reload may add to it, never take away."""
+
+    def cover(self, paths: Iterable[Path]) -> None:
+        """Protect these too, whether they are there or not."""
+        fresh = [path for path in map(os.path.abspath, paths) if path not in self._paths]
+        if fresh:
+            super().__init__((*self._paths, *fresh))
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What one open workspace is made of, beside its policy; it stays the same when the policy is read again."""
 
     registry: ToolRegistry
+    host: HostTools
+    rooted: RootTools
+    protection: GrowingProtection
     blocks: BlockStore
+    shelf: Shelf
     sources: SourceManager
     audit: AuditLog
     rates: RateBook
     broker: PermissionBroker
     gate: Gate
+
+    def roots(self, policy: Policy, folder: Path) -> RootFolders:
+        """The roots of a policy, under the levels of the sources that run now."""
+        return _roots(policy, folder, self.sources, self.protection, self.blocks)
+
+    def follow(self, policy: Policy, given: tuple[DefinedTool, ...]) -> None:
+        """Have exactly the tools that a policy brings along: ``given`` by its catalogs, and those of its roots."""
+        self.rooted.follow(policy.roots, given, lambda: self.host.follow(given))
+
+    def agent_blocks(self) -> AgentBlocks:
+        """The blocks of all agents, under the levels of the sources that run now."""
+        return agent_blocks(self.shelf, self.sources.pinned())
+
+    def blocks_of(self, agent_id: str) -> BlockService:
+        """The operator's hand on the blocks of one agent and the shared ones; "": on the shared ones alone."""
+        owner = owner_of(agent_id) if agent_id else ""
+        texts = SourceTexts(self.sources)
+        return BlockService(self.blocks, owner=owner, levels=texts.level, operator=True, shelf=self.shelf, files=texts)
 
     def close(self) -> None:
         """Let go of every file."""
@@ -86,23 +122,30 @@ def broker_of(folders: Folders, clock: Clock, audit: AuditLog) -> PermissionBrok
     return PermissionBroker(ApprovalStore(folders.state, folders.keys, clock=clock), clock, audit=audit)
 
 
-def known_tools(tools: Iterable[Tool] = ()) -> KnownTools:
-    """What policies may name: the built-ins and ``tools``; what is planned is refused as not supported.
+def catalog_book(folder: Path, tools: Iterable[Tool] = (), before: CatalogBook | None = None) -> CatalogBook:
+    """What the policies of a folder may name: the built-ins, ``tools``, and what the policy's own catalogs give.
 
-    Raises AlreadyRegistered for one of ``tools`` that has the name and major version of another.
+    What is planned is refused as not supported. Raises AlreadyRegistered for one of ``tools`` that has the name and
+    major version of another.
     """
     registry = ToolRegistry()
     for tool in (*builtin_tools(), file_tool(), *tools):
         registry.register(tool)
-    return KnownTools(registry.facts())
+    known = KnownTools(registry.facts(), declare=declare_rooted, rooted=rooted())
+    return CatalogBook(folder, known, registry.tools(), before)
 
 
 def load_valid(policy_path: Path, known: KnownTools | None = None) -> tuple[LoadedPolicy, Policy]:
     """The policy file, strictly; ``known``: the tools that it may name (default: the built-in ones).
 
-    Raises WorkspaceError when it cannot be read, PolicyInvalid when it has errors.
+    Those of its catalogs come on top, where ``known`` does not read any itself. Raises WorkspaceError when it cannot
+    be read, PolicyInvalid when it has errors.
     """
-    loaded = parse_policy(read_policy_text(policy_path), file=str(policy_path), known=known or known_tools())
+    if known is None:
+        known = catalog_book(policy_path.parent).known
+    elif known.catalogs is None:
+        known = CatalogBook(policy_path.parent, known).known
+    loaded = parse_policy(read_policy_text(policy_path), file=str(policy_path), known=known)
     if loaded.policy is None:
         raise PolicyInvalid(loaded.problems)
     return loaded, loaded.policy
@@ -127,6 +170,19 @@ def base_problems(
     return tuple(found)
 
 
+def folder_problems(
+    loaded: LoadedPolicy, policy_path: Path, records: TrustRecords, *, trust: bool
+) -> tuple[Problem, ...]:
+    """What is wrong with the folders that a policy names, of sources and of roots; nothing of one with errors."""
+    policy, places = loaded.policy, loaded.places.place
+    if policy is None:
+        return ()
+    return (
+        *base_problems(policy.sources, policy_path, records, places, trust=trust),
+        *root_problems(policy.roots, policy_path, records, places, trust=trust),
+    )
+
+
 def assemble(
     policy: Policy,
     policy_path: Path,
@@ -134,6 +190,7 @@ def assemble(
     clock: Clock,
     places: Places,
     tools: Iterable[Tool],
+    book: CatalogBook,
     *,
     durable: bool,
 ) -> Parts:
@@ -141,8 +198,11 @@ def assemble(
     registry = ToolRegistry()
     for tool in (*builtin_tools(), *tools):
         registry.register(tool)
-    blocks = BlockStore(folders.state / "memory.sqlite")
-    protection = Protection((policy_path, folders.state, folders.keys))
+    host, rooted_tools, given = HostTools(registry), RootTools(registry, tools), book.tools(policy.catalogs)
+    rooted_tools.follow(policy.roots, given, lambda: host.follow(given))
+    blocks = BlockStore(folders.state / "memory.sqlite", clock=clock)
+    shelf = Shelf(blocks)
+    protection = GrowingProtection((policy_path, folders.state, folders.keys, *book.paths(policy.catalogs)))
     sources = SourceManager(lambda: registry.register(file_tool()), blocks, protection)
     sources.follow(based(policy, policy_path.parent))
     audit = AuditLog(folders.state, folders.keys, clock=clock, durable=durable)
@@ -155,13 +215,21 @@ def assemble(
         audit=audit,
         clock=clock,
         places=places,
-        absent=_ABSENT,
+        absent=_NO_SOURCE | absences(),
         rates=rates,
         grants=broker.grants,
         folder=str(policy_path.parent),
         file=str(policy_path),
+        roots=_roots(policy, policy_path.parent, sources, protection, blocks),
+        blocks=agent_blocks(shelf, sources.pinned()),
     )
-    return Parts(registry, blocks, sources, audit, rates, broker, gate)
+    return Parts(registry, host, rooted_tools, protection, blocks, shelf, sources, audit, rates, broker, gate)
+
+
+def _roots(
+    policy: Policy, folder: Path, sources: SourceManager, protection: Protection, blocks: BlockStore
+) -> RootFolders:
+    return RootFolders(root_folders(policy.roots, folder), sources.pinned(), protection, blocks.exclusive)
 
 
 def based(policy: Policy, folder: Path) -> list[tuple[Source, Path]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import NotSupported, WorkspaceError
 from gatewright.policyfile import carries, render_pattern
-from gatewright.workspace.location import POLICY_NAME
+from gatewright.workspace.location import POLICY_NAME, place_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,8 +34,10 @@ def not_exported(policy: Policy, dialect: str) -> tuple[str, ...]:
     return tuple(one for one, agent in policy.agents.items() if not carries(policy, agent))
 
 
-def write_export(folder: Path, texts: Mapping[str, str], workspace: Path, bases: Iterable[str]) -> tuple[Path, ...]:
-    """Write the texts, and make the relative folders that they name, so that the export loads where it is."""
+def write_export(
+    folder: Path, texts: Mapping[str, str], workspace: Path, bases: Iterable[str], manifests: Mapping[str, bytes]
+) -> tuple[Path, ...]:
+    """Write the texts, and the manifests and relative folders that they name, so that the export loads where it is."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written: list[Path] = []
@@ -43,6 +45,7 @@ def write_export(folder: Path, texts: Mapping[str, str], workspace: Path, bases:
             write_atomically(folder / name, text.encode("utf-8"))
             written.append(folder / name)
         if folder.resolve() != workspace.resolve():
+            written += [place_file(folder, name, content) for name, content in manifests.items()]
             for base in bases:
                 _make_base(folder, base)
     except OSError as error:

@@ -6,22 +6,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.policyfile import patch_text, render_policy, write_policy_text
-from gatewright.workspace.assembly import load_valid
+from gatewright.schema.formats import FORMATS
+from gatewright.workspace.assembly import catalog_book, load_valid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gatewright.policy.document import Policy
     from gatewright.policyfile import KnownTools
+    from gatewright.tools import Tool
 
 
-def load_policy(path: Path | str, *, known: KnownTools | None = None) -> Policy:
-    """The policy of a TOML file, strictly. ``known``: the tools that it may name (default: the built-in ones).
+def load_policy(path: Path | str, *, known: KnownTools | None = None, tools: Iterable[Tool] = ()) -> Policy:
+    """The policy of a TOML file, strictly. It may name the built-in tools, ``tools`` (those of the program itself),
+    and those that its own catalogs give by their manifests; ``known`` takes the place of the first two.
 
-    Raises WorkspaceError when it cannot be read, PolicyInvalid with every problem at once.
+    Raises WorkspaceError when it cannot be read, PolicyInvalid with every problem at once, or AlreadyRegistered for a
+    tool with the name and major version of another.
     """
-    return load_valid(Path(path), known)[1]
+    return load_valid(Path(path), known or _known(Path(path), tools))[1]
 
 
-def save_policy(policy: Policy, path: Path | str, *, known: KnownTools | None = None) -> None:
+def save_policy(
+    policy: Policy, path: Path | str, *, known: KnownTools | None = None, tools: Iterable[Tool] = ()
+) -> None:
     """Write a policy, atomically; an existing file is patched, so that its comments and order stay.
 
     Raises WorkspaceError when it cannot be written, PolicyInvalid when the file there now has errors.
@@ -30,5 +38,14 @@ def save_policy(policy: Policy, path: Path | str, *, known: KnownTools | None = 
     if not target.exists():
         write_policy_text(target, render_policy(policy), expected=None)
         return
-    loaded, before = load_valid(target, known)
+    loaded, before = load_valid(target, known or _known(target, tools))
     write_policy_text(target, patch_text(loaded.text, before, policy), expected=loaded.text)
+
+
+def format_names() -> tuple[str, ...]:
+    """The provider formats that a preview can have."""
+    return tuple(FORMATS)
+
+
+def _known(path: Path, tools: Iterable[Tool]) -> KnownTools:
+    return catalog_book(path.parent, tools).known

@@ -1,11 +1,16 @@
-"""Where a workspace is: the policy file of a path, and whether a folder lies inside. It reads no policy."""
+"""Where a workspace is: the policy file of a path, and what lies inside its folder. It reads no policy."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from gatewright.policy.document import Policy
 
 POLICY_NAME = "policy.toml"
 
@@ -30,6 +35,23 @@ def resolved(base_path: str, folder: Path) -> Path:
     return Path(os.path.realpath(folder / base_path))
 
 
+def written_folders(policy: Policy) -> list[str]:
+    """The folders that a policy names, of sources and roots, as written."""
+    return [*(source.base_path for source in policy.sources), *policy.roots.folders.values()]
+
+
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether the real ``path`` is the real ``folder`` or below it."""
     return path.is_relative_to(os.path.realpath(folder))
+
+
+def place_file(folder: Path, name: str, content: bytes) -> Path:
+    """Write a file at the relative path ``name`` of ``folder``, never outside. Raises OSError, WorkspaceError."""
+    target = Path(os.path.normpath(folder / name))
+    if not is_inside(Path(os.path.realpath(target.parent)), folder):
+        raise WorkspaceError(f"`{name}` would be written outside `{folder}`")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_symlink():
+        target.unlink()
+    write_atomically(target, content)
+    return target

@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.policy.glob import PermissionRules
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from gatewright.policy.document import Source
     from gatewright.policy.permission import Permission
+    from gatewright.sources import SourceManager
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +30,14 @@ class PathRow:
         """Shape: path, permission, outside, rule {index, pattern} or None."""
         rule = None if self.index is None else {"index": self.index, "pattern": self.pattern}
         return {"path": self.path, "permission": str(self.permission), "outside": self.outside, "rule": rule}
+
+
+def path_rows(source: Source, base: Path, sources: SourceManager, paths: Iterable[str]) -> Iterator[PathRow]:
+    """The level of paths by a source's rules, with its real folder ``base``; protected files are none."""
+    rules = PermissionRules(source.permission_rules, source.default_permission)
+    for path in paths:
+        found = rules.explain(path)
+        if not found.outside and sources.protects(base / path):
+            yield PathRow(path, sources.PROTECTED_LEVEL, outside=False, index=None, pattern=None)
+        else:
+            yield PathRow(path, found.permission, found.outside, found.index, found.pattern)

@@ -25,11 +25,22 @@ class TrustRecords:
 
     def trusts_source(self, policy_path: Path, source_id: str, base: Path) -> bool:
         """Whether exactly this source folder of this policy was trusted."""
-        return _source_digest(policy_path, source_id, base) in self._read()
+        return _digest("source", policy_path, source_id, base) in self._read()
 
     def trust_source(self, policy_path: Path, source_id: str, base: Path) -> None:
         """Remember it. Raises WorkspaceError when the key folder cannot be written."""
-        records = self._read() | {_source_digest(policy_path, source_id, base)}
+        self._add(_digest("source", policy_path, source_id, base))
+
+    def trusts_root(self, policy_path: Path, name: str, folder: Path) -> bool:
+        """Whether exactly this folder of a root of this policy was trusted."""
+        return _digest("root", policy_path, name, folder) in self._read()
+
+    def trust_root(self, policy_path: Path, name: str, folder: Path) -> None:
+        """Remember it. Raises WorkspaceError when the key folder cannot be written."""
+        self._add(_digest("root", policy_path, name, folder))
+
+    def _add(self, record: str) -> None:
+        records = self._read() | {record}
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_atomically(self._path, "".join(f"{record}\n" for record in sorted(records)).encode(), mode=0o600)
@@ -45,5 +56,5 @@ class TrustRecords:
             raise WorkspaceError(f"cannot read the trust file `{self._path}`: {error}") from None
 
 
-def _source_digest(policy_path: Path, source_id: str, base: Path) -> str:
-    return digest(["source", str(policy_path.resolve()), source_id, str(base)])
+def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
+    return digest([kind, str(policy_path.resolve()), name, str(folder)])

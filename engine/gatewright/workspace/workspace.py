@@ -2,6 +2,7 @@
 
 The one path an edit takes below the app: ``check`` (nothing happens), ``apply`` (the gate swaps its snapshot), ``save``
 (the difference between the policy on disk and the policy now is patched into the text on disk).
+Over 400 lines, since it is the one face of everything below; what it does is done elsewhere.
 """
 
 from __future__ import annotations
@@ -11,22 +12,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from gatewright.base.clock import SystemClock
-from gatewright.base.errors import EditRefused, PolicyInvalid, WorkspaceError
+from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.problem import Problem, Severity
 from gatewright.gate import SelfCheck, SessionStore, is_durable, selfcheck
 from gatewright.gate.sessionstore import FOLDER as SESSIONS
 from gatewright.policy import edit as edits
-from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policy.requirement import has_requirement, hidden_requirements, majors_of
 from gatewright.policy.setting import overridden_all
-from gatewright.schema.formats import FORMATS
+from gatewright.policy.target import Refusal
+from gatewright.policy.toolname import split_name
+from gatewright.schema import survey
+from gatewright.tools import DefinedTool
 from gatewright.workspace import export as exporting
-from gatewright.workspace.assembly import Folders, assemble, base_problems, based, known_tools, load_valid
-from gatewright.workspace.location import policy_path_of, resolved
-from gatewright.workspace.pathrow import PathRow
+from gatewright.workspace.assembly import Folders, assemble, based, catalog_book, folder_problems, load_valid
+from gatewright.workspace.catalog import as_it_came
+from gatewright.workspace.lint import lints
+from gatewright.workspace.location import policy_path_of, resolved, written_folders
+from gatewright.workspace.pathrow import PathRow, path_rows
 from gatewright.workspace.policytext import PolicyText
+from gatewright.workspace.refusal import (
+    refuse_bad_pattern,
+    refuse_hidden_requirement,
+    refuse_orphaned_rule,
+    refuse_unloadable,
+    refuse_untrusted,
+)
 from gatewright.workspace.sandbox import CopyWatch, Sandbox
 from gatewright.workspace.trust import TrustRecords
+from gatewright.workspace.watching import SourceWatching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -45,17 +57,15 @@ if TYPE_CHECKING:
         Session,
         StageTrace,
     )
+    from gatewright.memory import BlockService
     from gatewright.policy.document import Policy
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.right import ToolFacts, ToolRight
     from gatewright.policyfile import LoadedPolicy
-    from gatewright.sources import SourceManager
+    from gatewright.schema import Schema, Survey
+    from gatewright.sources import Noticed, SourceManager
     from gatewright.tools import Tool
-
-
-def format_names() -> tuple[str, ...]:
-    """The provider formats that a preview can have."""
-    return tuple(FORMATS)
+    from gatewright.workspace.catalog import CatalogBook
 
 
 class Workspace:
@@ -86,11 +96,12 @@ class Workspace:
         self._clock = clock
         self._lock, self._changing = threading.Lock(), threading.RLock()
         self._records = TrustRecords(folders.keys)
-        self._tools, self._known = tools, known_tools(tools)
-        loaded, policy, self.problems = self._read(trust=trust)
-        self._adopt(policy, PolicyText(policy_path, loaded, policy, self._known))
+        self._tools, self._book = tools, catalog_book(self.folder, tools)
+        loaded, policy, self.problems = self._read(self._book, trust=trust)
+        self._adopt(policy, PolicyText(policy_path, loaded, policy, self._book.known), self._book)
         places = self._text.places(policy)
-        self._parts = assemble(policy, policy_path, folders, clock, places, tools, durable=durable)
+        self._watching: SourceWatching | None = None
+        self._parts = assemble(policy, policy_path, folders, clock, places, tools, self._book, durable=durable)
 
     @classmethod
     def open(
@@ -151,10 +162,38 @@ class Workspace:
         """The running sources."""
         return self._parts.sources
 
+    def blocks(self, agent_id: str = "") -> BlockService:
+        """The blocks of an agent and the shared ones, in the operator's hand: to make, look at, change, delete.
+
+        Whatever the levels say, and read-only fields too. Without an agent: the shared ones alone.
+        """
+        return self._parts.blocks_of(agent_id)
+
     @property
     def catalog(self) -> tuple[ToolFacts, ...]:
-        """The facts of every registered tool, as the policy's ``[tools.NAME]`` change them."""
-        return overridden_all(self.policy, self._parts.registry.facts())
+        """The facts of every registered tool, as the policy's ``[tools.NAME]`` declare and change them."""
+        snapshot = self.gate.snapshot()
+        return overridden_all(snapshot.policy, snapshot.facts)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that a reload reads: the policy and the manifests of its catalogs."""
+        return (self.policy_path, *self._book.paths(self.policy.catalogs))
+
+    def tool_schema(self, tool_name: str) -> Schema | None:
+        """The whole schema of a tool as it came, whatever the policy declares of it; None for an unknown tool."""
+        tool = self._tool(tool_name)
+        return None if tool is None else as_it_came(tool).input_schema()
+
+    def survey(self, tool_name: str) -> Survey | None:
+        """What the tool's whole schema says of operations, for whoever declares them; None for an unknown tool."""
+        tool = self._tool(tool_name)
+        return None if tool is None else survey(as_it_came(tool).input_schema(), tool.description)
+
+    def is_executable(self, tool_name: str) -> bool:
+        """Whether a call of the tool can be executed here; those of catalogs are run by their own program."""
+        tool = self._tool(tool_name)
+        return not isinstance(tool, DefinedTool) or tool.is_executable
 
     @property
     def is_dirty(self) -> bool:
@@ -169,14 +208,11 @@ class Workspace:
     def check(self, edit: Edit) -> Policy:
         """The policy that the edit would make. Raises EditRefused; changes nothing."""
         after = edits.apply(self.policy, edit)
-        for change in edit.changes:
-            if isinstance(change, edits.SourceChange) and change.after is not None:
-                for rule in change.after.permission_rules:
-                    if message := check_pattern(rule.pattern):
-                        raise EditRefused(message)
-        self._refuse_untrusted(after)
-        self._refuse_hidden_requirement(after, edit)
-        self._refuse_orphaned_rule(after)
+        refuse_bad_pattern(edit)
+        refuse_untrusted(self.policy, after, self.policy_path, self._records, self.place)
+        refuse_unloadable(self._text, after, edit)
+        refuse_hidden_requirement(after, edit, lambda: self._facts_under(after))
+        refuse_orphaned_rule(self.policy, after)
         return after
 
     def apply(self, edit: Edit) -> ChangeSet:
@@ -184,8 +220,9 @@ class Workspace:
         with self._changing:
             after = self.check(edit)
             changed = edits.change_set(edit)
-            self._put_in_force(after, self._text, changed)
-            return changed
+            self._put_in_force(after, self._text, changed, self._book)
+        self._watch_what_is_said()
+        return changed
 
     def rights(self, agent_id: str) -> Mapping[str, ToolRight]:
         """The agent's right on every registered tool, in catalog order; includes what is hidden and why."""
@@ -206,7 +243,7 @@ class Workspace:
     def current_problems(self) -> tuple[Problem, ...]:
         """Every problem of the policy as it is now; reads ``text()`` anew, so not for the GUI thread."""
         loaded = self._current()
-        return (*loaded.problems, *self._base_problems(loaded, trust=False))
+        return (*loaded.problems, *self._base_problems(loaded, trust=False), *lints(loaded))
 
     def save(self, *, overwrite: bool = False) -> None:
         """Write the difference into the file, atomically. Raises WorkspaceError; the edits are kept then.
@@ -215,38 +252,44 @@ class Workspace:
         what the file says, in the text that is there now (its comments and order stay) as far as that text still
         loads, else in the text as it was here.
         """
-        policy, text = self._now()
+        policy, text, _ = self._now()
         text.save(policy, overwrite=overwrite)
 
     def changed_outside(self) -> bool:
-        """Whether the file on disk is no longer what was read or saved here."""
-        return self._text.changed_outside()
+        """Whether the file on disk, or a manifest that it names, is no longer what was read or saved here."""
+        _, text, book = self._now()
+        return text.changed_outside() or book.changed(text.saved_policy.catalogs)
 
     def reload(self) -> tuple[Problem, ...]:
         """Read the file again, dropping unsaved edits; with errors the last good policy stays in force, and an alarm
-        says so until a good one is read.
+        says so until a good one is read. The manifests of its catalogs are read again with it.
 
         The gate stays the same object: running calls finish as they began, waiting ones are decided again. Returns the
         problems of what was read. Raises WorkspaceError when it cannot be read, which raises the alarm too.
         """
         with self._changing:
+            book = catalog_book(self.folder, self._tools, self._book)
             try:
-                loaded, policy, problems = self._read(trust=False)
+                loaded, policy, problems = self._read(book, trust=False)
             except PolicyInvalid as error:
                 self.gate.refuse(error.problems)
                 return error.problems
             except WorkspaceError as error:
                 self.gate.refuse([Problem(Severity.ERROR, "unreadable", str(error))])
                 raise
-            self._put_in_force(policy, PolicyText(self.policy_path, loaded, policy, self._known), None)
+            self._put_in_force(policy, PolicyText(self.policy_path, loaded, policy, book.known), None, book)
             self.problems = problems
-            return problems
+        self._watch_what_is_said()
+        return problems
 
     def export(self, folder: Path, *, dialect: str = "gatewright", agent_id: str | None = None) -> tuple[Path, ...]:
-        """Write the policy, and the folders it names, for a deployment. Raises WorkspaceError."""
+        """Write the policy, its manifests, and the folders it names, for a deployment. Raises WorkspaceError."""
+        policy, _, book = self._now()
         texts = self.export_texts(dialect, agent_id)
-        bases = [source.base_path for source in self.policy.sources] if dialect == "gatewright" else []
-        return exporting.write_export(folder, texts, self.folder, bases)
+        whole = dialect == "gatewright"
+        bases = written_folders(policy) if whole else []
+        manifests = book.contents(policy.catalogs) if whole else {}
+        return exporting.write_export(folder, texts, self.folder, bases, manifests)
 
     def export_texts(self, dialect: str, agent_id: str | None = None) -> dict[str, str]:
         """File name to text of what ``export`` writes."""
@@ -261,9 +304,35 @@ class Workspace:
         source = self.policy.source(source_id)
         if source is None:
             raise WorkspaceError(f"no source `{source_id}`")
-        rules = PermissionRules(source.permission_rules, source.default_permission)
-        base = resolved(source.base_path, self.folder)
-        return tuple(self._path_row(rules, base, path) for path in paths)
+        return tuple(path_rows(source, resolved(source.base_path, self.folder), self.sources, paths))
+
+    async def reconcile(self, source_id: str, path: str, strategy: str = "ask") -> JsonValue:
+        """Bring a file and its block into step, in the operator's hand; nothing on disk is changed.
+
+        ``strategy``: ``ours`` keeps the block's text, ``theirs`` takes the disk's, ``merge`` puts both together where
+        they do not conflict, ``ask`` only tells. Answers path, state, strategy, outcome, and of a conflict its places
+        and both differences. Raises WorkspaceError for an unknown source or strategy, and where there is no block.
+        """
+        at = self.sources.locate(path, source_id=source_id, allowed=self.sources.ids)
+        if isinstance(at, Refusal):
+            raise WorkspaceError(at.reason)
+        try:
+            return await self.sources.reconcile(at, strategy)
+        except ToolFailure as failure:
+            raise WorkspaceError(f"`{at.relative}` of `{source_id}`: {failure}") from None
+
+    def watch_sources(self, notify: Callable[[Noticed], None], *, debounce_ms: int = 400) -> SourceWatching:
+        """Watch the sources that say ``watch = true`` until ``close``; edits and reloads are followed.
+
+        What changed outside is taken into blocks that hold no edits. ``notify`` is called in a thread of ours; a second
+        watch takes the place of the first. Nothing is watched before this is called.
+        """
+        before, watching = self._watching, SourceWatching(self.sources, lambda: self.policy, notify, debounce_ms)
+        if before is not None:
+            before.close()
+        self._watching = watching
+        watching.follow()
+        return watching
 
     def selfcheck(self) -> SelfCheck:
         """Compare listed, valid and callable for every agent, tool and operation."""
@@ -301,89 +370,81 @@ class Workspace:
     ) -> Sandbox:
         """A disposable copy of the workspace with the policy as edited now; it can take long: not on the GUI thread.
 
-        Tools that the program brought are the very same in the copy: what they do elsewhere is not contained.
+        The blocks as they are now come along. Tools that the program brought are the very same in the copy: what they
+        do elsewhere is not contained.
         ``cancelled`` is asked before every entry, ``progress`` told the files and bytes copied so far. Raises
         WorkspaceError when it is too large, CopyCancelled when it was cancelled; then nothing of the copy is left.
         """
         idle = CopyWatch()
         watch = CopyWatch(cancelled or idle.cancelled, progress or idle.progress)
-        bases = [resolved(source.base_path, self.folder) for source in self.policy.sources]
-        left_out = (self._folders.state, self._folders.keys)
-        return Sandbox(self.policy_path, self.text(), bases, self._open_copy, left_out=left_out, watch=watch)
+        policy, text, book = self._now()
+        bases = [resolved(folder, self.folder) for folder in written_folders(policy)]
+        files, left_out = book.contents(policy.catalogs), (self._folders.state, self._folders.keys)
+        return Sandbox(self, text.of(policy).text, bases, self._open_copy, files=files, left_out=left_out, watch=watch)
 
     def close(self) -> None:
-        """Close what was opened; the object is of no use afterwards."""
+        """Close what was opened, stop what was started; the object is of no use afterwards."""
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.close()
         self._parts.close()
 
     def _open_copy(self, policy_path: Path, state: Path, keys: Path) -> Workspace:
         return Workspace.open(policy_path, tools=self._tools, state=state, keys=keys, clock=self._clock, durable=False)
 
-    def _read(self, *, trust: bool) -> tuple[LoadedPolicy, Policy, tuple[Problem, ...]]:
-        loaded, policy = load_valid(self.policy_path, self._known)
-        problems = (*loaded.problems, *self._base_problems(loaded, trust=trust))
+    def _read(self, book: CatalogBook, *, trust: bool) -> tuple[LoadedPolicy, Policy, tuple[Problem, ...]]:
+        loaded, policy = load_valid(self.policy_path, book.known)
+        problems = (*loaded.problems, *self._base_problems(loaded, trust=trust), *lints(loaded))
         if any(problem.is_error for problem in problems):
             raise PolicyInvalid(problems)
         return loaded, policy, problems
 
-    def _put_in_force(self, after: Policy, text: PolicyText, changed: ChangeSet | None) -> None:
-        """The sources and the policy change for the gate in one step; what is not needed any more goes afterwards."""
+    def _put_in_force(self, after: Policy, text: PolicyText, changed: ChangeSet | None, book: CatalogBook) -> None:
+        """Sources, tools and policy change for the gate in one step; what is not needed any more goes afterwards."""
+        same = (book, after.catalogs, after.roots) == (self._book, self.policy.catalogs, self.policy.roots)
+        tools = () if same else book.tools(after.catalogs)
+        self._parts.protection.cover(book.paths(after.catalogs))
         withdraw_idle = self.sources.follow(based(after, self.folder))
-        self.gate.reload(after, changed, places=text.places(after), sources=self.sources.pinned())
+        self.gate.reload(
+            after,
+            changed,
+            places=text.places(after),
+            sources=self.sources.pinned(),
+            roots=self._parts.roots(after, self.folder),
+            blocks=self._parts.agent_blocks(),
+            tools=None if same else lambda: self._parts.follow(after, tools),
+        )
         withdraw_idle()
-        self._adopt(after, text)
+        self._adopt(after, text, book)
         self.revision += 1
 
+    def _watch_what_is_said(self) -> None:
+        watching = self._watching
+        if watching is not None:
+            watching.follow()
+
     def _base_problems(self, loaded: LoadedPolicy, *, trust: bool) -> tuple[Problem, ...]:
-        if loaded.policy is None:
-            return ()
-        return base_problems(loaded.policy.sources, self.policy_path, self._records, loaded.places.place, trust=trust)
+        return folder_problems(loaded, self.policy_path, self._records, trust=trust)
 
-    def _adopt(self, policy: Policy, text: PolicyText) -> None:
+    def _adopt(self, policy: Policy, text: PolicyText, book: CatalogBook) -> None:
         with self._lock:
-            self.policy, self._text = policy, text
+            self.policy, self._text, self._book = policy, text, book
 
-    def _now(self) -> tuple[Policy, PolicyText]:
-        """The policy as edited, and the text that its edits began with."""
+    def _now(self) -> tuple[Policy, PolicyText, CatalogBook]:
+        """The policy as edited, the text that its edits began with, and the manifests that were read with it."""
         with self._lock:
-            return self.policy, self._text
+            return self.policy, self._text, self._book
 
     def _current(self) -> LoadedPolicy:
-        policy, text = self._now()
+        policy, text, _ = self._now()
         return text.of(policy)
 
-    def _refuse_hidden_requirement(self, after: Policy, edit: Edit) -> None:
-        changed = edits.change_set(edit)
-        everybody = changed.everything or bool(changed.sources)
-        agents = [
-            agent
-            for agent_id, agent in after.agents.items()
-            if (everybody or agent_id in changed.agents) and has_requirement(agent)
-        ]
-        majors = majors_of(self._parts.registry.facts()) if agents else {}
-        for agent in agents:
-            for found in hidden_requirements(after, agent, majors):
-                raise EditRefused(
-                    f"`{agent.agent_id}` must {found.demand} {found.what} by tool rule {found.index + 1}, "
-                    "so it cannot be hidden"
-                )
+    def _facts_under(self, after: Policy) -> tuple[ToolFacts, ...]:
+        """The facts of every tool, read as that policy declares it."""
+        if after.tools == self.policy.tools:
+            return self.gate.snapshot().facts
+        return self._book.declared_all(after, self._parts.registry.facts())
 
-    def _refuse_orphaned_rule(self, after: Policy) -> None:
-        """A policy rule for an agent that is not there could not be loaded again."""
-        if after.rules is self.policy.rules and after.agents.keys() >= self.policy.agents.keys():
-            return
-        for rule in after.rules:
-            if missing := set(rule.agents or ()) - after.agents.keys():
-                raise EditRefused(f"the policy rule `{rule.name}` is for agent `{min(missing)}`, which is not there")
-
-    def _refuse_untrusted(self, after: Policy) -> None:
-        known = {(source.source_id, source.base_path) for source in self.policy.sources}
-        fresh = tuple(source for source in after.sources if (source.source_id, source.base_path) not in known)
-        found = base_problems(fresh, self.policy_path, self._records, self.place, trust=False)
-        if refused := next((problem for problem in found if problem.is_error), None):
-            raise EditRefused(refused.message)
-
-    def _path_row(self, rules: PermissionRules, base: Path, path: str) -> PathRow:
-        found = rules.explain(path)
-        if not found.outside and self.sources.protects(base / path):
-            return PathRow(path, self.sources.PROTECTED_LEVEL, outside=False, index=None, pattern=None)
-        return PathRow(path, found.permission, found.outside, found.index, found.pattern)
+    def _tool(self, tool_name: str) -> Tool | None:
+        name, major = split_name(tool_name)
+        return self._parts.registry.get(name, major)

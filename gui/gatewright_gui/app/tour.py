@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication
 from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright_gui.app.build import build_window
 from gatewright_gui.app.main import NO_DISPLAY, has_display
-from gatewright_gui.app.touring import agent_steps, console_steps, file_steps, policy_steps
+from gatewright_gui.app.touring import agent_steps, console_steps, file_steps, policy_steps, schema_steps
 from gatewright_gui.app.touring.driver import DriveError
 from gatewright_gui.app.touring.ground import Ground, OutRefused, ground_of, prepare_out
 from gatewright_gui.app.touring.report import Theme
@@ -135,6 +135,9 @@ def tour(scene: Scene, ground: Ground) -> None:
         agent_steps.click_mixed(scene, subject)
         agent_steps.undo_redo(scene, subject)
         agent_steps.reset(scene, subject)
+        schema_steps.provider_notes(scene, subject)
+        schema_steps.tokens(scene, subject)
+        schema_steps.declare(scene)
     agent_steps.other_layer(scene)
     file_steps.show_files(scene)
     file_steps.change_level(scene)
@@ -170,6 +173,10 @@ def _in_the_dark(scene: Scene, subject: Subject | None) -> None:
     """The pages once more, in the other theme."""
     for part, name in (("schema", "agents"), ("rules", "usage-rules"), ("difference", "difference")):
         agent_steps.show_again(scene, subject, part, name)
+    if subject is not None:
+        schema_steps.provider_notes(scene, subject)
+        schema_steps.tokens(scene, subject)
+        schema_steps.declare(scene)
     file_steps.show_files(scene)
     file_steps.deciding_rule(scene)
     if subject is not None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import JsonValue, parse_object
+from gatewright_gui.models.callexample import example_of
 from gatewright_gui.session.calls import OperationShape, ShownTool
 
 FieldKind = Literal["text", "lines", "choice", "boolean", "integer", "number", "json"]
@@ -27,6 +28,7 @@ class FormField:
     required: bool
     description: str = ""
     choices: tuple[JsonValue, ...] = field(default=(), hash=False)
+    example: str = ""
 
     @property
     def is_empty_kind(self) -> bool:
@@ -56,7 +58,8 @@ def _field(name: str, part: object, required: bool) -> FormField:
     choices = shape.get("enum")
     if isinstance(choices, list) and choices:
         return FormField(name, "choice", required, described, tuple(cast("list[JsonValue]", choices)))
-    return FormField(name, _kind(name, shape), required, described)
+    kind = _kind(name, shape)
+    return FormField(name, kind, required, described, example=example_of(shape) if kind == "json" else "")
 
 
 def _without_null(part: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -16,6 +16,9 @@ VERDICT_ROLE = Qt.ItemDataRole.UserRole + 1
 """Verdict of a row."""
 KIND_ROLE = Qt.ItemDataRole.UserRole + 2
 """`decide` or `run`."""
+LIVE_ROLE = Qt.ItemDataRole.UserRole + 3
+"""Whether it was run in the real workspace."""
+LIVE_WORD = "LIVE"
 
 
 class CallHistoryModel(QAbstractTableModel):
@@ -68,11 +71,13 @@ class CallHistoryModel(QAbstractTableModel):
             case Qt.ItemDataRole.AccessibleTextRole:
                 return f"{record.kind} {_text(record, CALL)} by {record.request.agent_id}, {_text(record, VERDICT)}"
             case Qt.ItemDataRole.ToolTipRole:
-                return f"{record.kind}: {record.reason}"
+                return f"{_kind(record)}: {record.reason}"
             case _ if role == VERDICT_ROLE:
                 return record.verdict
             case _ if role == KIND_ROLE:
                 return record.kind
+            case _ if role == LIVE_ROLE:
+                return record.is_live
             case _:
                 return None
 
@@ -89,11 +94,15 @@ def _text(record: CallRecord, column: int) -> str:
         case 1:
             return ""
         case 2:
-            return record.called
+            return f"{LIVE_WORD} {record.called}" if record.is_live else record.called
         case 3:
             return record.request.agent_id
         case _:
             return outcome_word(record)
+
+
+def _kind(record: CallRecord) -> str:
+    return "run live, in the real workspace" if record.is_live else record.kind
 
 
 def outcome_word(record: CallRecord) -> str:
@@ -105,7 +114,8 @@ def outcome_word(record: CallRecord) -> str:
 
 def result_note(record: CallRecord) -> str:
     """What is to be said of a result beside its text: how it ended, how large it is, what was done to it, its hash."""
-    parts = [(record.status or "").replace("_", " ")]
+    parts = [LIVE_WORD] if record.is_live else []
+    parts.append((record.status or "").replace("_", " "))
     if record.is_binary:
         parts.append(f"binary, {record.output_bytes:,} bytes")
     else:

@@ -1,28 +1,36 @@
 """The real folder of a source as a tree that is read as it is opened, with the level of each entry.
 
 It does not read the disk: it asks for folders by `folder_wanted` and is told by `set_listing`. Levels are worked out
-when a row is drawn, so that another set of rules recolours any tree at once.
+when a row is drawn, so that another set of rules recolours any tree at once. Over 400 lines, because
+the rows of a page and what Qt asks of them have to agree and are read together.
 """
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from gatewright.policy.permission import Permission
+from gatewright_gui.models.filestate import sentence_of, words_of
 from gatewright_gui.models.level import mark_of
 from gatewright_gui.session.files import FolderEntry, FolderListing, PathLevel
+from gatewright_gui.session.filestate import FileStanding, FolderStanding, Standings
 
 Index = QModelIndex | QPersistentModelIndex
-NAME, LEVEL, RULE = range(3)
-HEADERS = ("Name", "Level", "Decided by")
+NAME, LEVEL, RULE, STATE = range(4)
+HEADERS = ("Name", "Level", "Decided by", "Block")
+PAGE = 500
+"""Entries of one folder that are rows at a time: the view looks at each of them whenever rows come or go."""
 PATH_LEVEL = Qt.ItemDataRole.UserRole + 1
 """PathLevel of a row; None for a row that only says something."""
 RELATIVE = Qt.ItemDataRole.UserRole + 2
 """Path from the base; a folder's ends with `/`."""
 KIND = Qt.ItemDataRole.UserRole + 3
 """`folder`, `file` or `note`."""
+STANDING = Qt.ItemDataRole.UserRole + 4
+"""FileStanding or FolderStanding of a row; None where no block is."""
 _ENTRY = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
 _FLAGS = {
     "folder": _ENTRY,
@@ -49,6 +57,9 @@ class _Node:
     children: list["_Node"] = field(default_factory=list["_Node"])
     level: PathLevel | None = None
     generation: int = -1
+    first: int = 0
+    page: int | None = None
+    """Of a note: the entry that the page it leads to begins with."""
 
 
 class FolderTreeModel(QAbstractItemModel):
@@ -65,6 +76,8 @@ class FolderTreeModel(QAbstractItemModel):
         self._level_of = level_of
         self._generation = 0
         self._nodes: dict[int, _Node] = {}
+        self._by_path: dict[str, _Node] = {}
+        self._standings = Standings()
         self._next_key = 0
         self._root = self._new("", "", "folder")
         self._is_open = False
@@ -74,7 +87,8 @@ class FolderTreeModel(QAbstractItemModel):
     def start_over(self, *, is_open: bool) -> None:
         """Another folder: nothing of the old one stays. The base is read when it is asked for."""
         self.beginResetModel()
-        self._nodes.clear()
+        self._nodes, self._by_path = {}, {}
+        self._standings = Standings()
         self._root = self._new("", "", "folder")
         self._is_open = is_open
         self._generation += 1
@@ -100,18 +114,58 @@ class FolderTreeModel(QAbstractItemModel):
         if node is None:
             return
         node.state = "read"
-        if node.listing == listing:
+        if node.listing is listing:
             return
         node.listing = listing
-        notes = [f"more than {len(listing.entries):,} entries, the rest is not listed"] if listing.truncated else []
-        self._merge(node, {entry.relative: entry for entry in listing.entries}, notes)
+        self._fill(node)
 
     def set_failed(self, relative: str, message: str) -> None:
         """A folder cannot be read."""
         node = self._find(relative)
         if node is not None:
             node.state, node.listing = "read", None
-            self._merge(node, {}, [message])
+            self._merge(node, (), (), [(message, None)])
+
+    def set_standings(self, standings: Standings) -> None:
+        """Show which files have a block, and how the two stand to each other."""
+        self._standings = standings
+        self.recoloured.emit()
+
+    def standing_at(self, index: Index) -> FileStanding | FolderStanding | None:
+        """How a file and its block stand to each other; of a folder the worst of what is below it."""
+        node = self._node(index)
+        if not index.isValid() or node.kind == "note":
+            return None
+        known = self._standings.files if node.kind == "file" else self._standings.folders
+        return known.get(node.relative)
+
+    def standing_of(self, path: str) -> FileStanding | FolderStanding | None:
+        """How a file and its block stand to each other, whether its folder was read or not."""
+        return self._standings.files.get(path)
+
+    def turn_page(self, index: Index) -> QModelIndex:
+        """Show the page that a note leads to; its first row, an invalid index where the note leads nowhere."""
+        note = self._node(index)
+        node = note.parent
+        if not index.isValid() or note.page is None or node is None:
+            return QModelIndex()
+        forward = note.page > node.first
+        node.first = note.page
+        self._fill(node)
+        entries = [child for child in node.children if child.kind != "note"]
+        return self._index(entries[0 if forward else -1]) if entries else QModelIndex()
+
+    def reveal(self, path: str) -> QModelIndex:
+        """The row of a path; of a large folder that was read the page with it is turned to."""
+        relative = path.rstrip("/")
+        node = self._find(relative.rpartition("/")[0])
+        if relative and relative not in self._by_path and node is not None and node.listing is not None:
+            entries = node.listing.entries
+            at = bisect_left(entries, _order(relative, is_folder=path.endswith("/")), key=_order_of)
+            if at < len(entries) and entries[at].relative == relative:
+                node.first = at // PAGE * PAGE
+                self._fill(node)
+        return self.index_of(path)
 
     @property
     def is_reading(self) -> bool:
@@ -161,7 +215,7 @@ class FolderTreeModel(QAbstractItemModel):
         return 0 if parent.isValid() and parent.column() > 0 else len(self._node(parent).children)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Name, level, what decided."""
+        """Name, level, what decided, how file and block stand to each other."""
         del parent
         return len(HEADERS)
 
@@ -199,13 +253,15 @@ class FolderTreeModel(QAbstractItemModel):
             case Qt.ItemDataRole.DisplayRole:
                 return self._text(node, index.column())
             case Qt.ItemDataRole.ToolTipRole:
-                return node.name if node.kind == "note" else f"{node.relative}\n{self._level(node).sentence}"
+                return node.name if node.kind == "note" else self._tooltip(node)
             case Qt.ItemDataRole.AccessibleTextRole:
                 return self._spoken(node, index.column())
             case _ if role == PATH_LEVEL:
                 return None if node.kind == "note" else self._level(node)
             case _ if role == RELATIVE:
                 return None if node.kind == "note" else _model_path(node)
+            case _ if role == STANDING:
+                return self.standing_at(index)
             case _ if role == KIND:
                 return node.kind
             case _:
@@ -230,15 +286,7 @@ class FolderTreeModel(QAbstractItemModel):
         return QModelIndex() if node.parent is None else self.createIndex(node.row, NAME, node.key)
 
     def _find(self, relative: str) -> _Node | None:
-        node = self._root
-        so_far = ""
-        for part in relative.split("/") if relative else ():
-            so_far = f"{so_far}/{part}" if so_far else part
-            found = next((child for child in node.children if child.relative == so_far), None)
-            if found is None:
-                return None
-            node = found
-        return node
+        return self._by_path.get(relative) if relative else self._root
 
     def _want(self, node: _Node) -> None:
         if node.state == "unread":
@@ -262,81 +310,124 @@ class FolderTreeModel(QAbstractItemModel):
             return node.name
         if node.kind == "note":
             return ""
+        if column == STATE:
+            return words_of(self.standing_at(self._index(node)))
         level = self._level(node)
         return mark_of(level).word if column == LEVEL else level.rule_word
+
+    def _tooltip(self, node: _Node) -> str:
+        standing = self.standing_at(self._index(node))
+        told = f"\n{sentence_of(standing)}" if isinstance(standing, FileStanding) else ""
+        return f"{node.relative}\n{self._level(node).sentence}{told}"
 
     def _spoken(self, node: _Node, column: int) -> str:
         if column != NAME or node.kind == "note":
             return self._text(node, column)
-        level = self._level(node)
-        return f"{node.kind} {node.name}, {mark_of(level).word}, {level.rule_word}"
+        level, state = self._level(node), words_of(self.standing_at(self._index(node)))
+        return f"{node.kind} {node.name}, {mark_of(level).word}, {level.rule_word}{f', {state}' if state else ''}"
 
-    def _merge(self, node: _Node, entries: dict[str, FolderEntry], notes: list[str]) -> None:
+    # which rows there are: of a large folder one page, as the view asks for every row that it has
+
+    def _fill(self, node: _Node) -> None:
+        """Show the page of the folder's entries that is open, and what there is before and behind it."""
+        entries = node.listing.entries if node.listing is not None else ()
+        node.first = max(0, min(node.first, (len(entries) - 1) // PAGE * PAGE))
+        last = min(node.first + PAGE, len(entries))
+        above = [(f"{node.first:,} entries before these: click to show", node.first - PAGE)] if node.first else []
+        below: list[tuple[str, int | None]] = []
+        if last < len(entries):
+            below.append((f"{len(entries) - last:,} more entries: click to show", last))
+        if node.listing is not None and node.listing.truncated:
+            below.append((f"more than {len(entries):,} entries, the rest is not listed", None))
+        self._merge(node, entries[node.first : last], above, below)
+
+    def _merge(
+        self,
+        node: _Node,
+        entries: Sequence[FolderEntry],
+        above: Sequence[tuple[str, int | None]],
+        below: Sequence[tuple[str, int | None]],
+    ) -> None:
         """Make the children what they should be, in few runs of rows, keeping those that stay."""
-        parent = self._index(node)
-        self._remove_gone(node, parent, entries)
+        wanted = {entry.relative: entry for entry in entries}
+        self._remove_gone(node, wanted)
         kept = {child.relative: child for child in node.children}
-        merged: list[_Node] = []
+        row = self._insert(node, 0, [self._note(node, *note) for note in above])
         fresh: list[_Node] = []
-        for entry in entries.values():
+        for entry in entries:
             child = kept.get(entry.relative)
             if child is None:
-                child = self._new(entry.name, entry.relative, "folder" if entry.is_folder else "file")
-                child.parent = node
+                child = self._child(node, entry)
                 fresh.append(child)
+            else:
+                row = self._insert(node, row, fresh) + 1
+                fresh = []
             child.protected, child.unusable, child.level = entry.protected, entry.unusable, None
-            merged.append(child)
-        for text in notes:
-            note = self._new(text, "", "note")
-            note.parent = node
-            fresh.append(note)
-            merged.append(note)
-        self._insert_runs(node, parent, merged, {child.key for child in fresh})
+        row = self._insert(node, row, fresh)
+        self._insert(node, row, [self._note(node, *note) for note in below])
+        self.recoloured.emit()
 
-    def _remove_gone(self, node: _Node, parent: QModelIndex, entries: dict[str, FolderEntry]) -> None:
+    def _remove_gone(self, node: _Node, wanted: Mapping[str, FolderEntry]) -> None:
         row = len(node.children) - 1
         while row >= 0:
-            if self._stays(node.children[row], entries):
+            if self._stays(node.children[row], wanted):
                 row -= 1
                 continue
             last = row
-            while row >= 0 and not self._stays(node.children[row], entries):
+            while row >= 0 and not self._stays(node.children[row], wanted):
                 row -= 1
-            self.beginRemoveRows(parent, row + 1, last)
+            self.beginRemoveRows(self._index(node), row + 1, last)
             for gone in node.children[row + 1 : last + 1]:
                 self._forget(gone)
             del node.children[row + 1 : last + 1]
-            self._number(node)
+            self._number(node, row + 1)
             self.endRemoveRows()
 
     @staticmethod
-    def _stays(child: _Node, entries: dict[str, FolderEntry]) -> bool:
-        entry = entries.get(child.relative)
+    def _stays(child: _Node, wanted: Mapping[str, FolderEntry]) -> bool:
+        entry = wanted.get(child.relative)
         return child.kind != "note" and entry is not None and entry.is_folder == (child.kind == "folder")
 
-    def _insert_runs(self, node: _Node, parent: QModelIndex, merged: list[_Node], fresh: set[int]) -> None:
-        row = 0
-        while row < len(merged):
-            if merged[row].key not in fresh:
-                row += 1
-                continue
-            first = row
-            while row < len(merged) and merged[row].key in fresh:
-                row += 1
-            self.beginInsertRows(parent, first, row - 1)
-            node.children[first:first] = merged[first:row]
-            self._number(node)
+    def _insert(self, node: _Node, row: int, nodes: Sequence[_Node]) -> int:
+        """Put new rows in before `row`; the row behind them."""
+        if nodes:
+            self.beginInsertRows(self._index(node), row, row + len(nodes) - 1)
+            node.children[row:row] = nodes
+            self._number(node, row)
             self.endInsertRows()
+        return row + len(nodes)
+
+    def _child(self, node: _Node, entry: FolderEntry) -> _Node:
+        child = self._new(entry.name, entry.relative, "folder" if entry.is_folder else "file")
+        child.parent = node
+        self._by_path[entry.relative] = child
+        return child
+
+    def _note(self, node: _Node, text: str, page: int | None) -> _Node:
+        note = self._new(text, "", "note")
+        note.parent, note.page = node, page
+        return note
 
     @staticmethod
-    def _number(node: _Node) -> None:
-        for row, child in enumerate(node.children):
-            child.row = row
+    def _number(node: _Node, first: int) -> None:
+        for row in range(first, len(node.children)):
+            node.children[row].row = row
 
     def _forget(self, node: _Node) -> None:
         self._nodes.pop(node.key, None)
+        if self._by_path.get(node.relative) is node:
+            del self._by_path[node.relative]
         for child in node.children:
             self._forget(child)
+
+
+def _order(relative: str, *, is_folder: bool) -> tuple[bool, str, str]:
+    """As the entries of a listing are sorted."""
+    return not is_folder, relative.rpartition("/")[2].casefold(), relative
+
+
+def _order_of(entry: FolderEntry) -> tuple[bool, str, str]:
+    return not entry.is_folder, entry.name.casefold(), entry.relative
 
 
 def _model_path(node: _Node) -> str:

@@ -12,13 +12,14 @@ from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.usage import duration_words
 from gatewright_gui.models.limits import PlacedRule, rules_on, sentence
+from gatewright_gui.session.readings import Reading
 
 _SAYS = {Verdict.DENY: "is denied", Verdict.ASK: "asks first", Verdict.ALLOW: "is allowed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One limit that depends on the call. `address`: where it stands; None: the tool's own."""
+    """One limit that depends on the call, or a word on the tool. `address`: where it stands; None: the tool's own."""
 
     layer: str
     text: str
@@ -35,6 +36,15 @@ def notes_of(policy: Policy, agent: Agent, right: ToolRight, operation: str | No
         *_settings(policy, facts, operation),
     )
     return tuple(dict.fromkeys(found))
+
+
+def reading_notes(policy: Policy, facts: ToolFacts, reading: Reading | None) -> tuple[Note, ...]:
+    """How the operations of a stranger's tool were found, where that is worth a word."""
+    if reading is None:
+        return ()
+    key = next((k for k in (f"{facts.name}@{facts.major}", facts.name) if k in policy.tools), facts.name)
+    address: Address | None = ("tools", key) if reading.kind == "declared" else None
+    return tuple(Note("operations", text, address) for text in reading.said)
 
 
 def _rules(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:

@@ -12,6 +12,7 @@ from PySide6.QtCore import QAbstractTableModel, QMimeData, QModelIndex, QObject,
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.permission import Permission
+from gatewright.policy.shadow import Shadow
 from gatewright_gui.models.level import LEVELS
 from gatewright_gui.session.files import Hits
 
@@ -276,24 +277,37 @@ class PermissionRuleModel(QAbstractTableModel):
             return None
         return self._hits.default if row == len(self._rules) else self._hits.rules[row]
 
+    def _shadow(self, row: int) -> Shadow | None:
+        """What hides a rule; known as long as the patterns are those that were looked at."""
+        return self._hits.shadow_of(row) if self._fresh and self._hits is not None else None
+
     def _is_dead(self, row: int) -> bool:
+        if row >= len(self._rules):
+            return False
         known = self._fresh and self._hits is not None and not self._hits.truncated
-        return known and row < len(self._rules) and self._count(row) == 0
+        return self._shadow(row) is not None or (known and self._count(row) == 0)
 
     def _dead_words(self, row: int) -> str:
-        if not self._is_dead(row) or self._hits is None:
+        if not self._is_dead(row):
             return ""
-        shadows = self._hits.shadows[row] if row < len(self._hits.shadows) else ()
-        if not shadows:
+        shadow = self._shadow(row)
+        if shadow is None:
             return "no files"
-        return f"shadowed by rule {shadows[0] + 1}" + (f" and {len(shadows) - 1} more" if len(shadows) > 1 else "")
+        first, *rest = shadow.by
+        return f"shadowed by rule {first + 1}" + (f" and {len(rest)} more" if rest else "")
 
     def _dead_sentence(self, row: int) -> str:
-        shadows = self._hits.shadows[row] if self._hits is not None and row < len(self._hits.shadows) else ()
-        if not shadows:
-            return "decides no file: there is none that it matches and that agents can reach"
-        names = ", ".join(f"{at + 1} `{self._rules[at].pattern}`" for at in shadows if at < len(self._rules))
-        return f"decides no file: what it matches is decided earlier, by rule {names}"
+        shadow = self._shadow(row)
+        if shadow is None:
+            return "decides no file now: nothing in the folder matches it that is not decided by a rule above it"
+        names = ", ".join(f"{at + 1} `{self._rules[at].pattern}`" for at in shadow.by if at < len(self._rules))
+        level = "with the same level, so that it can go" if self._is_harmless(shadow) else "with another level"
+        return f"can never decide: whatever it matches is decided above it, {level}, by rule {names}"
+
+    def _is_harmless(self, shadow: Shadow) -> bool:
+        """By the levels as they are shown: those may be newer than the count."""
+        own = self._rules[shadow.index].permission
+        return all(self._rules[at].permission is own for at in shadow.by if at < len(self._rules))
 
     def _tooltip(self, row: int, column: int) -> str:
         if column == LEVEL:

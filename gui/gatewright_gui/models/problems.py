@@ -1,4 +1,7 @@
-"""Problems of a policy as a table: errors first, then by place. It does not know how to get to a place."""
+"""Problems of a policy as a table: the reasons of others first, then errors, then by place.
+
+It does not know how to get to a place.
+"""
 
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -7,6 +10,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from gatewright.base.problem import Problem
+from gatewright_gui.session.causes import causes_of
 
 Index = QModelIndex | QPersistentModelIndex
 IS_ERROR = Qt.ItemDataRole.UserRole + 1
@@ -24,7 +28,8 @@ class ProblemModel(QAbstractTableModel):
 
     def set_problems(self, problems: Sequence[Problem]) -> None:
         """Show these."""
-        new = tuple(sorted(problems, key=_order))
+        causes = causes_of(problems)
+        new = tuple(sorted(problems, key=lambda problem: (problem not in causes, *_order(problem))))
         if new == self._problems:
             return
         self.beginResetModel()

@@ -4,9 +4,10 @@ A row's position is in its index: a tool has internal id 0, an operation the row
 row before it is asked for.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import groupby
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -17,10 +18,12 @@ from gatewright.policy.verdict import Verdict
 from gatewright_gui.models import rowstate
 from gatewright_gui.models.limits import limits_of
 from gatewright_gui.models.rowstate import Asking, RowState
+from gatewright_gui.models.tokens import count_words
+from gatewright_gui.session.readings import Reading
 
 Index = QModelIndex | QPersistentModelIndex
 _USER = Qt.ItemDataRole.UserRole
-VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, SEARCH_TEXT = (_USER + n for n in range(1, 10))
+VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, SEARCH_TEXT, MARK = (_USER + n for n in range(1, 11))
 TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
 VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "off"}
 
@@ -34,9 +37,10 @@ class Column(IntEnum):
     TIER = 3
     LIMITS = 4
     ORIGIN = 5
+    TOKENS = 6
 
 
-HEADINGS = ("Tool or operation", "Verdict", "Ask", "Tier", "Limits", "Origin")
+HEADINGS = ("Tool or operation", "Verdict", "Ask", "Tier", "Limits", "Origin", "Tokens")
 HEADING_TIPS = (
     "The box is what this agent's own list and rules say",
     "What all layers together say; what is off is not shown to the model",
@@ -44,7 +48,9 @@ HEADING_TIPS = (
     "How much it can do: read only, side effects, privileged",
     "Rules that limit how often or in which order it may be called",
     "Where the tool comes from",
+    "What the model is sent of the tool costs, in the format of the preview; ~ marks an estimate",
 )
+_RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,9 @@ class ToolTreeModel(QAbstractItemModel):
         self._sources: tuple[Source, ...] = ()
         self._rights: tuple[ToolRight, ...] = ()
         self._rows: dict[str, int] = {}
+        self._readings: Mapping[str, Reading] = {}
+        self._tokens: Mapping[str, int] = {}
+        self._tokens_exact = True
 
     # content
 
@@ -86,10 +95,32 @@ class ToolTreeModel(QAbstractItemModel):
         for row, (before, after) in enumerate(zip(old, new, strict=True)):
             if before is after or (not other_rules and _looks_alike(before, after)):
                 continue
-            self.dataChanged.emit(self.index(row, 0), self.index(row, Column.ORIGIN))
+            self.dataChanged.emit(self.index(row, 0), self.index(row, Column.TOKENS))
             if after.facts.has_operations:
                 parent, last = self.index(row, 0), len(after.operations) - 1
-                self.dataChanged.emit(self.index(0, 0, parent), self.index(last, Column.ORIGIN, parent))
+                self.dataChanged.emit(self.index(0, 0, parent), self.index(last, Column.TOKENS, parent))
+
+    def set_readings(self, readings: Mapping[str, Reading]) -> None:
+        """How the operations of strangers' tools were found."""
+        before, self._readings = self._readings, readings
+        self._tell(name for name in {*before, *readings} if before.get(name) != readings.get(name))
+
+    def set_tokens(self, tokens: Mapping[str, int], *, exact: bool) -> None:
+        """What each tool costs that the model sees; empty while it is not known."""
+        before, self._tokens = self._tokens, tokens
+        other, self._tokens_exact = exact != self._tokens_exact, exact
+        self._tell(name for name in {*before, *tokens} if other or before.get(name) != tokens.get(name))
+
+    def _tell(self, names: Iterable[str]) -> None:
+        """The rows of these tools are to be painted again; neighbours are told of together."""
+        rows = sorted(self._rows[name] for name in names if name in self._rows)
+        for _, run in groupby(enumerate(rows), key=lambda pair: pair[1] - pair[0]):
+            told = [row for _, row in run]
+            self.dataChanged.emit(self.index(told[0], 0), self.index(told[-1], Column.TOKENS))
+
+    def reading_of(self, tool: str) -> Reading | None:
+        """How a stranger's tool is read; None for the others."""
+        return self._readings.get(tool)
 
     @property
     def rights(self) -> tuple[ToolRight, ...]:
@@ -166,6 +197,8 @@ class ToolTreeModel(QAbstractItemModel):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
             return HEADINGS[section]
+        if role == Qt.ItemDataRole.TextAlignmentRole and section == Column.TOKENS:
+            return _RIGHT
         return HEADING_TIPS[section] if role == Qt.ItemDataRole.ToolTipRole else None
 
     # cells
@@ -185,10 +218,21 @@ class ToolTreeModel(QAbstractItemModel):
                 return self._tip(tool, operation, Column(index.column()))
             case Qt.ItemDataRole.AccessibleTextRole:
                 return self._spoken(tool, operation, Column(index.column()))
+            case _ if role == MARK:
+                return self._call_for_looking(tool, operation)
             case _ if role > _USER:
                 return _row_value(tool, operation, role)
             case _:
                 return None
+
+    def _mark(self, tool: ToolRight, operation: OperationRight | None) -> str:
+        reading = self._readings.get(tool.facts.name) if operation is None else None
+        return reading.mark if reading is not None else ""
+
+    def _call_for_looking(self, tool: ToolRight, operation: OperationRight | None) -> str:
+        """The mark of a tool that the operator should look at; what is declared has been looked at."""
+        reading = self._readings.get(tool.facts.name) if operation is None else None
+        return reading.mark if reading is not None and reading.kind != "declared" else ""
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """A tick asks the verb. A mixed tool is turned off, whatever the view wished."""
@@ -214,19 +258,29 @@ class ToolTreeModel(QAbstractItemModel):
             case Column.TIER:
                 return TIER_WORDS[operation.tier if operation else facts.tier]
             case Column.LIMITS:
-                return limits_of(self._agent, facts, operation.operation if operation else None, self._sources)
+                limits = limits_of(self._agent, facts, operation.operation if operation else None, self._sources)
+                return ", ".join(text for text in (self._mark(tool, operation), limits) if text)
             case Column.ORIGIN:
                 return "" if operation else facts.origin
+            case Column.TOKENS:
+                tokens = self._tokens.get(facts.name) if operation is None else None
+                return "" if tokens is None else count_words(tokens, exact=self._tokens_exact)
 
     def _tip(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
         if column is Column.NAME:
             return _description(tool, operation)
+        if column is Column.LIMITS and (said := self._said(tool, operation)):
+            return "\n".join(text for text in (*said, self._text(tool, operation, column)) if text)
         if column is Column.ASK:
             return _ASK_TIPS[_asking(tool, operation)]
         if column is Column.VERDICT:
             reasons = _reasons(tool, operation)
             return "\n".join(reason.text.replace("`", "") for reason in reasons[:8]) or "nothing limits it"
         return self._text(tool, operation, column)
+
+    def _said(self, tool: ToolRight, operation: OperationRight | None) -> tuple[str, ...]:
+        reading = self._readings.get(tool.facts.name) if operation is None else None
+        return tuple(text.replace("`", "") for text in reading.said) if reading is not None else ()
 
     def _spoken(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
         if column is Column.ASK:

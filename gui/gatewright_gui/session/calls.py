@@ -30,13 +30,17 @@ class OperationShape:
 
 @dataclass(frozen=True, slots=True)
 class ShownTool:
-    """A tool as the agent sees it, its operations in its own order. `operation_field`: None without operations."""
+    """A tool as the agent sees it, its operations in its own order. `operation_field`: None without operations.
+
+    `is_executable`: whether it can be run here; else the program that has it does that.
+    """
 
     name: str
     description: str
     schema: Mapping[str, Any] = field(hash=False)
     operation_field: str | None
     operations: tuple[OperationShape, ...]
+    is_executable: bool = True
 
     def first_operation(self, wanted: str | None = None) -> str | None:
         """The operation to begin with: the wanted one where the agent sees it, else the first that changes nothing."""
@@ -86,7 +90,8 @@ class CallRecord:
     """What became of one request. `status` and `output` are None when it was only decided.
 
     `secrets`: how many were taken out of the result. `reused`: an earlier result stands for it. `is_binary`: the result
-    is no text, and `output` only names it. `detail`: what went wrong in the execution, for the operator.
+    is no text, and `output` only names it. `detail`: what went wrong in the execution, for the operator. `is_live`: it
+    was run in the real workspace, not in a copy.
     """
 
     number: int
@@ -111,6 +116,7 @@ class CallRecord:
     reused: bool = False
     is_binary: bool = False
     detail: str = ""
+    is_live: bool = False
 
     @property
     def called(self) -> str:
@@ -139,7 +145,8 @@ def shown_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
                 harmless = fact is not None and fact.tier is SafetyTier.READ_ONLY
                 shapes.append(OperationShape(name, described, names, required, harmless))
         selector = tool.operation_field if tool is not None and has_operations else None
-        shown.append(ShownTool(listing.name, listing.description, listing.schema, selector, tuple(shapes)))
+        runs = workspace.is_executable(listing.name)
+        shown.append(ShownTool(listing.name, listing.description, listing.schema, selector, tuple(shapes), runs))
     return tuple(shown)
 
 

@@ -1,14 +1,17 @@
-"""The console's calls: decided by the real gate, run in a disposable copy, never in the window's thread.
+"""The console's calls: decided by the real gate, run in a disposable copy unless live, never in the window's thread.
 
-It does not know widgets. Signals are emitted in the window's thread; what a call is told comes as values.
+It does not know widgets. Over 400 lines, because both sides of a call, in the window and in its thread, are read
+together. Signals are emitted in the window's thread; what a call is told comes as values.
 """
 
 import asyncio
 import contextlib
 import re
+import threading
 import time
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from PySide6.QtCore import QObject, Signal
@@ -18,7 +21,17 @@ from gatewright.base.problem import Address
 from gatewright.gate.decision import dotted
 from gatewright.gate.pipeline import STAGES
 from gatewright.policy.document import Policy
-from gatewright.workspace import Approval, ApprovalRequest, Decision, Outcome, Session, StageTrace, Workspace
+from gatewright.workspace import (
+    Approval,
+    ApprovalRequest,
+    CopyCancelled,
+    Decision,
+    Outcome,
+    Session,
+    StageTrace,
+    Workspace,
+)
+from gatewright.workspace.foldercopy import Copied
 from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, RuleLink, StageRow, visible
 from gatewright_gui.session.conversation import SessionState, brief, whole
 from gatewright_gui.session.copy import DisposableCopy
@@ -65,11 +78,12 @@ class Console(QObject):
         self._loop = LoopThread("gatewright-console")
         self._window: asyncio.AbstractEventLoop | None = None
         self._copy = DisposableCopy(lambda text: self._tell(self.copying.emit, text))
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[tuple[str, bool], Session] = {}
         self._records: list[CallRecord] = []
         self._number = 0
         self._is_busy = False
         document.opened.connect(self._start_over)
+        document.live.changed.connect(self._live_changed)
         self._end = weakref.finalize(self, _close, self._loop, self._copy)
 
     # what there is
@@ -83,6 +97,16 @@ class Console(QObject):
     def has_copy(self) -> bool:
         """Whether there is a copy that calls have run in."""
         return self._copy.exists
+
+    @property
+    def copied(self) -> Copied | None:
+        """What became of the copying, while there is a copy."""
+        return self._copy.copied
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a run is made in the real workspace."""
+        return self._document.live.is_on
 
     @property
     def records(self) -> tuple[CallRecord, ...]:
@@ -100,37 +124,37 @@ class Console(QObject):
         await self._make("decide", request, self._decided)
 
     async def run(self, request: CallRequest) -> None:
-        """Send the call through the whole gate, in the copy."""
-        await self._make("run", request, self._called)
+        """Send the call through the whole gate: in the copy, or in the workspace itself while live mode is on."""
+        await self._make("run", request, self._called_live if self.is_live else self._called)
 
     def reset_session(self, agent_id: str) -> None:
         """The agent begins a new conversation."""
-        self._sessions.pop(agent_id, None)
+        self._sessions.pop((agent_id, self.is_live), None)
         self.session_changed.emit(self.session_state(agent_id))
 
     async def look_at_session(self, agent_id: str) -> None:
         """Look up where the agent's conversation stands, and tell it by `session_changed`."""
         if not self._end.alive or not self._document.is_open:
             return
-        workspace, session = self._workspace(), self._session(agent_id)
+        workspace, session, is_live = self._workspace(), self._session(agent_id), self.is_live
 
         async def work() -> SessionState:
-            return whole(self._copy.of(workspace) or workspace, agent_id, session, time.monotonic())
+            return whole(self._asked(workspace, is_live=is_live), agent_id, session, time.monotonic())
 
         try:
             state = await self._loop.run(work)
         except GatewrightError:
             return
-        if session is self._sessions.get(agent_id):
+        if session is self._sessions.get((agent_id, self.is_live)):
             with contextlib.suppress(RuntimeError):  # the page is gone
                 self.session_changed.emit(state)
 
     async def revoke(self, agent_id: str, grant_id: str) -> None:
         """Take a standing approval back, and tell the conversation anew. Raises GatewrightError."""
-        workspace = self._workspace()
+        workspace, is_live = self._workspace(), self.is_live
 
         async def work() -> None:
-            (self._copy.of(workspace) or workspace).broker.revoke(grant_id, WHO)
+            self._asked(workspace, is_live=is_live).broker.revoke(grant_id, WHO)
 
         await self._loop.run(work)
         await self.look_at_session(agent_id)
@@ -163,19 +187,21 @@ class Console(QObject):
         self._records.clear()
         self.records_changed.emit()
 
-    async def _make(
-        self,
-        kind: Kind,
-        request: CallRequest,
-        make: Callable[[Kind, int, CallRequest, Workspace, Policy, Session], Coroutine[Any, Any, CallRecord]],
-    ) -> None:
+    def _live_changed(self, _is_on: object) -> None:
+        """The copy and the workspace have conversations of their own."""
+        for agent_id in {agent_id for agent_id, _ in self._sessions}:
+            self.session_changed.emit(self.session_state(agent_id))
+
+    async def _make(self, kind: Kind, request: CallRequest, make: "_Make") -> None:
         self._window = asyncio.get_running_loop()
         self._is_busy = True
+        given_up = threading.Event()
         self.began.emit(kind)
         try:
             workspace, session = self._workspace(), self._session(request.agent_id)
             policy, number = self._document.policy, self._number + 1
-            record = await self._loop.run(lambda: make(kind, number, request, workspace, policy, session))
+            asked = _Asked(kind, number, request, workspace, policy, session, self.is_live, given_up.is_set)
+            record = await self._loop.run(lambda: make(asked))
         except GatewrightError as error:
             self.failed.emit(str(error))
         except OSError as error:
@@ -184,6 +210,7 @@ class Console(QObject):
             self._keep(record)
             self.finished.emit(record)
         finally:
+            given_up.set()
             self._is_busy = False
             self.ended.emit()
             self.session_changed.emit(self.session_state(request.agent_id))
@@ -196,38 +223,53 @@ class Console(QObject):
         self.records_changed.emit()
 
     def _session(self, agent_id: str) -> Session:
-        return self._sessions.setdefault(agent_id, Session())
+        return self._sessions.setdefault((agent_id, self.is_live), Session())
 
     def _workspace(self) -> Workspace:
         return self._document.workspace
 
     # in the thread of calls
 
-    async def _decided(
-        self, kind: Kind, number: int, request: CallRequest, workspace: Workspace, policy: Policy, session: Session
-    ) -> CallRecord:
-        asked = self._copy.in_step(workspace, policy) if self._copy.exists else workspace
+    def _asked(self, workspace: Workspace, *, is_live: bool) -> Workspace:
+        """Whose gate answers: that of the copy as it is, where there is one and runs go there."""
+        return workspace if is_live else self._copy.of(workspace) or workspace
+
+    async def _decided(self, asked: "_Asked") -> CallRecord:
+        workspace, request = asked.workspace, asked.request
+        use_copy = self._copy.exists and not asked.is_live
+        gate = self._in_step(asked) if use_copy else workspace
         began = time.perf_counter()
-        decision = asked.decide(request.agent_id, request.tool, request.arguments, session=session)
+        decision = gate.decide(request.agent_id, request.tool, request.arguments, session=asked.session)
         elapsed = (time.perf_counter() - began) * 1000
         for row in decision.trace:
-            self._tell(self.stage_passed.emit, _stage(row, workspace, asked))
-        return _record(kind, number, request, decision, workspace, asked, elapsed_ms=elapsed)
+            self._tell(self.stage_passed.emit, _stage(row, workspace, gate))
+        return _record(asked, decision, gate, elapsed_ms=elapsed)
 
-    async def _called(
-        self, kind: Kind, number: int, request: CallRequest, workspace: Workspace, policy: Policy, session: Session
-    ) -> CallRecord:
-        copy = self._copy.in_step(workspace, policy)
+    async def _called(self, asked: "_Asked") -> CallRecord:
+        copy = self._in_step(asked)
         await asyncio.sleep(0)  # what was given up while the copy was made does not reach the gate
-        outcome = await copy.call(
+        return await self._sent(asked, copy)
+
+    async def _called_live(self, asked: "_Asked") -> CallRecord:
+        return await self._sent(asked, asked.workspace)
+
+    async def _sent(self, asked: "_Asked", to: Workspace) -> CallRecord:
+        request = asked.request
+        outcome = await to.call(
             request.agent_id,
             request.tool,
             request.arguments,
-            session=session,
+            session=asked.session,
             approver=self._ask,
-            on_stage=lambda row: self._tell(self.stage_passed.emit, _stage(row, workspace, copy)),
+            on_stage=lambda row: self._tell(self.stage_passed.emit, _stage(row, asked.workspace, to)),
         )
-        return _record(kind, number, request, outcome.decision, workspace, copy, outcome, elapsed_ms=outcome.elapsed_ms)
+        return _record(asked, outcome.decision, to, outcome, elapsed_ms=outcome.elapsed_ms)
+
+    def _in_step(self, asked: "_Asked") -> Workspace:
+        try:
+            return self._copy.in_step(asked.workspace, asked.policy, asked.given_up)
+        except CopyCancelled:
+            raise asyncio.CancelledError from None
 
     async def _ask(self, request: ApprovalRequest) -> Approval:
         loop = asyncio.get_running_loop()
@@ -255,6 +297,23 @@ class Console(QObject):
         if window is not None:
             with contextlib.suppress(RuntimeError):
                 window.call_soon_threadsafe(tell, *values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A call on its way. `given_up`: whether nobody waits for it any more."""
+
+    kind: Kind
+    number: int
+    request: CallRequest
+    workspace: Workspace
+    policy: Policy
+    session: Session
+    is_live: bool
+    given_up: Callable[[], bool]
+
+
+_Make = Callable[[_Asked], Coroutine[Any, Any, CallRecord]]
 
 
 def _close(loop: LoopThread, copy: DisposableCopy) -> None:
@@ -312,25 +371,29 @@ def _operation(workspace: Workspace, request: CallRequest, decision: Decision) -
     plan = agent.plan(request.tool) if agent is not None else None
     if plan is None or not plan.has_operations:
         return ""
-    given = decision.arguments.get(plan.tool.operation_field)
-    return given if isinstance(given, str) else ""
+    return _called(decision.arguments, plan.tool.operation_field or "") or ""
+
+
+def _called(arguments: Mapping[str, Any], field: str) -> str | None:
+    """The operation that the arguments name; those of a batch one behind the other, each once."""
+    steps = field.split("[].", 1)
+    if len(steps) == 1:
+        found = arguments.get(field)
+        return found if isinstance(found, str) else None
+    items: object = arguments.get(steps[0])
+    given = cast("list[object]", items) if isinstance(items, list) else []
+    named = [cast("dict[str, object]", item).get(steps[1]) for item in given if isinstance(item, dict)]
+    return ", ".join(dict.fromkeys(name for name in named if isinstance(name, str)))
 
 
 def _record(
-    kind: Kind,
-    number: int,
-    request: CallRequest,
-    decision: Decision,
-    workspace: Workspace,
-    asked: Workspace,
-    outcome: Outcome | None = None,
-    *,
-    elapsed_ms: float,
+    asked: _Asked, decision: Decision, gate: Workspace, outcome: Outcome | None = None, *, elapsed_ms: float
 ) -> CallRecord:
+    workspace, request = asked.workspace, asked.request
     rule = decision.rule
     return CallRecord(
-        number,
-        kind,
+        asked.number,
+        asked.kind,
         time.time(),
         request,
         _operation(workspace, request, decision),
@@ -340,7 +403,7 @@ def _record(
         visible(decision.reason),
         decision.model_message,
         RuleLink(rule.rule_id, rule.address, _line_of(workspace, rule.address)) if rule is not None else None,
-        tuple(_stage(row, workspace, asked) for row in decision.trace),
+        tuple(_stage(row, workspace, gate) for row in decision.trace),
         str(outcome.status) if outcome is not None else None,
         outcome.output if outcome is not None else None,
         outcome.truncated if outcome is not None else False,
@@ -351,6 +414,7 @@ def _record(
         outcome.reused if outcome is not None else False,
         _is_binary(outcome.data) if outcome is not None else False,
         visible(outcome.detail) if outcome is not None else "",
+        is_live=asked.is_live and outcome is not None,
     )
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.gate.agentsnapshot import AgentSnapshot
 from gatewright.gate.decision import dotted
-from gatewright.gate.rulebook import CallsTest, GapTest, GroupTest, RateTest, SessionTest
-from gatewright.gate.snapshot import AgentSnapshot
+from gatewright.gate.ruletest import CallsTest, GapTest, GroupTest, RateTest, SessionTest
 from gatewright.policy.rule import RateLimit
 from gatewright.tools.usage import duration_words
 from gatewright.workspace import Grant, Remember, Session, Workspace

@@ -3,12 +3,17 @@
 It blocks, and is used from one thread only. It does not know calls.
 """
 
+import time
 from collections.abc import Callable
 
 from gatewright.base.errors import GatewrightError
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.edit import AgentChange, Change, DefaultsChange, Edit, SourceChange
 from gatewright.workspace import Sandbox, Workspace
+from gatewright.workspace.foldercopy import Copied
+
+TELL_S = 0.15
+"""How often it is told how far the copying is."""
 
 
 class DisposableCopy:
@@ -24,16 +29,24 @@ class DisposableCopy:
         """Whether there is a copy."""
         return self._sandbox is not None
 
+    @property
+    def copied(self) -> Copied | None:
+        """What became of the copying."""
+        return self._sandbox.copied if self._sandbox is not None else None
+
     def of(self, origin: Workspace) -> Workspace | None:
         """The workspace of the copy as it is, if there is one of `origin`."""
         return self._sandbox.workspace if self._sandbox is not None and self._origin is origin else None
 
-    def in_step(self, origin: Workspace, policy: Policy) -> Workspace:
-        """The workspace of the copy, under `policy`. Raises WorkspaceError when it cannot be made."""
+    def in_step(self, origin: Workspace, policy: Policy, cancelled: Callable[[], bool] = lambda: False) -> Workspace:
+        """The workspace of the copy, under `policy`; `cancelled` is asked while it is made.
+
+        Raises WorkspaceError when it cannot be made, CopyCancelled; then there is none.
+        """
         if self._origin is not origin:
             self.throw_away()
         if self._sandbox is None or not _follows(self._sandbox.workspace, policy):
-            self._make(origin)
+            self._make(origin, cancelled)
         if self._sandbox is None:
             raise LookupError("the copy was made and is not there")
         return self._sandbox.workspace
@@ -49,11 +62,19 @@ class DisposableCopy:
         if sandbox is not None:
             sandbox.close()
 
-    def _make(self, origin: Workspace) -> None:
+    def _make(self, origin: Workspace, cancelled: Callable[[], bool]) -> None:
         self.throw_away()
         self._told("copying the workspace")
+        told_at = time.monotonic()
+
+        def progress(files: int, size: int) -> None:
+            nonlocal told_at
+            if time.monotonic() - told_at >= TELL_S:
+                told_at = time.monotonic()
+                self._told(f"copying the workspace: {files:,} files, {size / 1_000_000:,.1f} MB")
+
         try:
-            self._sandbox, self._origin = origin.sandbox(), origin
+            self._sandbox, self._origin = origin.sandbox(cancelled=cancelled, progress=progress), origin
         finally:
             self._told("")
 

@@ -19,6 +19,7 @@ from gatewright.policy.edit import ChangeSet, Edit
 from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.workspace import Workspace
 from gatewright_gui.session.command import EditCommand
+from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.message import Message, Tone
 from gatewright_gui.session.policyfailure import FileAlarm, OpenFailure, failure_of, text_of
 
@@ -46,7 +47,7 @@ class Document(QObject):
     saved = Signal(object)
     """Path of the policy file."""
     changed_outside = Signal()
-    """Somebody else wrote the policy file."""
+    """Somebody else wrote the policy file, or a manifest that it names."""
     save_refused = Signal()
     """Nothing was written, because somebody else wrote the policy file meanwhile."""
     alarm_changed = Signal(object)
@@ -57,6 +58,8 @@ class Document(QObject):
     def __init__(self, opener: Opener, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.undo_stack = QUndoStack(self)
+        self.live = LiveMode(self)
+        self.opened.connect(self.live.leave)
         self._opener = opener
         self._workspace: Workspace | None = None
         self._failure: OpenFailure | None = None
@@ -93,6 +96,13 @@ class Document(QObject):
         if self._workspace is not None:
             return self._workspace.policy_path
         return self._failure.path if self._failure else None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that a reload reads, the policy file first; of a failed policy only that one."""
+        if self._workspace is not None:
+            return self._workspace.files
+        return (self._failure.path,) if self._failure else ()
 
     @property
     def name(self) -> str:
@@ -295,11 +305,13 @@ class Document(QObject):
         return files
 
     def look_outside(self) -> None:
-        """Compare with the disk and say so when somebody else wrote the file."""
+        """Compare with the disk and say so when somebody else wrote a file; while an alarm lasts every writing counts,
+        as it may be what ends it.
+        """
         if self._busy:
             return
         if self._workspace is not None:
-            changed = self._workspace.changed_outside()
+            changed = self._alarm is not None or self._workspace.changed_outside()
         else:
             changed = self._failure is not None and text_of(self._failure.path) != self._failure.text
         if changed:

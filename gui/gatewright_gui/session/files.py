@@ -5,29 +5,40 @@ answer is the asker's to drop.
 """
 
 import asyncio
+import contextlib
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.shadow import Shadow, shadowed
 from gatewright.policy.verdict import Verdict
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.overlay import Overlay
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.filestate import Reconciled, Standings, reconciled, standings_of
+from gatewright_gui.session.switching import often_switched
 
 T = TypeVar("T")
-MAX_ENTRIES = 2_000
+MAX_ENTRIES = 100_000
 """Entries of one folder that are shown; the rest is counted but not listed."""
-MAX_COUNTED = 500_000
+MAX_COUNTED = 1_000_000
 """Files that are counted before counting gives up."""
+MAX_KEPT = 500
+"""Folders whose entries are kept to be compared with the next reading."""
+TELL_S = 0.1
+"""How often it is told how far the counting is."""
+LOOK_EVERY = 256
+"""Entries between two looks of the count at whether it is still wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,25 +109,67 @@ class FolderEntry:
     unusable: str | None = None
 
 
+Row = tuple[str, str, bool, bool, str | None]
+
+
+class Entries(Sequence[FolderEntry]):
+    """The entries of a large folder, each made when it is asked for.
+
+    Plain tuples of texts, which the garbage collector leaves alone: a hundred thousand objects would make it hold up
+    the window.
+    """
+
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        self._rows = rows
+
+    @overload
+    def __getitem__(self, index: int) -> FolderEntry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[FolderEntry, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> FolderEntry | tuple[FolderEntry, ...]:
+        if isinstance(index, slice):
+            return tuple(FolderEntry(*row) for row in self._rows[index])
+        return FolderEntry(*self._rows[index])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows == other._rows if isinstance(other, Entries) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._rows)
+
+
 @dataclass(frozen=True, slots=True)
 class FolderListing:
     """A folder's entries, folders first. `truncated`: there are more than are listed."""
 
-    entries: tuple[FolderEntry, ...]
+    entries: Sequence[FolderEntry]
     truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """How many files each rule decides, and the default. `truncated`: counting stopped at its limit."""
+    """How many files each rule decides, and the default. `truncated`: counting stopped at its limit.
+
+    `shadows`: rules that can never decide, whatever files there are, since rules above them match all that they match.
+    """
 
     rules: tuple[int, ...]
     default: int
     files: int
     truncated: bool = False
     unreadable_folders: int = 0
-    shadows: tuple[tuple[int, ...], ...] = ()
-    """For each rule that decides nothing: the rules that decide what it would match, in order; empty for no match."""
+    shadows: tuple[Shadow, ...] = ()
+    protected: int = 0
+    elsewhere: int = 0
+
+    def shadow_of(self, row: int) -> Shadow | None:
+        """What hides a rule, if something does."""
+        return next((shadow for shadow in self.shadows if shadow.index == row), None)
 
 
 class SourceFolder:
@@ -128,6 +181,7 @@ class SourceFolder:
         self._counter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-count")
         self._rules: tuple[Source, PermissionRules] | None = None
         self._seen: tuple[Source, Overlay] | None = None
+        self._read: dict[tuple[str, str], FolderListing] = {}
 
     def source(self, source_id: str | None) -> Source | None:
         """The source as edited now."""
@@ -161,33 +215,67 @@ class SourceFolder:
         """The entries of a folder, `""` for the base. Raises WorkspaceError with a message for the page."""
         overlay = self._sources().overlay(source_id)
 
+        before = self._read.get((source_id, relative))
+
         def scan(stop: Callable[[], bool]) -> FolderListing:
             listing = overlay.scan(relative or ".", limit=MAX_ENTRIES, cancelled=stop)
-            entries = [FolderEntry(e.name, e.relative, e.is_folder, e.protected, e.unusable) for e in listing.entries]
-            entries.sort(key=lambda entry: (not entry.is_folder, entry.name.casefold(), entry.relative))
-            return FolderListing(tuple(entries), listing.truncated)
+            rows: list[Row] = [(e.name, e.relative, e.is_folder, e.protected, e.unusable) for e in listing.entries]
+            rows.sort(key=lambda row: (not row[2], row[0].casefold(), row[1]))
+            found = FolderListing(Entries(tuple(rows)), listing.truncated)
+            return before if before is not None and before == found else found
 
-        return await self._beside(self._reader, scan)
+        found = await self._beside(self._reader, scan)
+        self._read = {**self._read, (source_id, relative): found} if len(self._read) < MAX_KEPT else {}
+        return found
 
-    async def count(self, source_id: str) -> Hits:
-        """How many files each rule decides, by the rules as they are when it begins. Raises WorkspaceError."""
-        overlay, source = self._sources().overlay(source_id), self.source(source_id)
-        base = self.base(source) if source is not None else None
+    async def standings(self, source_id: str) -> Standings:
+        """How the files with a block stand to it. Raises WorkspaceError."""
+        source = self._sources().get(source_id)
+        if source is None:
+            raise WorkspaceError(f"source `{source_id}` is not attached")
+        return await self._beside(self._reader, lambda stop: standings_of(source, stop))
+
+    async def reconcile(self, source_id: str, path: str, strategy: str) -> Reconciled:
+        """Bring a file and its block into step, by the operator's word. Raises WorkspaceError."""
+        return reconciled(path, await self._document.workspace.reconcile(source_id, path, strategy))
+
+    async def count(self, source_id: str, progress: Callable[[int], None] = lambda count: None) -> Hits:  # noqa: ARG005
+        """How many files each rule decides, by the rules as they are when it begins. Raises WorkspaceError.
+
+        `progress` is told now and then how many entries were seen, about.
+        """
+        loop = asyncio.get_running_loop()
+        overlay, source = self._sources().overlay(source_id), self._sources().get(source_id)
 
         def work(stop: Callable[[], bool]) -> Hits:
-            found = overlay.hit_counts(limit=MAX_COUNTED, cancelled=stop)
-            shadows: tuple[tuple[int, ...], ...] = ()
-            if base is not None and source is not None and not found.truncated:
-                shadows = _shadows(base, source, found.rules, stop)
-            return Hits(found.rules, found.default, found.files, found.truncated, found.unreadable, shadows)
+            looks, told_at = 0, time.monotonic()
+
+            def cancelled() -> bool:
+                nonlocal looks, told_at
+                looks += 1
+                if time.monotonic() - told_at >= TELL_S:
+                    told_at = time.monotonic()
+                    with contextlib.suppress(RuntimeError):  # the window is gone
+                        loop.call_soon_threadsafe(progress, looks * LOOK_EVERY)
+                return stop()
+
+            shadows = shadowed(source.rules) if source is not None else ()
+            found = overlay.hit_counts(limit=MAX_COUNTED, cancelled=cancelled)
+            counts = (found.rules, found.default, found.files, found.truncated, found.unreadable)
+            return Hits(*counts, shadows, found.protected, found.elsewhere)
 
         return await self._beside(self._counter, work)
 
     async def _beside(self, worker: ThreadPoolExecutor, work: Callable[[Callable[[], bool]], T]) -> T:
         """Run `work` in a thread; cancelling tells it to stop."""
         stop = threading.Event()
+
+        def polite() -> T:
+            with often_switched():
+                return work(stop.is_set)
+
         try:
-            return await asyncio.get_running_loop().run_in_executor(worker, work, stop.is_set)
+            return await asyncio.get_running_loop().run_in_executor(worker, polite)
         except OSError as error:
             raise WorkspaceError(f"cannot read the folder: {error.strerror or error}") from None
         finally:
@@ -201,33 +289,6 @@ class SourceFolder:
 
     def _sources(self) -> SourceManager:
         return self._document.workspace.sources
-
-
-def _shadows(
-    base: Path, source: Source, counts: tuple[int, ...], stop: Callable[[], bool]
-) -> tuple[tuple[int, ...], ...]:
-    """For each rule without files: which rules decide what its pattern matches. Walks only if there are such rules."""
-    dead = [at for at, count in enumerate(counts) if count == 0 and at < len(source.permission_rules)]
-    if not dead:
-        return ()
-    rules = PermissionRules(source.permission_rules, source.default_permission)
-    alone = {at: PermissionRules((source.permission_rules[at],), source.default_permission) for at in dead}
-    found: dict[int, set[int]] = {at: set() for at in dead}
-    for path in _files_below(base, stop):
-        for at, rule in alone.items():
-            if rule.explain(path).index is not None:
-                decided = rules.explain(path).index
-                if decided is not None and decided != at:
-                    found[at].add(decided)
-    return tuple(tuple(sorted(found.get(at, ()))) for at in range(len(counts)))
-
-
-def _files_below(base: Path, stop: Callable[[], bool]) -> Iterator[str]:
-    for folder, _, names in os.walk(base):
-        if stop():
-            return
-        inside = os.path.relpath(folder, base).replace(os.sep, "/")
-        yield from (name if inside == "." else f"{inside}/{name}" for name in names)
 
 
 def _canonical(path: str) -> str:

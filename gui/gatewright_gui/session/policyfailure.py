@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gatewright.base.problem import Problem
+from gatewright_gui.session.causes import causes_of
 
 NOT_TRUSTED = "not-trusted"
 
@@ -39,7 +40,9 @@ class FileAlarm:
         """What to say of it."""
         count = sum(problem.is_error for problem in self.problems)
         errors = "1 error" if count == 1 else f"{count} errors"
-        return f"{self.path.name} has {errors}: it was not taken over, and the last good policy stays in force"
+        cause = next((problem for problem in self.problems if problem in causes_of(self.problems)), None)
+        what = f"{cause.message} ({errors} with what follows from it)" if cause else f"{self.path.name} has {errors}"
+        return f"{what.replace('`', '')}: it was not taken over, and the last good policy stays in force"
 
 
 def failure_of(path: Path, problems: tuple[Problem, ...]) -> OpenFailure:

@@ -7,12 +7,14 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from gatewright.policy.right import ToolRight
 from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
 from gatewright.workspace import Workspace
+from gatewright_gui.session.jsonplace import line_of, schema_steps, steps_of
+from gatewright_gui.session.lints import LintRow, ProviderState, lint_rows, provider_states
 
 MAX_SHOWN = 300_000
 """Characters of one text; more would hold up the window, and nobody reads it there."""
@@ -33,7 +35,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Texts for one agent, or for one of its tools."""
+    """Texts for one agent, or for one of its tools; `lints` are the chosen provider's."""
 
     agent_id: str
     tool: str | None
@@ -41,7 +43,8 @@ class Preview:
     usage_rules: str
     difference: str
     counts: Counts
-    notes: tuple[str, ...] = ()
+    provider: str = ""
+    lints: tuple[LintRow, ...] = ()
     turned_off: str = ""
     """Why a ticked tool is hidden all the same; empty when it is not ticked."""
 
@@ -64,16 +67,33 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
     after = [listings[index] for index in chosen]
     before = [listing for listing in view.unrestricted_listings() if tool is None or listing.name == tool]
     shaped = view.tools(provider)
+    shown = [shaped[index] for index in chosen]
+    lints = lint_rows(view, provider, tool)
     return Preview(
         agent_id,
         tool,
-        _schema([shaped[index] for index in chosen], one=tool is not None),
+        _schema(shown, one=tool is not None),
         view.usage_rules if tool is None else _rules_of(view.usage_rules, tool),
         _difference(form, before, after),
         _counts(view.rights),
-        tuple(f"{listing.name}: {lint.message}" for listing in after for lint in form.lints(listing)),
+        provider,
+        _placed(lints, [listing.name for listing in after], shown, one=tool is not None),
         _turned_off(view.rights.get(tool or "")),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Reception:
+    """How every provider takes one of an agent's tools, or all of them."""
+
+    agent_id: str
+    tool: str | None
+    states: tuple[ProviderState, ...]
+
+
+def reception(workspace: Workspace, agent_id: str, tool: str | None) -> Reception:
+    """Ask every provider's spelling; the first time takes long where there are many tools."""
+    return Reception(agent_id, tool, provider_states(workspace.view(agent_id), tool))
 
 
 def _turned_off(right: ToolRight | None) -> str:
@@ -85,6 +105,21 @@ def _schema(tools: Sequence[Mapping[str, Any]], *, one: bool) -> str:
     if not tools:
         return ""
     return _cut(_json(tools[0] if one and len(tools) == 1 else list(tools)))
+
+
+def _placed(
+    lints: Iterable[LintRow], names: list[str], tools: Sequence[Mapping[str, Any]], *, one: bool
+) -> tuple[LintRow, ...]:
+    """The lints with the lines of the schema text that they speak of."""
+    return tuple(replace(lint, line=_line(lint, names, tools, one=one)) for lint in lints)
+
+
+def _line(lint: LintRow, names: list[str], tools: Sequence[Mapping[str, Any]], *, one: bool) -> int | None:
+    if lint.tool not in names:
+        return None
+    at = names.index(lint.tool)
+    steps = (*schema_steps(tools[at]), *steps_of(lint.pointer)) if lint.pointer else ("name",)
+    return line_of(tools[at], steps) if one else line_of(tools, (str(at), *steps))
 
 
 def _rules_of(markdown: str, tool: str) -> str:

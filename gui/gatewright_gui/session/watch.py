@@ -1,5 +1,6 @@
-"""Notices that the policy file changed on disk. It does not know what to do about it."""
+"""Notices that the policy file, or a manifest that it names, changed on disk. It does not know what to do about it."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer
@@ -11,7 +12,7 @@ SETTLE_MS = 150
 
 
 class PolicyWatch(QObject):
-    """Watches the file and its folder (a replaced file is no longer the watched one) of the open document."""
+    """Watches the files of the open document and their folders (a replaced file is no longer the watched one)."""
 
     def __init__(self, document: Document) -> None:
         super().__init__(document)
@@ -21,24 +22,22 @@ class PolicyWatch(QObject):
         self._settle.timeout.connect(self._ask)
         self._watcher.fileChanged.connect(self._settle.start)
         self._watcher.directoryChanged.connect(self._settle.start)
-        document.opened.connect(self._follow)
-        document.saved.connect(self._follow)
+        for signal in (document.opened, document.saved, document.policy_changed):
+            signal.connect(self._follow)
 
-    def _follow(self, _path: object = None) -> None:
-        watched = [*self._watcher.files(), *self._watcher.directories()]
-        if watched:
-            self._watcher.removePaths(watched)
-        path = self._document.path
-        if path is not None:
-            self._watcher.addPaths([str(p) for p in (path, path.parent) if p.exists()])
+    def _follow(self, _why: object = None) -> None:
+        wanted = _watchable(self._document.files)
+        watched = {*self._watcher.files(), *self._watcher.directories()}
+        if watched - wanted:
+            self._watcher.removePaths(sorted(watched - wanted))
+        if wanted - watched:
+            self._watcher.addPaths(sorted(wanted - watched))
 
     def _ask(self) -> None:
-        path = self._document.path
-        if path is None:
-            return
-        self._keep(path)
+        self._follow()
         self._document.look_outside()
 
-    def _keep(self, path: Path) -> None:
-        if path.exists() and str(path) not in self._watcher.files():
-            self._watcher.addPath(str(path))
+
+def _watchable(files: Iterable[Path]) -> set[str]:
+    """The files that there are, and the folders where they are or may come."""
+    return {str(path) for file in files for path in (file, file.parent) if path.exists()}

@@ -137,6 +137,7 @@ class MainWindow(QMainWindow):
         document.changed_outside.connect(self._changed_outside)
         document.save_refused.connect(self._save_refused)
         document.alarm_changed.connect(self._tell_alarm)
+        document.live.changed.connect(self.status.set_live)
         self.alarm.action_requested.connect(lambda: self.show_page("problems"))
         self.alarm.other_requested.connect(self.reload)
         self.waiting.changed.connect(self._tell_waiting)
@@ -259,7 +260,9 @@ class MainWindow(QMainWindow):
         self.outside.dismiss()
         self.toast.hide()
         self.status.set_saved_at(document.saved_at)
-        if not document.is_open:
+        if document.is_open:
+            self.status.set_checking()
+        else:
             self.selection.choose_tool(None)
         self.top.set_workspace(document.name, str(document.path or ""))
         self.setWindowTitle(f"{document.name}[*] - Gatewright" if document.name else "Gatewright[*]")
@@ -317,10 +320,16 @@ class MainWindow(QMainWindow):
         refresh_actions(self.actions_by_key, self.document)
 
     def _changed_outside(self) -> None:
-        self._tell_outside("The policy file was changed outside this window.")
+        if not self.outside.isVisible():  # what it says already is that and more
+            self._tell_outside(f"{self._what_is_read} was changed outside this window.")
 
     def _save_refused(self) -> None:
-        self._tell_outside("Not saved: the policy file was changed outside this window.")
+        what = self._what_is_read
+        self._tell_outside(f"Not saved: {what[0].lower()}{what[1:]} was changed outside this window.")
+
+    @property
+    def _what_is_read(self) -> str:
+        return "The policy file, or a manifest that it names," if len(self.document.files) > 1 else "The policy file"
 
     def _tell_alarm(self, alarm: FileAlarm | None) -> None:
         """Stays until the file is good again; it cannot be closed."""

@@ -1,4 +1,4 @@
-"""The line at the foot of the window: self-check, problems, saved or not. It asks for nothing."""
+"""The line at the foot of the window: self-check, problems, saved or not, live or not. It asks for nothing."""
 
 import time
 from collections.abc import Callable
@@ -11,6 +11,8 @@ from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.session.filetext import CheckCount
 
 TICK_MS = 1000
+
+NOTHING_CHECKED = "self-check: nothing open"
 
 
 class StatusBar(QWidget):
@@ -39,6 +41,8 @@ class StatusBar(QWidget):
         self.waiting.clicked.connect(self.waiting_requested)
         self._saved_icon = IconLabel("check", "muted", size=14)
         self.saved = _label("status.saved")
+        self._live_icon = IconLabel("circle", "muted", size=14)
+        self.live = _label("status.live")
         row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_2, 0, tokens.space_2, 0)
         row.setSpacing(tokens.space_1)
@@ -46,6 +50,7 @@ class StatusBar(QWidget):
             (self._check_icon, self.check),
             (self._problem_icon, self.problems),
             (self._saved_icon, self.saved),
+            (self._live_icon, self.live),
             (self._waiting_icon, self.waiting),
         ):
             row.addWidget(icon)
@@ -58,12 +63,13 @@ class StatusBar(QWidget):
         self._tick.start()
         self.set_selfcheck(None)
         self.set_waiting(0)
+        self.set_live(live=False)
 
     def set_selfcheck(self, found: CheckCount | None) -> None:
         """How many of how many agree; None: not known."""
         if found is None:
             self._check_icon.set_icon("shield", "muted")
-            self.check.setText("self-check: nothing open")
+            self.check.setText(NOTHING_CHECKED)
             return
         good = found.checked - len(found.differences)
         fine = not found.differences
@@ -76,6 +82,8 @@ class StatusBar(QWidget):
     def set_checking(self) -> None:
         """The count belongs to an older policy; another one is under way."""
         self._check_icon.set_icon("shield", "muted")
+        if self.check.text() == NOTHING_CHECKED:
+            self.check.setText("self-check under way")
 
     def set_problems(self, errors: int, warnings: int, *, is_known: bool = True) -> None:
         """How many there are; not known while nothing is open."""
@@ -97,6 +105,17 @@ class StatusBar(QWidget):
             part.setVisible(count > 0)
         self.waiting.setText("1 call waits for you" if count == 1 else f"{count:,} calls wait for you")
         self.waiting.setToolTip("Another process asks before it makes a call; click to answer")
+
+    def set_live(self, live: bool) -> None:
+        """Whether runs of the console change the real workspace."""
+        self._live_icon.set_icon("triangle-alert" if live else "circle", "deny" if live else "muted")
+        self.live.setText("LIVE MODE: runs are real" if live else "live mode off")
+        self.live.setToolTip(
+            "Runs of the console change real files and blocks" if live else "Runs of the console happen in a copy"
+        )
+        self.live.setProperty("kind", "alarm" if live else "muted")
+        self.live.style().unpolish(self.live)
+        self.live.style().polish(self.live)
 
     def set_unsaved(self) -> None:
         """There is something to save."""

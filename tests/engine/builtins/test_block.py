@@ -1,49 +1,82 @@
-"""The `block` tool over sources in memory."""
+"""What the tools `block` and `block_edit` declare, and what they say where there are no blocks or sources.
 
-from typing import Any, cast
+What they do is tested through the gate, with real blocks and files.
+"""
+
+from __future__ import annotations
 
 import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.builtins import builtin_tools
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
+from gatewright.policy.rule import ContinueLoop
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.parameter import Role
 from tests.support.memory_sources import MemorySources
 
-(TOOL,) = builtin_tools()
+TOOLS = {tool.name: tool for tool in builtin_tools()}
+BLOCK, EDIT = TOOLS["block"], TOOLS["block_edit"]
+OVERWRITE = (Action.OVERWRITE,)
 
 
-async def test_info_tells_about_the_block_of_a_label() -> None:
-    port = MemorySources({("docs", "a.md"): "text"})
-    context = ToolExecutionContext("a", "s", source_ids=("docs",), sources=port)
-    at = cast("Any", port.locate("a.md", source_id=None, allowed=("docs",)))
-    await port.load(at)
+def test_operations_have_the_tiers_and_actions_of_the_contract() -> None:
+    rows = {row.name: (row.tier, row.actions) for tool in (BLOCK, EDIT) for row in tool.facts().operations}
 
-    result = cast("Any", await TOOL.execute("info", {"op": "info", "label": port.label_of(at)}, context))
+    changing = SafetyTier.SIDE_EFFECTING
+    assert rows == {
+        "load": (changing, (Action.READ,)),
+        "pin": (changing, OVERWRITE),
+        "unpin": (changing, OVERWRITE),
+        "archive": (changing, OVERWRITE),
+        "info": (SafetyTier.READ_ONLY, (Action.READ,)),
+        "append": (changing, (Action.APPEND,)),
+        "replace": (changing, OVERWRITE),
+        "patch": (changing, OVERWRITE),
+        "set_field": (changing, OVERWRITE),
+        "undo": (changing, OVERWRITE),
+        "redo": (changing, OVERWRITE),
+    }
 
-    assert result["success"] is True
-    assert result["data"]["size"] == 4
+
+def test_patch_alone_needs_a_capability_and_neither_tool_needs_a_source() -> None:
+    needing = {row.name for tool in (BLOCK, EDIT) for row in tool.facts().operations if row.capabilities}
+
+    assert needing == {"patch"}
+    assert EDIT.facts().operations[2].capabilities == {CapabilityKind.ADVANCED_EDIT}
+    assert {tool.needs_source for tool in (BLOCK, EDIT)} == {False}
+
+
+def test_every_operation_takes_one_label_that_the_gate_knows_as_one() -> None:
+    for tool in (BLOCK, EDIT):
+        for spec in tool.operations:
+            roles = [parameter.role for parameter in spec.parameters if parameter.role is not Role.PLAIN]
+            assert roles == ([Role.LABEL, Role.SOURCE] if spec.name == "load" else [Role.LABEL])
+        assert [rule.rule_type for rule in tool.tool_rules] == [ContinueLoop()]
+
+
+def test_replace_has_a_parameter_for_each_thing_it_is_told() -> None:
+    properties = (EDIT.schema_for(frozenset({"replace"})) or {})["properties"]
+
+    assert list(properties) == ["op", "label", "old", "new", "mode", "nth", "section"]
+    assert properties["mode"]["enum"] == ["first", "all", "nth", "regex"]
+    assert properties["mode"]["default"] == "first"
+
+
+@pytest.mark.parametrize("operation", ["pin", "info", "load", "append", "undo"])
+async def test_without_a_memory_the_tools_say_so(operation: str) -> None:
+    tool = BLOCK if operation in {"pin", "info", "load"} else EDIT
+    given = {"op": operation, "label": "x", **({"content": "y"} if operation == "append" else {})}
+
+    with pytest.raises(ToolFailure, match="there are no blocks here"):
+        await tool.execute(operation, given, ToolExecutionContext("a", "s", granted=Action.DELETE))
 
 
 async def test_label_of_a_source_that_is_not_the_agents_is_refused() -> None:
     port = MemorySources({("docs", "a.md"): "text"})
-    at = cast("Any", port.locate("a.md", source_id=None, allowed=("docs",)))
     context = ToolExecutionContext("a", "s", source_ids=(), sources=port)
 
     with pytest.raises(ToolFailure, match="no such label"):
-        await TOOL.execute("info", {"label": port.label_of(at)}, context)
-
-
-async def test_block_without_any_source_says_so() -> None:
-    with pytest.raises(ToolFailure, match="no file source is attached"):
-        await TOOL.execute("info", {"label": "file:0:a"}, ToolExecutionContext("a", "s"))
-
-
-def test_info_is_read_only_and_its_label_is_one_to_the_gate() -> None:
-    (info,) = TOOL.facts().operations
-
-    assert (info.name, info.tier, info.actions) == ("info", SafetyTier.READ_ONLY, (Action.READ,))
-    assert [parameter.role for parameter in TOOL.parameters("info")] == [Role.LABEL]
-    assert TOOL.needs_source
+        await BLOCK.execute("info", {"op": "info", "label": "file:0:a.md"}, context)

@@ -6,6 +6,7 @@ import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.builtins import file_tool
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.rule import ContinueLoop
 from gatewright.policy.tier import SafetyTier
@@ -15,6 +16,7 @@ from gatewright.tools.port import SourcePort
 from tests.support.memory_sources import MemorySources
 
 TOOL = file_tool()
+PATCH = "@@ -1 +1 @@\n-one\n+ONE\n"
 
 
 def sources() -> MemorySources:
@@ -26,7 +28,7 @@ def context(port: SourcePort | None, granted: Action | None = None) -> ToolExecu
     return ToolExecutionContext("archivist", "s-1", source_ids=("docs",), granted=granted, sources=port)
 
 
-async def run(port: SourcePort | None, operation: str, granted: Action | None = None, **arguments: str) -> Any:
+async def run(port: SourcePort | None, operation: str, granted: Action | None = None, **arguments: Any) -> Any:
     return cast("Any", await TOOL.execute(operation, {"op": operation, **arguments}, context(port, granted)))
 
 
@@ -179,6 +181,11 @@ async def test_empty_old_text_is_refused_by_the_tool_as_by_its_schema() -> None:
         ("create", {"path": "c.md"}, Action.APPEND),
         ("replace", {"path": "notes/a.md", "old": "one", "new": "1"}, Action.OVERWRITE),
         ("delete", {"path": "notes/a.md"}, Action.DELETE),
+        ("insert", {"path": "notes/a.md", "line": 1, "content": "x\n"}, Action.OVERWRITE),
+        ("patch", {"path": "notes/a.md", "patch": PATCH}, Action.OVERWRITE),
+        ("status", {}, Action.READ),
+        ("diff", {"path": "notes/a.md"}, Action.READ),
+        ("reload", {"path": "notes/a.md"}, Action.READ),
     ],
 )
 def test_each_operation_is_assessed_as_its_action(operation: str, arguments: dict[str, Any], action: Action) -> None:
@@ -197,11 +204,12 @@ async def test_save_is_an_append_only_while_it_extends_the_file() -> None:
     assert "-one" in (changing.diff or "")
 
 
-async def test_load_asks_before_unsaved_edits_are_lost() -> None:
+@pytest.mark.parametrize("operation", ["load", "reload"])
+async def test_taking_the_disk_asks_before_unsaved_edits_are_lost(operation: str) -> None:
     port = sources()
-    before = TOOL.assess("load", {"path": "notes/a.md"}, context(port))
+    before = TOOL.assess(operation, {"path": "notes/a.md"}, context(port))
     await run(port, "append", path="notes/a.md", content="x")
-    after = TOOL.assess("load", {"path": "notes/a.md"}, context(port))
+    after = TOOL.assess(operation, {"path": "notes/a.md"}, context(port))
 
     assert (before.ask, after.ask) == (None, "unsaved edits would be lost")
 
@@ -218,6 +226,18 @@ def test_assessment_shows_the_text_that_would_be_written() -> None:
     assert "-one\n+1\n+2" in (replaced.change() or "")
 
 
+def test_assessment_of_lines_and_hunks_shows_the_whole_change_or_what_was_given() -> None:
+    port = sources()
+
+    def change(operation: str, **arguments: Any) -> str:
+        return TOOL.assess(operation, {"path": "notes/a.md", **arguments}, context(port)).change() or ""
+
+    assert change("insert", line=1, content="zero").endswith("+zero\n one")
+    assert change("insert", line=9, content="zero") == "@@ before line 9 @@\n+zero"
+    assert "-one\n+ONE" in change("patch", patch=PATCH)
+    assert change("patch", patch="@@ -1 +1 @@\n-other\n+ONE\n") == "@@ -1 +1 @@\n-other\n+ONE\n"
+
+
 async def test_assessment_changes_nothing() -> None:
     port = sources()
     for operation, arguments in {"append": {"content": "x"}, "delete": {}, "create": {"content": "x"}}.items():
@@ -230,7 +250,10 @@ def test_facts_carry_tiers_actions_and_the_need_of_a_source() -> None:
     facts = TOOL.facts()
     read_only = {row.name for row in facts.operations if row.tier is SafetyTier.READ_ONLY}
 
-    assert read_only == {"read", "list"}
+    assert read_only == {"read", "list", "status", "diff"}
+    assert {row.name: set(row.capabilities) for row in facts.operations if row.capabilities} == {
+        "patch": {CapabilityKind.ADVANCED_EDIT}
+    }
     assert {row.tier for row in facts.operations if row.name not in read_only} == {SafetyTier.SIDE_EFFECTING}
     assert next(row.actions for row in facts.operations if row.name == "save") == (Action.APPEND, Action.OVERWRITE)
     assert facts.needs_source

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from gatewright.schema import SchemaChecker, check_schema, discover_operations
 from gatewright.tools.tool import Tool
 
 TOOLS = (file_tool(), *builtin_tools())
+LARGE = 500
 BY_NAME = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 
 
@@ -21,8 +23,13 @@ def names_of(tool: Tool) -> frozenset[str]:
 
 
 def subsets(tool: Tool) -> list[frozenset[str]]:
+    """Every one of a small tool; of a large one those of few operations, of nearly all, and some between."""
     names = sorted(names_of(tool))
-    return [frozenset(c) for n in range(1, len(names) + 1) for c in itertools.combinations(names, n)]
+    found = [frozenset(c) for n in range(1, len(names) + 1) for c in itertools.combinations(names, n)]
+    if len(found) <= LARGE:
+        return found
+    ends = [shown for shown in found if len(shown) <= 2 or len(shown) >= len(names) - 2]
+    return [*ends, *random.Random(len(names)).sample(found, LARGE - len(ends))]
 
 
 def required_by_all(tool: Tool, shown: frozenset[str]) -> frozenset[str]:
@@ -34,6 +41,8 @@ def required_by_all(tool: Tool, shown: frozenset[str]) -> frozenset[str]:
 def test_no_subset_names_a_hidden_operation_even_inside_a_word(tool: Tool) -> None:
     for shown in subsets(tool):
         text = json.dumps([tool.schema_for(shown), tool.description_for(shown), tool.usage_rule_for(shown)]).lower()
+        for name in shown:
+            text = text.replace(name.lower(), "")  # one that is shown may hold another: `unpin`
         assert not [name for name in names_of(tool) - shown if name.lower() in text], sorted(shown)
 
 
@@ -130,10 +139,11 @@ def test_call_that_passes_schema_and_arguments_binds_to_its_operation(
     call: tuple[Tool, frozenset[str], dict[str, JsonValue]],
 ) -> None:
     tool, shown, arguments = call
-    operation = tool.operation_of(arguments)
+    called = tool.operations_of(arguments)
     if not checker(tool, shown).is_valid(arguments):
         return
-    assert operation is not None
+    assert called is not None
+    (operation,) = called
     taken = {parameter.name: parameter.required for parameter in tool.parameters(operation)}
     given_names = arguments.keys() - {tool.operation_field}
     complete = all(name in given_names for name, required in taken.items() if required)

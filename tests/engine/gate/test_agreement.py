@@ -15,17 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gatewright.gate import Gate
-from gatewright.gate.call import CallState
-from gatewright.gate.pipeline import run_stage
-from gatewright.gate.stages.lookup import LOOKUP
-from gatewright.gate.stages.operation import OPERATION
-from gatewright.gate.stages.schema import SCHEMA
+from gatewright.policy.capability import AdvancedEdit
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.registry import ToolRegistry
 from gatewright.tools.tool import Tool
+from tests.agreement.compare import passes
 from tests.engine.gate.world import POLICY, World
 
 SLOW = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -51,19 +48,10 @@ TOOLS = {tool.name: tool for tool in builtin()}
 def gate_for(tool: Tool, shown: frozenset[str]) -> Gate:
     registry = ToolRegistry()
     registry.register(tool)
-    agent = Agent("a", tool_rules=(ToolRule(tool.name, AllowedOperations(shown)),))
+    limits = (ToolRule(tool.name, AllowedOperations(shown)),)
+    agent = Agent("a", tool_rules=limits, capabilities=(AdvancedEdit(),))
     source = Source("docs", "docs", Permission.ADMIN)
     return Gate(Policy(agents={"a": agent}, sources=(source,)), registry)
-
-
-def passes(gate: Gate, tool: str, arguments: dict[str, Any]) -> bool:
-    state: CallState = gate.state("a", tool, arguments).having(arguments=arguments)
-    for stage in (LOOKUP, OPERATION, SCHEMA):
-        result = run_stage(stage, state)
-        if result.findings:
-            return False
-        state = result.state
-    return True
 
 
 @st.composite

@@ -238,9 +238,9 @@ CASES = [
     case("operation that is a list", lambda: {"op": ["up"]}, "operation-unknown", "operation", "counter"),
     case("operation with a look-alike", lambda: {"op": "uр"}, "operation-unknown", "operation", "counter"),
     case("operation with a NUL", lambda: {"op": "up\x00"}, "operation-unknown", "operation", "counter"),
-    case("text that nearly fits", lambda: text("a" * 4 * MB + "!"), "argument-constraint", "rules"),
-    case("text that fits neither", lambda: text("x" * 4 * MB), "argument-constraint", "rules"),
-    case("text of words", lambda: text("abc " * MB), "argument-constraint", "rules"),
+    case("text that nearly fits", lambda: text("a" * 4 * MB + "!"), "argument-constraint", "schema"),
+    case("text that fits neither", lambda: text("x" * 4 * MB), "argument-constraint", "schema"),
+    case("text of words", lambda: text("abc " * MB), "argument-constraint", "schema"),
     case(
         "address of four megabytes", lambda: {"url": "https://" + "a." * 2 * MB}, "url-too-long", "arguments", "fetch"
     ),

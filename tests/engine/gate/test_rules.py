@@ -51,10 +51,10 @@ async def done(world: World, session: Session, tool: str, arguments: Any = None)
     return outcome
 
 
-def denied(world: World, session: Session, tool: str, arguments: Any = None) -> Decision:
+def denied(world: World, session: Session, tool: str, arguments: Any = None, *, stage: str = "rules") -> Decision:
     decision = world.decide(tool, arguments or HELLO, session=session)
     assert str(decision.verdict) == "deny", decision
-    assert decision.stage == "rules"
+    assert decision.stage == stage
     return decision
 
 
@@ -365,7 +365,7 @@ LIMITED = "{ ArgumentConstraints = { by = { maximum = 3 } } }"
 
 def test_limited_argument_is_denied_with_what_is_allowed(make_world: MakeWorld) -> None:
     world = make_world(policy(rule("counter", LIMITED)))
-    decision = denied(world, Session(), "counter", {"op": "up", "by": 4})
+    decision = denied(world, Session(), "counter", {"op": "up", "by": 4}, stage="schema")
 
     assert decision.code == "argument-constraint"
     assert decision.model_message is not None
@@ -377,14 +377,14 @@ def test_limited_argument_is_denied_with_what_is_allowed(make_world: MakeWorld) 
 def test_default_of_an_argument_left_out_is_limited_too(make_world: MakeWorld) -> None:
     world = make_world(policy(rule("counter", "{ ArgumentConstraints = { by = { minimum = 2 } } }")))
 
-    assert denied(world, Session(), "counter", UP).code == "argument-constraint"
+    assert denied(world, Session(), "counter", UP, stage="schema").code == "argument-constraint"
     assert allowed(world, Session(), "counter", {"op": "up", "by": 2})
 
 
 def test_constraint_of_an_operation_leaves_the_others_alone(make_world: MakeWorld) -> None:
     world = make_world(policy(rule("counter", LIMITED, "operation:up")))
 
-    assert denied(world, Session(), "counter", {"op": "up", "by": 9}).code == "argument-constraint"
+    assert denied(world, Session(), "counter", {"op": "up", "by": 9}, stage="schema").code == "argument-constraint"
     assert allowed(world, Session(), "counter", {"op": "down", "by": 9})
 
 

@@ -36,6 +36,50 @@ def test_released_slot_can_be_taken_again() -> None:
     assert session.reserve("t", "", 0.0, test=at_most(2)) == "full"
 
 
+def test_batch_takes_all_its_uses_at_once_or_none() -> None:
+    session = Session()
+    assert session.reserve("t", {"a": 2, "b": 1}, 0.0, test=at_most(1)) != "full"
+    assert session.reserve("t", {"a": 1}, 0.0, test=at_most(3)) == "full"
+
+    assert {row.name: row.calls for row in session.facts().rows()} == {"t.a": 2, "t.b": 1}
+
+
+def test_batch_gives_back_all_its_uses_once_and_lands_as_a_whole() -> None:
+    session = Session()
+    slot = session.reserve("t", {"a": 2, "b": 1}, 5.0)
+    assert isinstance(slot, Reservation)
+    kept = session.reserve("t", {"a": 3}, 7.0)
+    assert isinstance(kept, Reservation)
+    session.release(slot)
+    session.release(slot)
+    assert (session.calls("t"), session.facts().last_start_s("t")) == (3, 7.0)
+
+    session.settle(kept)
+    session.settle(kept)
+    session.succeeded("t", {"a": 3})
+    assert session.facts().use("t", ("a", ""))[:3] == (3, 0, 1)
+
+
+def test_call_of_nobody_knows_which_operation_counts_for_limits_and_fulfils_nothing() -> None:
+    session = Session()
+    slot = session.reserve("t", {"": 1}, 5.0)
+    assert isinstance(slot, Reservation)
+    facts, a = session.facts(), frozenset({"a"})
+    assert (facts.calls("t", a), facts.calls("t"), facts.is_flying("t", a), facts.last_start_s("t", a)) == (
+        1,
+        1,
+        True,
+        5,
+    )
+
+    session.settle(slot)
+    session.succeeded("t", {"": 1})
+    facts = session.facts()
+    assert facts.may_have_succeeded("t", a)
+    assert not facts.has_succeeded("t", a)
+    assert facts.has_succeeded("t")
+
+
 def test_slot_is_released_once_however_often_one_asks() -> None:
     session = Session()
     taken(session)

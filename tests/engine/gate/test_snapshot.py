@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate import Gate, selfcheck
-from gatewright.gate import snapshot as snapshot_module
+from gatewright.gate import Gate, agentsnapshot, selfcheck
+from gatewright.gate.agentsnapshot import AgentSnapshot
 from gatewright.gate.condition import Conditions
 from gatewright.gate.plan import ToolPlan
-from gatewright.gate.snapshot import AgentSnapshot, Snapshot
+from gatewright.gate.snapshot import Snapshot
 from gatewright.policy.capability import NetRead
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.effective import effective_rights
@@ -110,7 +110,7 @@ class Counted:
 def counting() -> Generator[Counted]:
     """Which rights (agent, tool) and plans are compiled meanwhile."""
     counted, patch = Counted(), pytest.MonkeyPatch()
-    right, compile_tool = Layers.right, snapshot_module.compile_tool
+    right, compile_tool = Layers.right, agentsnapshot.compile_tool
 
     def counted_right(self: Layers, facts: Any, shut: Any = None) -> Any:
         counted.rights.append((self.agent.agent_id, facts.name))
@@ -121,7 +121,7 @@ def counting() -> Generator[Counted]:
         return compile_tool(layers, tool, *rest)
 
     patch.setattr(Layers, "right", counted_right)
-    patch.setattr(snapshot_module, "compile_tool", counted_plan)
+    patch.setattr(agentsnapshot, "compile_tool", counted_plan)
     try:
         yield counted
     finally:
@@ -465,7 +465,7 @@ def test_description_of_the_policy_is_shown_and_hides_what_is_hidden() -> None:
 
 def test_selfcheck_makes_calls_that_satisfy_constraints_and_reports_those_that_it_cannot() -> None:
     easy = ToolRule("notes", ArgumentConstraints({"topic": {"enum": ["milk"]}}))
-    hard = ToolRule("web", ArgumentConstraints({"word": {"type": "string", "pattern": "^[0-9]+$"}}))
+    hard = ToolRule("web", ArgumentConstraints({"word": {"type": "string", "pattern": "^zebra-[0-9]{17}$"}}))
     denied = PolicyRule("never load", Verdict.DENY, tools=("files",), when={"required": ["name"]})
     agent = Agent(READER, tool_rules=(easy, hard), capabilities=(NetRead(("*",)),))
     result = selfcheck(gate_of(replace(BASE, agents={READER: agent}, rules=(denied,))))
@@ -513,7 +513,12 @@ AGENTS = st.builds(
     capabilities=CAPABILITIES,
 )
 SETTINGS = st.sampled_from(
-    [ToolSettings(timeout_s=1.0), ToolSettings(safety_tier=SafetyTier.PRIVILEGED), ToolSettings(description="Ours.")]
+    [
+        ToolSettings(timeout_s=1.0),
+        ToolSettings(safety_tier=SafetyTier.PRIVILEGED),
+        ToolSettings(description="Ours."),
+        ToolSettings(operations=("read",)),
+    ]
 )
 
 

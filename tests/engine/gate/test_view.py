@@ -9,13 +9,19 @@ from dataclasses import replace
 
 import pytest
 
-from gatewright.base.errors import WorkspaceError
-from gatewright.gate import selfcheck
+from gatewright.base.errors import NotSupported, WorkspaceError
+from gatewright.gate import Gate, selfcheck
+from gatewright.gate.agentsnapshot import AgentSnapshot
 from gatewright.gate.plan import OperationPlan, ToolPlan
-from gatewright.gate.snapshot import AgentSnapshot, Snapshot
+from gatewright.gate.snapshot import Snapshot
+from gatewright.gate.view import AgentView
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import ChangeSet
 from gatewright.policy.verdict import Verdict
+from gatewright.schema import FORMATS, Format, ToolListing, tokens
+from gatewright.tools.defined import DefinedTool
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.registry import ToolRegistry
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, GateTool, World
 
@@ -267,3 +273,56 @@ def test_tokens_tell_what_the_limits_save(world: World) -> None:
 
     assert set(count.per_tool) == {row["function"]["name"] for row in world.gate.view("archivist").tools("openai")}
     assert 0 < count.total < (count.unrestricted or 0)
+
+
+def named(*names: str) -> Gate:
+    registry = ToolRegistry()
+    for name in names:
+        registry.register(DefinedTool(ToolDefinition(name, "Does it.", {"type": "object"}), origin="stranger"))
+    return Gate(Policy(agents={"a": Agent("a")}), registry)
+
+
+def sent_names(view: AgentView, form: str) -> list[str]:
+    return [row.get("function", row)["name"] for row in view.tools(form)]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_names_that_a_provider_does_not_take_are_fitted_apart_and_read_back(form: str) -> None:
+    (made,) = sent_names(named("a/b").view("a"), form)
+    own = ["a/b", "a.b", "a_b", "a/b/", "x" * 128, "x" * 127 + "y", "y/" * 40, made]
+    view = named(*own).view("a")
+    sent = sent_names(view, form)
+
+    assert len(set(sent)) == len(own)
+    assert {view.restore(form, name, {})[0] for name in sent} == set(own)
+    assert [view.restore(form, name, {})[0] for name in sent] == [row.name for row in view.listings()]
+
+
+def test_lints_tell_what_a_provider_cannot_keep() -> None:
+    view = named("a/b", "plain").view("a")
+
+    assert [lint.code for lint in view.lints("mcp")["a/b"]] == ["name"]
+    assert "plain" not in view.lints("mcp")
+    assert view.lints("mcp") is view.lints("mcp")
+    with pytest.raises(NotSupported):
+        view.lints("morse")
+
+
+def test_tokens_after_an_edit_are_counted_for_the_tools_that_changed_only(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = world.gate.view("archivist").tokens("openai")
+    counted: list[str] = []
+    text_of = tokens._text  # pyright: ignore[reportPrivateUsage]
+
+    def text(form: Format, listing: ToolListing, name: str) -> str:
+        counted.append(listing.name)
+        return text_of(form, listing, name)
+
+    monkeypatch.setattr(tokens, "_text", text)
+    world.reload(POLICY.replace('"append", ', ""))
+    second = world.gate.view("archivist").tokens("openai")
+
+    assert counted == ["file"]
+    assert second.unrestricted == first.unrestricted
+    assert {name for name in first.per_tool if first.per_tool[name] != second.per_tool[name]} == {"file"}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from gatewright.base.errors import SchemaError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.capability import (
     AdvancedEdit,
@@ -22,7 +23,16 @@ from gatewright.policy.capability import (
     NetWrite,
     WasmExec,
 )
-from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
+from gatewright.policy.document import (
+    Agent,
+    Catalog,
+    CatalogType,
+    Defaults,
+    PermissionRule,
+    Policy,
+    Source,
+    ToolSettings,
+)
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts
@@ -47,7 +57,10 @@ from gatewright.policy.rule import (
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
-from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy
+from gatewright.policyfile import CatalogFacts, KnownTools, LoadedPolicy, parse_policy
+from gatewright.tools.defined import DefinedTool
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.tool import Tool
 
 FILE_OPERATIONS = ("read", "list", "load", "save", "append", "replace", "create", "delete")
 
@@ -72,11 +85,51 @@ FACTS = (
     ToolFacts("calc", 1, (OperationFacts("", SafetyTier.READ_ONLY),), SafetyTier.READ_ONLY),
     ToolFacts("memo.deep", 1, operations("find"), SafetyTier.READ_ONLY),
 )
-KNOWN = KnownTools(FACTS)
+BARE = KnownTools(FACTS)
+"""Without ports: no catalogs, no declarations."""
 
 
-def load(text: str, file: str = "policy.toml") -> LoadedPolicy:
-    return parse_policy(text, file=file, known=KNOWN)
+def stranger(name: str, version: str = "1.0.0", origin: str = "strangers", **fields: list[str] | None) -> DefinedTool:
+    """A tool known by its definition: each field is a text, closed to a list where one is given."""
+    properties: dict[str, object] = {
+        field: {"type": "string"} if values is None else {"type": "string", "enum": values}
+        for field, values in fields.items()
+    }
+    schema: dict[str, object] = {"type": "object", "properties": properties, "required": [next(iter(fields))]}
+    return DefinedTool(ToolDefinition(name, f"The tool {name}.", schema, version=version), origin=origin)
+
+
+STRANGERS = (
+    stranger("hub.run", action=None, mode=["dry", "wet"], note=None),
+    stranger("hub.run", "2.0.0", action=None, shade=["a", "b"]),
+    stranger("box", op=["get", "put", "drop"], key=None),
+)
+CALENDAR = (stranger("calendar", origin="calendar", verb=None, day=None),)
+
+
+def known_with(*tools: Tool, manifests: dict[str, CatalogFacts] | None = None) -> KnownTools:
+    """The tools of this folder and ``tools``, with both ports; manifests that are not named give nothing."""
+    given = {(facts.name, facts.major) for catalog in (manifests or {}).values() for facts in catalog.facts}
+    by_key = {(tool.name, tool.major): tool for tool in (*CALENDAR, *tools)}
+    assert given <= {*by_key, *((facts.name, facts.major) for facts in FACTS)}
+
+    def declare(facts: ToolFacts, field: str | None, operations: tuple[str, ...] | None) -> ToolFacts:
+        if (tool := by_key.get((facts.name, facts.major))) is None:
+            raise SchemaError(f"`{facts.name}` declares its own operations")
+        return tool.declared(field, operations).facts()
+
+    def catalogs(catalog: Catalog) -> CatalogFacts:
+        return (manifests or {}).get(catalog.manifest, CatalogFacts())
+
+    own = tuple(tool.facts() for tool in tools if (tool.name, tool.major) not in given)
+    return KnownTools((*FACTS, *own), declare=declare, catalogs=catalogs)
+
+
+KNOWN = known_with(*STRANGERS, manifests={"calendar.json": CatalogFacts(tuple(tool.facts() for tool in CALENDAR))})
+
+
+def load(text: str, file: str = "policy.toml", known: KnownTools = KNOWN) -> LoadedPolicy:
+    return parse_policy(text, file=file, known=known)
 
 
 def policy_of(text: str, file: str = "policy.toml") -> Policy:
@@ -213,7 +266,34 @@ def _tiered(settings: ToolSettings, tiers: dict[str, SafetyTier]) -> ToolSetting
 
 
 _file_settings = st.builds(_tiered, _settings, st.dictionaries(st.sampled_from(FILE_OPERATIONS), _tiers, max_size=3))
-_tool_settings = {"memo.deep": _settings, "memo@2": _settings, "file": _file_settings}
+_operations = st.lists(_words, min_size=1, max_size=4, unique=True).map(tuple)
+_declarations = st.one_of(
+    st.builds(ToolSettings, operation_field=st.sampled_from(["", "mode"])),
+    st.builds(ToolSettings, operation_field=st.sampled_from([None, "action", "note"]), operations=_operations),
+)
+
+
+@st.composite
+def _declared(draw: st.DrawFn) -> ToolSettings:
+    """Settings that declare operations, with tiers for some of them."""
+    said, rest = draw(_declarations), draw(_settings)
+    named = said.operations or (("dry", "wet") if said.operation_field == "mode" else ())
+    tiers = draw(st.dictionaries(st.sampled_from(named), _tiers, max_size=2)) if named else {}
+    return replace(rest, operation_field=said.operation_field, operations=said.operations, operation_tiers=tiers)
+
+
+_boxed = st.sampled_from([("get",), ("put", "get"), ("drop",), ("get", "put", "drop")])
+_narrowed = st.builds(
+    ToolSettings, _limits_s, operation_field=st.sampled_from([None, "op"]), operations=st.none() | _boxed
+)
+_tool_settings = {
+    "memo.deep": _settings,
+    "memo@2": _settings,
+    "file": _file_settings,
+    "hub.run@1": _declared(),
+    "hub.run@2": _settings,
+    "box": _narrowed,
+}
 _tools = st.none() | st.lists(st.sampled_from(["file", "block", "memo@1", "calc", "memo.deep"]), unique=True).map(tuple)
 _approval_keys = st.sampled_from(
     ["read_only", "side_effecting", "privileged", "file", "file.delete", "memo.deep", "memo.deep.find", "memo.find"]
@@ -285,6 +365,14 @@ _defaults = st.builds(
 )
 
 
+_catalog_ids = st.lists(_ids, max_size=3, unique_by=str.casefold)
+
+
+def catalogs(catalog_id: str) -> st.SearchStrategy[Catalog]:
+    manifests = st.sampled_from(["a.json", "tools/b c.json", 'ü"q.json'])
+    return st.builds(Catalog, st.just(catalog_id), st.just(CatalogType.HOST), manifests, st.booleans())
+
+
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
     source_ids = draw(st.lists(_ids, max_size=3, unique_by=str.casefold))
@@ -298,6 +386,7 @@ def policies(draw: st.DrawFn) -> Policy:
         tools=draw(st.fixed_dictionaries({}, optional=_tool_settings)),
         default=draw(_verdicts),
         rules=draw(_policy_rules(agent_ids)),
+        catalogs=tuple(draw(catalogs(catalog_id)) for catalog_id in draw(_catalog_ids)),
     )
 
 
@@ -313,7 +402,7 @@ def edits(draw: st.DrawFn, policy: Policy) -> Policy:
 def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
     other = draw(policies())
     source_ids = [source.source_id for source in policy.sources]
-    choices = ["defaults", "add-agent", "tools-table", "policy"]
+    choices = ["defaults", "add-agent", "tools-table", "one-tool", "policy", "catalogs"]
     choices += (
         ["agent", "agent-rules", "rule-part", "agent-part", "remove-agent", "rename-agent"] if policy.agents else []
     )
@@ -323,6 +412,10 @@ def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
         return replace(policy, defaults=other.defaults, name=other.name)
     if what == "tools-table":
         return replace(policy, tools=other.tools)
+    if what == "one-tool":
+        return _one_tool(draw, policy)
+    if what == "catalogs":
+        return replace(policy, catalogs=draw(_changed_catalogs(policy.catalogs)))
     if what == "policy":
         rules = draw(st.permutations([*policy.rules, *draw(_policy_rules([]))]))
         return replace(policy, default=other.default, rules=tuple({rule.name: rule for rule in rules}.values()))
@@ -355,6 +448,22 @@ def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
         policy = replace(policy, rules=tuple(_renamed(rule, agent.agent_id, name) for rule in policy.rules))
         rows = [replace(row, agent_id=name) if row is agent else row for row in rows]
     return replace(policy, agents={row.agent_id: row for row in rows})
+
+
+def _one_tool(draw: st.DrawFn, policy: Policy) -> Policy:
+    """As a change of the settings of one tool does it: replaced where it stands, added at the end, or gone."""
+    name = draw(st.sampled_from(list(_tool_settings)))
+    if name in policy.tools and draw(st.booleans()):
+        return replace(policy, tools={held: row for held, row in policy.tools.items() if held != name})
+    return replace(policy, tools={**policy.tools, name: draw(_tool_settings[name])})
+
+
+@st.composite
+def _changed_catalogs(draw: st.DrawFn, before: tuple[Catalog, ...]) -> tuple[Catalog, ...]:
+    kept = [draw(catalogs(row.catalog_id)) if draw(st.booleans()) else row for row in before if draw(st.booleans())]
+    taken = {row.catalog_id.casefold() for row in before}
+    more = [draw(catalogs(name)) for name in draw(_catalog_ids) if name.casefold() not in taken]
+    return tuple(draw(st.permutations([*kept, *more])))
 
 
 @st.composite

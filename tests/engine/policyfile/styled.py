@@ -9,11 +9,12 @@ from typing import cast
 from hypothesis import strategies as st
 
 from gatewright.policy.capability import kind_of
-from gatewright.policy.document import Agent, Defaults, Policy, Source
+from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.literal import dotted, header, key_text, literal
 from gatewright.policyfile.plain import (
     plain_agent,
+    plain_catalog,
     plain_defaults,
     plain_permission_rule,
     plain_policy_rule,
@@ -48,13 +49,38 @@ class Author:
         if policy.defaults != Defaults():
             self._table(("defaults",), plain_defaults(policy.defaults))
         self._sources(policy.sources)
-        for name, settings in policy.tools.items():
-            data = plain_tool_settings(settings)
-            if settings.timeout_s is not None:
-                data["timeout"] = settings.timeout_s
-            self._table(("tools", name), data)
+        self._catalogs([plain_catalog(catalog) for catalog in policy.catalogs])
+        root += self._tools(policy.tools)
         self._policy(policy)
         return root + "".join(self.blocks)
+
+    def _catalogs(self, rows: Rows) -> None:
+        if rows and self._chance() and self._chance():
+            self.blocks.insert(0, self._line("catalogs", self._value(rows)))
+        else:
+            self._rows(("catalogs", 0), rows)
+
+    def _tools(self, tools: Mapping[str, ToolSettings]) -> str:
+        """Tables, one inline table on top, inline tables in `[tools]`, or dotted keys on top."""
+        tables = {name: self._settings(settings) for name, settings in tools.items()}
+        how = self._draw(st.sampled_from(["tables", "tables", "inline", "lines", "dotted"]))
+        if how == "inline" and tables:
+            return self._line("tools", literal(tables))
+        if how == "lines":
+            self._table(("tools",), tables, apart=False)
+        elif how == "dotted" and all(tables.values()):
+            named = [
+                (dotted(("tools", name, key)), value) for name, row in tables.items() for key, value in row.items()
+            ]
+            return "".join(self._line(key, self._value(value)) for key, value in named)
+        else:
+            for name, data in tables.items():
+                self._table(("tools", name), data)
+        return ""
+
+    def _settings(self, settings: ToolSettings) -> Data:
+        data = plain_tool_settings(settings)
+        return data if settings.timeout_s is None else {**data, "timeout": settings.timeout_s}
 
     def _agent(self, agent: Agent) -> str:
         path: RawPath = ("agents", agent.agent_id)
@@ -129,15 +155,15 @@ class Author:
         for row in rows:
             self._table(path, row)
 
-    def _table(self, path: RawPath, data: Mapping[str, object]) -> None:
-        apart = {k: cast("Data", v) for k, v in data.items() if isinstance(v, dict) and v and self._chance()}
+    def _table(self, path: RawPath, data: Mapping[str, object], *, apart: bool = True) -> None:
+        split = {k: cast("Data", v) for k, v in data.items() if apart and isinstance(v, dict) and v and self._chance()}
         indent = "  " if self._chance() else ""
         lines = "".join(
-            indent + self._line(key_text(key), self._value(value)) for key, value in data.items() if key not in apart
+            indent + self._line(key_text(key), self._value(value)) for key, value in data.items() if key not in split
         )
         gap = "\n" if self._chance() else ""
         self.blocks.append(f"{gap}{self._mark()}{indent}{header(path)}{self._tail()}\n{lines}")
-        for key, table in apart.items():
+        for key, table in split.items():
             sub = [self._line(key_text(k), self._value(v)) for k, v in table.items()]
             self.blocks.append(f"[{dotted(path)}.{key_text(key)}]\n{''.join(sub)}")
 

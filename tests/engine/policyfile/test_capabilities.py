@@ -118,7 +118,6 @@ TOOL_FAULTS = [
     ("[tools.file]\ndescription = ' '\n", "bad-value", 3, 15, None),
     ("[tools.file]\noperations = ['read']\n", "operations-declared", 3, 1, None),
     ("[tools.file]\noperation_field = 'op'\n", "operations-declared", 3, 1, None),
-    ("[tools.calc]\noperation_field = 'op'\n", "not-supported", 3, 1, None),
     ("[tools.file]\ntimeout = 0\n", "bad-value", 3, 11, None),
 ]
 

@@ -50,7 +50,7 @@ def test_the_seeds_example_loads_behind_another_rule_and_beside_a_source() -> No
     loaded = load(f'name = "scribe"\n{before}{SEED}{source}')
 
     assert loaded.policy is not None
-    assert not loaded.problems
+    assert [(p.code, p.place.line if p.place else 0) for p in loaded.problems] == [("edits-never-saved", 8)]
     rules = loaded.policy.agents["scribe"].tool_rules
     assert [type(rule.rule_type) for rule in rules] == [ContinueLoop, AllowedOperations]
     assert str(loaded.places.place(("agents", "scribe", "tool_rules", 1))) == "policy.toml:6:1"
@@ -79,6 +79,7 @@ provider = "p"
     assert loaded.policy.sources[0].permission_rules[0].permission is Permission.READ_WRITE
     assert loaded.policy.sources[0].default_permission is Permission.READ_ONLY
     assert [(p.code, p.place.line if p.place else 0) for p in loaded.problems] == [
+        ("edits-never-saved", 3),
         ("pattern-key", 9),
         ("pattern-key", 13),
         ("pattern-key", 16),
@@ -142,6 +143,8 @@ default_permission = "append"
         ("[policy]\ndefault = 'deny'", "the policy default deny"),
         ("[[policy.rules]]\nname = 'no deletes'\neffect = 'deny'", "the policy rule no deletes (deny)"),
         ("[tools.file]\nscrub = false", "the settings of [tools]"),
+        ("[tools.'hub.run@1']\noperations = ['go']", "the operations declared for hub.run@1"),
+        ("[[catalogs]]\nid = 'cal'\ntype = 'host'\nmanifest = 'm.json'", "the catalog cal"),
         (
             "[[sources]]\nid='s'\ntype='file'\nbase_path='x'\n[[sources.required_tools]]\ntool_name='*'\nrule_type='Needed'",
             "the required tools of source s",

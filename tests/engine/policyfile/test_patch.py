@@ -9,8 +9,8 @@ import pytest
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.policy import agentedit, rights, sourceedit
 from gatewright.policy.capability import AdvancedEdit, Capability, EnvRead, Exec, FsRead, NetRead
-from gatewright.policy.document import PermissionRule, Policy
-from gatewright.policy.edit import Edit, apply
+from gatewright.policy.document import Catalog, CatalogType, PermissionRule, Policy, ToolSettings
+from gatewright.policy.edit import Edit, ToolSettingsChange, apply, inverse
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ArgumentConstraints, MaxCalls, ToolRule
@@ -548,3 +548,183 @@ def test_a_key_of_the_last_required_tool_and_a_new_level_of_its_source_come_toge
     after = replace(before, sources=(replace(source, required_tools=rules, permission_rules=levels),))
 
     assert policy_of(patch_text(text, before, after)) == after
+
+
+STRANGERS = """\
+gatewright = 1
+
+# what the program itself runs
+[[catalogs]]
+id = "cal"   # ours
+type = "host"
+manifest = "calendar.json" # written by it
+
+[agents.a]
+tools = ["box"]
+
+# the hub says nothing of its operations
+[tools."hub.run@1"] # the old one
+operation_field = "action" # found by hand
+operations = [
+  "go", # forward
+  "stop",
+]
+timeout = 5
+
+[tools.box]
+scrub = false
+"""
+
+
+def _tool(name: str, **changes: object) -> Callable[[Policy], Policy]:
+    """An edit of the settings of one tool, as the app makes it."""
+
+    def make(policy: Policy) -> Policy:
+        before = policy.tools.get(name)
+        after = replace(before or ToolSettings(), **changes) if changes else None
+        return apply(policy, Edit("t", (ToolSettingsChange(name, before, after),)))
+
+    return make
+
+
+def _both(first: Callable[[Policy], Policy], second: Callable[[Policy], Policy]) -> Callable[[Policy], Policy]:
+    return lambda policy: second(first(policy))
+
+
+def _catalogs(change: Callable[[tuple[Catalog, ...]], tuple[Catalog, ...]]) -> Callable[[Policy], Policy]:
+    return lambda policy: replace(policy, catalogs=change(policy.catalogs))
+
+
+STRANGER_EDITS: list[tuple[str, Callable[[Policy], Policy], list[str]]] = [
+    ("an operation more", _tool("hub.run@1", operations=("go", "stop", "wait")), ['+  "wait",']),
+    ("an operation less", _tool("hub.run@1", operations=("stop",)), ['-  "go", # forward']),
+    (
+        "another field",
+        _tool("hub.run@1", operation_field="note"),
+        ['-operation_field = "action" # found by hand', '+operation_field = "note" # found by hand'],
+    ),
+    ("no field named", _tool("hub.run@1", operation_field=None), ['-operation_field = "action" # found by hand']),
+    (
+        "no operations at all",
+        _tool("hub.run@1", operation_field="", operations=None),
+        [
+            '-operation_field = "action" # found by hand',
+            '+operation_field = "" # found by hand',
+            "-operations = [",
+            '-  "go", # forward',
+            '-  "stop",',
+            "-]",
+        ],
+    ),
+    (
+        "a declaration more",
+        _tool("box", operation_field="op", operations=("get", "put")),
+        ['+operation_field = "op"', '+operations = ["get", "put"]'],
+    ),
+    (
+        "a tool more, its name quoted",
+        _tool("hub.run@2", operations=("x", 'y"z')),
+        ["+", '+[tools."hub.run@2"]', '+operations = ["x", "y\\"z"]'],
+    ),
+    ("a tool less", _tool("box"), ["-", "-[tools.box]", "-scrub = false"]),
+    (
+        "another manifest",
+        _catalogs(lambda rows: (replace(rows[0], manifest="m.json", trusted=True),)),
+        [
+            '-manifest = "calendar.json" # written by it',
+            '+manifest = "m.json" # written by it',
+            "+trusted = true",
+        ],
+    ),
+    (
+        "a catalog more",
+        _catalogs(lambda rows: (*rows, Catalog("two", CatalogType.HOST, "two.json"))),
+        ["+[[catalogs]]", '+id = "two"', '+type = "host"', '+manifest = "two.json"', "+"],
+    ),
+    (
+        "no catalog",
+        _catalogs(lambda _: ()),
+        ["-[[catalogs]]", '-id = "cal"   # ours', '-type = "host"', '-manifest = "calendar.json" # written by it'],
+    ),
+]
+_STRANGER_IDS = [row[0] for row in STRANGER_EDITS]
+
+
+@pytest.mark.parametrize(("make", "wanted"), [row[1:] for row in STRANGER_EDITS], ids=_STRANGER_IDS)
+def test_an_edit_of_a_declaration_or_a_catalog_touches_only_its_own_lines(
+    make: Callable[[Policy], Policy], wanted: list[str]
+) -> None:
+    policy = policy_of(STRANGERS)
+    edited = make(policy)
+
+    patched = patch_text(STRANGERS, policy, edited)
+
+    assert policy_of(patched) == edited
+    assert sorted(changed(STRANGERS, patched)) == sorted(wanted)
+
+
+@pytest.mark.parametrize("name", ["hub.run@2", "memo.deep", "file"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_settings_that_are_added_and_taken_back_leave_the_file_as_it_was(name: str, newline: str) -> None:
+    text = STRANGERS.replace("\n", newline)
+    policy = policy_of(text)
+    edited = _tool(name, timeout_s=3.0, description="d")(policy)
+
+    there = patch_text(text, policy, edited)
+
+    assert there != text
+    assert patch_text(there, edited, policy) == text
+
+
+@pytest.mark.parametrize("make", [row[1] for row in STRANGER_EDITS[:8]], ids=_STRANGER_IDS[:8])
+def test_an_edit_and_its_undo_before_a_save_leave_every_byte(make: Callable[[Policy], Policy]) -> None:
+    policy = policy_of(STRANGERS)
+    edited = make(policy)
+    settings = [
+        ToolSettingsChange(name, policy.tools.get(name), edited.tools.get(name))
+        for name in {**policy.tools, **edited.tools}
+        if policy.tools.get(name) != edited.tools.get(name)
+    ]
+    edit = Edit("e", tuple(settings))
+    assert not edit.is_empty
+    undone = apply(apply(policy, edit), inverse(edit))
+
+    assert patch_text(STRANGERS, policy, undone) == STRANGERS
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "tools.box.scrub = false\ntools.file.scrub = false\n",
+        "tools = { box = { scrub = false }, file = { scrub = false } }\n",
+        "[tools]\nbox = { scrub = false }\nfile.scrub = false\n",
+        "[tools]\n[tools.box]\nscrub = false\n[tools.file]\nscrub = false\n",
+    ],
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        _tool("box", scrub=True),
+        _tool("box", operations=("get", "put", "drop")),
+        _tool("box"),
+        _tool("hub.run@1", operation_field="mode"),
+        _both(_tool("box"), _tool("hub.run@1", operation_field="mode")),
+        _both(_tool("box"), _tool("file")),
+    ],
+    ids=["emptied", "declared", "gone", "new", "one-goes-one-comes", "all-gone"],
+)
+def test_settings_of_tools_are_edited_in_whatever_shape_they_stand(
+    written: str, make: Callable[[Policy], Policy]
+) -> None:
+    text = f"gatewright = 1\n{written}"
+    policy = policy_of(text)
+    edited = make(policy)
+
+    assert policy_of(patch_text(text, policy, edited)) == edited
+
+
+def test_patterns_shape_has_no_place_for_a_catalog() -> None:
+    policy = policy_of(PATTERN, "scribe.toml")
+
+    with pytest.raises(NotSupported, match="catalogs"):
+        patch_text(PATTERN, policy, replace(policy, catalogs=(Catalog("c", CatalogType.HOST, "m.json"),)))

@@ -69,7 +69,7 @@ FAULTS = [
     (f"{RULE}operations = ['raed']\n", "unknown-operation", 7, 15, "read"),
     (f"{RULE}tools = ['calc']\noperations = ['read']\n", "unknown-operation", 8, 15, None),
     (f"{RULE}tools = ['file']\noperations = ['undo']\n", "unknown-operation", 8, 15, None),
-    (f"{RULE}tools = ['file']\noperations = ['patch']\n", "not-supported", 8, 15, None),
+    (f"{RULE}tools = ['file']\noperations = ['patch']\n", "unknown-operation", 8, 15, None),
     (f"{RULE}when = 'x'\n", "wrong-type", 7, 8, None),
     (f"{RULE}when = {{ at = 2020-01-01 }}\n", "bad-value", 7, 8, None),
     (f"{RULE}when = {{ path = {{ const = 'x' }} }}\n", "unknown-keyword", 7, 10, None),

@@ -101,17 +101,14 @@ FAULTS = [
         None,
     ),
     ("[agents.a]\ntools = ['web_fetch']\n", "not-supported", 3, 10, None),
-    (f"[agents.a]\n{RULE}rule_type = {{ AllowedOperations = ['patch'] }}\n", "not-supported", 5, 36, None),
-    ("[[catalogs]]\nid = 'git'\n", "not-supported", 2, 1, None),
+    (f"[agents.a]\n{RULE}rule_type = {{ AllowedOperations = ['patch'] }}\n", "unknown-operation", 5, 36, None),
     ("[[compositions]]\nname = 'x'\n", "not-supported", 2, 1, None),
-    ("[workspace]\nshell = {}\n", "not-supported", 2, 1, None),
+    ("[workspace]\nshell = {}\n", "not-supported", 3, 1, None),
     ("[agents.a]\napprovals = { 'file@1' = 'ask' }\n", "not-supported", 3, 26, None),
     (f"{SOURCE.replace('file', 'folder_changes')}", "not-supported", 4, 8, None),
-    (f"{SOURCE}watch = true\n", "not-supported", 6, 9, None),
     (f"{SOURCE}follow_symlinks = true\n", "not-supported", 6, 19, None),
     ("[tools.'file@9']\nscrub = true\n", "unknown-tool", 2, 1, "file"),
     ("[tools.'memo@2']\noperation_tiers = { fnd = 'privileged' }\n", "unknown-operation", 3, 21, "find"),
-    ("[tools.calc]\noperations = ['a']\n", "not-supported", 3, 1, None),
 ]
 
 

@@ -1,6 +1,8 @@
 """Names within a provider's limits: one for each tool, the same whatever else is listed, and back again."""
 
+import hashlib
 import re
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -59,6 +61,45 @@ def test_a_tool_that_bears_a_made_name_keeps_it() -> None:
     fitted = fit_names(["a.b", made], NAMES)
     assert fitted[made] == made
     assert fitted["a.b"] != made
+
+
+class WeakDigest:
+    """A digest whose first 16 digits are the same for everybody."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def hexdigest(self) -> str:
+        return "0" * 16 + hashlib.md5(self.data, usedforsecurity=False).hexdigest() * 2
+
+
+@pytest.fixture
+def weak_digest(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    fitted_name.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr("gatewright.schema.formats.name.sha256", WeakDigest)
+        yield
+    fitted_name.cache_clear()
+
+
+@pytest.mark.usefixtures("weak_digest")
+@pytest.mark.parametrize("name", FORMATS)
+def test_names_whose_digests_collide_do_not_come_out_alike(name: str) -> None:
+    long = ["y" * 200 + end for end in "ab"]
+    names = ["a b", "a/b", "a:b", *long]
+    assert fitted_name("a b", NAMES) == fitted_name("a/b", NAMES)
+    listings = [ToolListing(text, "", {"type": "object"}) for text in names]
+    given_names = FORMATS[name].names(listings)
+    assert len(set(given_names.values())) == len(names)
+    assert all(re.fullmatch(PATTERNS[name], fitted) for fitted in given_names.values())
+    reader = FORMATS[name].reader(listings)
+    assert [reader.restore(given_names[text], {})[0] for text in names] == names
+
+
+@pytest.mark.usefixtures("weak_digest")
+def test_a_name_that_two_tools_would_bear_reaches_neither() -> None:
+    alone = fit_names(["a b"], NAMES)["a b"]
+    assert alone not in fit_names(["a b", "a/b"], NAMES).values()
 
 
 @pytest.mark.parametrize("name", ["a b", "x" * 65, "", "файл", "a.b"])

@@ -125,6 +125,19 @@ def test_a_newer_constraint_lifts_a_schema_of_draft_7_that_means_the_same() -> N
         narrow(tuples, {"pair": {"prefixItems": [{"type": "string"}]}})
 
 
+def test_a_constraint_of_some_operations_lets_no_undeclared_parameter_in() -> None:
+    branches = [
+        {"properties": {"op": {"const": "a"}, "x": {"type": "integer"}}, "required": ["op"]},
+        {"properties": {"op": {"const": "b"}}, "required": ["op"]},
+    ]
+    schema = {"type": "object", "oneOf": branches, "unevaluatedProperties": False}
+    before, after = SchemaChecker(schema), SchemaChecker(narrow(schema, {"x": {"maximum": 3}}, when=("op", ["b"])))
+    calls = [{"op": "b", "x": 1}, {"op": "b"}, {"op": "a", "x": 9}, {"op": "a", "y": 1}, {"x": 1}]
+
+    assert [after.is_valid(call) for call in calls] == [before.is_valid(call) for call in calls]
+    assert not SchemaChecker(narrow(schema, {"x": {"maximum": 3}}, when=("op", ["a"]))).is_valid({"op": "a", "x": 9})
+
+
 def test_unevaluated_properties_see_what_they_saw() -> None:
     schema: Json = {
         "type": "object",

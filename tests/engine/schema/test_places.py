@@ -99,6 +99,20 @@ def test_one_definition_used_in_two_places_is_one_set_of_operations() -> None:
     assert not checker.is_valid({"layout": {"columns": [{"action": "hide"}]}})
 
 
+@pytest.mark.parametrize("field", ["layout.rows[].action", "layout.columns[].action"])
+def test_naming_one_of_two_places_binds_the_other_as_well(field: str) -> None:
+    lines: Json = {"type": "array", "items": obj(["action"], action={"enum": ["hide", "show", "group"]})}
+    schema = obj(layout=obj(rows=lines, columns=lines), other=obj(action={"enum": ["hide", "show"]}))
+    operations = found(schema, field=field)
+    assert {operations.field, *operations.also} == {"layout.rows[].action", "layout.columns[].action"}
+    assert operations.field == field
+    checker = SchemaChecker(filter_operations(schema, ["show"], field=field) or {})
+    for place in ("rows", "columns"):
+        assert checker.is_valid({"layout": {place: [{"action": "show"}]}})
+        assert not checker.is_valid({"layout": {place: [{"action": "hide"}]}})
+    assert checker.is_valid({"other": {"action": "hide"}})
+
+
 def test_recursive_batches_are_bound_at_every_depth() -> None:
     step = obj(
         ["action"], action={"enum": ["run", "delete"]}, steps={"type": "array", "items": {"$ref": "#/$defs/Step"}}

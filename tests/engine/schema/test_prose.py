@@ -73,3 +73,17 @@ def test_a_legal_value_keeps_its_exact_spelling_only() -> None:
 def test_a_long_text_loses_every_mention() -> None:
     text = "Required for list, get, drop. " * 2_000
     assert clean_text(text, ["drop"], ["list", "get"]) == ("Required for list, get. " * 2_000).strip()
+
+
+def test_the_first_of_several_names_goes_without_the_word_that_leads_them() -> None:
+    text = "Job ID for get-run, stop-run operations, or to retry."
+    assert clean_text(text, ["get-run"], ["stop-run"], operations=["stop-run"]) == (
+        "Job ID for stop-run operations, or to retry."
+    )
+
+
+def test_what_introduces_a_list_stays_when_nothing_of_the_list_does() -> None:
+    text = "Manage the storages of a service: list/create, plus backups: run_all/run_one."
+    assert clean_text(text, ["list", "create", "run_one"], ["run_all"], operations=["run_all"]) == (
+        "Manage the storages of a service."
+    )

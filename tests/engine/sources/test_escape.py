@@ -52,6 +52,14 @@ async def test_no_operation_reaches_outside_even_without_locate(maze: Bench, tmp
         port.delete(at),
         port.save(at, Action.OVERWRITE),
         port.list_folder(at),
+        maze.manager.insert(at, 1, "x"),
+        maze.manager.patch(at, "@@ -1 +1 @@\n-TOP SECRET\n+x\n"),
+        maze.manager.status(at),
+        maze.manager.diff(at),
+        maze.manager.reload(at),
+        maze.manager.reconcile(at, "theirs"),
+        maze.manager.list_tree(at),
+        maze.manager.delete(at, recursive=True, asked=True),
     ]
     for call in calls:
         with pytest.raises(ToolFailure) as caught:
@@ -94,14 +102,55 @@ async def test_attack_payloads_never_reach_the_secret(maze: Bench, tmp_path: Pat
     assert len(rows) > 1000
 
 
+async def test_attack_payloads_do_nothing_outside_through_any_operation(
+    maze: Bench, tmp_path: Path, corpora: Path
+) -> None:
+    """What lies inside the base may be changed by them; what lies outside is the same afterwards, and unseen."""
+    maze.manager.update(source_of(default=Permission.ADMIN))
+    rows: list[dict[str, Any]] = json.loads((corpora / "attack_path_traversal.json").read_text("utf-8"))
+    manager = maze.manager
+    for row in rows[::3]:
+        payload = row["payload"].replace("{FILE}", "etc/passwd")
+        at = manager.locate(payload, source_id=None, allowed=("docs",))
+        if not isinstance(at, Located) or at.relative == ".":
+            continue
+        calls = [
+            manager.insert(at, 1, "x"),
+            manager.patch(at, "@@ -1 +1 @@\n-TOP SECRET\n+x\n"),
+            manager.status(at),
+            manager.diff(at),
+            manager.reconcile(at, "theirs"),
+            manager.reload(at),
+            manager.list_tree(at),
+            manager.delete(at, recursive=True, asked=True),
+        ]
+        for call in calls:
+            try:
+                answer = await call
+            except ToolFailure as failure:
+                answer = str(failure)
+            assert SECRET not in str(answer)
+    assert (tmp_path / "passwd").read_text() == SECRET
+    assert (tmp_path / "etc/passwd").read_text() == SECRET
+    assert sorted(path.name for path in (tmp_path / "etc").iterdir()) == ["passwd"]
+
+
 async def test_pipes_sockets_and_devices_do_not_block(bench: Bench) -> None:
     os.mkfifo(bench.folder / "pipe")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(bench.folder / "sock"))
         for name in ("pipe", "sock"):
-            for call in (bench.port.read, bench.port.load, bench.port.delete):
+            at = bench.place(name)
+            calls = [
+                bench.port.read(at),
+                bench.port.load(at),
+                bench.port.delete(at),
+                bench.manager.insert(at, 1, "x"),
+                bench.manager.status(at),
+            ]
+            for call in calls:
                 with pytest.raises(ToolFailure) as caught:
-                    await call(bench.place(name))
+                    await call
                 assert caught.value.code == "special-file"
     assert (bench.folder / "pipe").exists()
 

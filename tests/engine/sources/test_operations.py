@@ -92,7 +92,7 @@ async def test_assess_save_tells_the_action_and_the_diff(bench: Bench) -> None:
     assert assessed.action is Action.APPEND
     assert assessed.diff is not None
     assert assessed.diff.startswith("--- a.md\n+++ a.md sha256:")
-    assert assessed.diff.endswith("@@ -1,1 +1,2 @@\n one\n+two\n\\ no line end\n")
+    assert assessed.diff.endswith("@@ -1,1 +1,2 @@\n one\n+two\n\\ No newline at end of file\n")
 
 
 async def test_load_asks_only_when_edits_would_be_lost(bench: Bench) -> None:

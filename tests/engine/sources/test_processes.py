@@ -28,8 +28,8 @@ asyncio.run(work())
 """
 
 
-def manager_of(folder: Path) -> SourceManager:
-    manager = SourceManager(lambda: lambda: None, BlockStore(folder / "state/memory.sqlite"), Protection())
+def manager_of(folder: Path, name: str = "memory") -> SourceManager:
+    manager = SourceManager(lambda: lambda: None, BlockStore(folder / f"state/{name}.sqlite"), Protection())
     manager.start(Source("docs", "docs", Permission.READ_WRITE), folder / "docs")
     return manager
 
@@ -69,3 +69,58 @@ async def test_no_append_of_several_processes_to_one_file_is_lost(tmp_path: Path
     manager = manager_of(tmp_path)
     lines = (await manager.read(place(manager))).content.splitlines()
     assert sorted(lines) == sorted(f"w{one} {number}" for one in range(WRITERS) for number in range(LINES))
+
+
+MERGER = """
+import asyncio, sys
+from pathlib import Path
+from gatewright.base.errors import ToolFailure
+from gatewright.policy.permission import Action
+from tests.engine.sources.test_processes import manager_of, place
+folder, name, lines = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+manager = manager_of(folder, name)
+print("ready", flush=True)
+sys.stdin.readline()
+async def saved(at):
+    while True:
+        try:
+            await manager.save(at, Action.OVERWRITE)
+            return
+        except ToolFailure as failure:
+            assert failure.code == "conflict", failure
+            told = await manager.reconcile(at, "merge")
+            assert told["outcome"] in ("merged", "nothing", "took_disk"), told
+async def work():
+    at = place(manager)
+    for number in range(lines):
+        mark = f"section {name}\\n"
+        await manager.replace(at, mark, f"{mark}{name} {number}\\n")
+        await saved(at)
+asyncio.run(work())
+"""
+
+
+async def test_programs_with_blocks_of_their_own_merge_into_one_file_and_lose_nothing(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    sections = "".join(f"section w{number}\n-\n-\n-\n" for number in range(WRITERS))
+    (tmp_path / "docs/a.md").write_text(sections, encoding="utf-8")
+    root = Path(__file__).resolve().parents[3]
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", MERGER, str(tmp_path), f"w{number}", str(LINES)],
+            cwd=root,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(WRITERS)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        writer.communicate("go\n", timeout=120)
+    assert [writer.returncode for writer in writers] == [0] * WRITERS
+    lines = (tmp_path / "docs/a.md").read_text(encoding="utf-8").splitlines()
+    added = [line for line in lines if line.startswith("w")]
+    assert sorted(added) == sorted(f"w{one} {number}" for one in range(WRITERS) for number in range(LINES))

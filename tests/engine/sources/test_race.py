@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.permission import Action
-from tests.engine.sources.bench import Bench
+from gatewright.policy.permission import Action, Permission
+from gatewright.sources.reconcile import Strategy
+from gatewright.sources.tree import Doomed, doomed, list_tree, remove_tree
+from tests.engine.sources.bench import Bench, source_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the exchange of two names is Linux's renameat2")
 
@@ -96,3 +98,35 @@ def test_a_file_swapped_for_a_link_is_not_written(bench: Bench, tmp_path: Path) 
             tried(partial(source.save, "a.md", Action.OVERWRITE))
     assert outside.read_text() == "SECRET"
     assert outside.stat().st_nlink == 1
+
+
+def test_a_folder_swapped_for_a_link_gives_nothing_away_to_whole_folders_and_edits(
+    bench: Bench, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "a.md").write_text("SECRET")
+    (outside / "deep/b.md").write_text("SECRET")
+    bench.manager.update(source_of(default=Permission.ADMIN))
+    bench.write("sub/a.md", "fine")
+    bench.write("sub/deep/b.md", "fine")
+    (bench.folder / "twin").symlink_to(outside)
+    source = bench.manager.get("docs")
+    assert source is not None
+    level_of = bench.manager.overlay("docs").level_of
+    seen: list[str] = []
+    with swapping(bench.folder / "sub", bench.folder / "twin"):
+        for number in range(ROUNDS):
+            seen.append(str(tried(partial(source.insert, "sub/a.md", 1, "x"))))
+            seen.append(str(tried(partial(source.patch, "sub/a.md", "@@ -1 +1 @@\n-SECRET\n+x\n"))))
+            seen.append(str(tried(partial(source.status, "sub/a.md"))))
+            seen.append(str(tried(partial(source.diff, "sub/a.md"))))
+            seen.append(str(tried(partial(source.reconcile, "sub/a.md", Strategy.THEIRS))))
+            seen.append(str(tried(partial(source.take_in, "sub/a.md"))))
+            seen.append(str(tried(partial(list_tree, source, ".", level_of, pattern="secret*"))))
+            if number % 10 == 9:
+                going = tried(partial(doomed, source, "sub/deep", level_of))
+                if isinstance(going, Doomed):
+                    tried(partial(remove_tree, source, going, level_of))
+    assert not any("SECRET" in one for one in seen)
+    assert {path.name: path.read_text() for path in outside.rglob("*.md")} == {"a.md": "SECRET", "b.md": "SECRET"}

@@ -142,10 +142,11 @@ def test_needs_of_an_unknown_operation_are_refused() -> None:
             operation_capabilities = {"burn": ["Exec"]}  # noqa: RUF012 as an author writes it
 
 
-def test_file_and_block_tools_need_a_source_and_no_grant() -> None:
+def test_file_and_block_tools_need_a_source_and_no_grant_but_for_patches() -> None:
     for one in (file_tool(), *builtin_tools()):
         if one.name in {"file", "block"}:
-            assert set(needed(one).values()) == {frozenset()}
+            grants = {name: kinds for name, kinds in needed(one).items() if kinds}
+            assert grants == ({"patch": {CapabilityKind.ADVANCED_EDIT}} if one.name == "file" else {})
 
 
 def test_digest_is_the_same_for_the_same_declaration_and_another_for_any_change() -> None:

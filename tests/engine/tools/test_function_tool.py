@@ -73,7 +73,7 @@ def test_plain_tool_has_one_nameless_operation_for_the_policy() -> None:
     assert [row.name for row in facts.operations] == [""]
     assert count_words.schema_for(PLAIN) == count_words.input_schema()
     assert count_words.schema_for(frozenset()) is None
-    assert count_words.operation_of({"op": "anything"}) == ""
+    assert count_words.operations_of({"op": "anything"}) == ("",)
 
 
 def test_undeclared_tier_is_the_strictest() -> None:

@@ -61,7 +61,11 @@ def test_the_guide_on_tools_runs_as_printed(
     assert names["outcome"].output == '{"value":0}'
     assert asyncio.run(names["tide"].function("Husum")) == {"metres": 2.4, "days": 1}
     printed = capsys.readouterr().out
-    assert printed.startswith("2 tools; ## Tool Usage Rules")
+    assert printed.startswith("/2 broken the tool has no `inputSchema`\n2 tools; ## Tool Usage Rules")
+    assert [held.name for held in names["elsewhere"].tools()] == ["issues", "shell"]
+    assert names["closed"].input_schema()["properties"]["command"]["enum"] == ["status", "restart"]
+    assert "delete_issue" not in str([names["narrow"].input_schema(), names["narrow"].description_for({"get_issue"})])
+    assert not names["plain"].has_operations
     assert 'allowed {"days":1,"metres":2.4} True\nallowed {"value":0} True\n' in printed
     assert printed.splitlines()[-2:] == ["Tool execution failed: `op` must be one of `show`", "allowed 2"]
     with closing(gatewright.Workspace.open("policy.toml", tools=[names["tide"], names["Counter"]()])) as workspace:

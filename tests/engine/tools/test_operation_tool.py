@@ -123,9 +123,9 @@ async def test_unknown_operation_is_our_mistake_not_the_models() -> None:
 def test_operation_is_the_exact_text_of_its_field() -> None:
     notes = Notes()
 
-    assert notes.operation_of({"op": " Write"}) == " Write"
-    assert notes.operation_of({"op": 1}) is None
-    assert notes.operation_of({}) is None
+    assert notes.operations_of({"op": " Write"}) == (" Write",)
+    assert notes.operations_of({"op": 1}) is None
+    assert notes.operations_of({}) is None
 
 
 def test_several_actions_are_assessed_as_the_gravest() -> None:

@@ -5,9 +5,11 @@ from PySide6.QtCore import QPersistentModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.policy.permission import Permission
+from gatewright.sources import FileState
 from gatewright_gui.models import foldertree
 from gatewright_gui.models.foldertree import FolderTreeModel
 from gatewright_gui.session.files import FolderEntry, FolderListing, PathLevel
+from gatewright_gui.session.filestate import FileStanding, FolderStanding, Standings
 
 NAMES = ("drafts/", "notes/", "a.md", "b.md")
 
@@ -124,3 +126,69 @@ def test_answer_for_a_folder_that_is_gone_is_dropped(model: FolderTreeModel) -> 
     model.set_listing("", listing("b.md"))
     model.set_listing("drafts", listing("x.md", under="drafts"))
     assert model.rowCount() == 1
+
+
+def many(count: int, *, more: tuple[str, ...] = ()) -> FolderListing:
+    names = sorted([f"file{number:05d}.md" for number in range(count)] + list(more))
+    return listing(*names)
+
+
+def shown(model: FolderTreeModel) -> list[str]:
+    return [str(model.index(row, 0).data()) for row in range(model.rowCount())]
+
+
+def test_large_folder_has_one_page_of_rows_and_says_what_there_is_besides(model: FolderTreeModel) -> None:
+    model.set_listing("", many(50_000))
+    assert model.rowCount() == foldertree.PAGE + 1
+    assert shown(model)[-1] == f"{50_000 - foldertree.PAGE:,} more entries: click to show"
+    first = model.turn_page(model.index(foldertree.PAGE, 0))
+    assert first.data() == f"file{foldertree.PAGE:05d}.md"
+    assert shown(model)[0] == f"{foldertree.PAGE:,} entries before these: click to show"
+    last = model.turn_page(model.index(0, 0))
+    assert last.data() == f"file{foldertree.PAGE - 1:05d}.md"
+    assert shown(model)[0] == "file00000.md"
+    assert not model.turn_page(model.index(0, 0)).isValid()
+
+
+def test_path_in_a_large_folder_is_revealed_on_its_page(model: FolderTreeModel) -> None:
+    model.set_listing("", many(50_000))
+    assert not model.index_of("file31234.md").isValid()
+    assert model.reveal("file31234.md").data() == "file31234.md"
+    assert not model.reveal("nothing.md").isValid()
+
+
+def test_refresh_of_a_large_folder_keeps_the_page_and_its_rows(model: FolderTreeModel) -> None:
+    model.set_listing("", many(5_000))
+    kept = QPersistentModelIndex(model.reveal("file02600.md"))
+    model.set_listing("", many(5_000, more=("file02600x.md",)))
+    assert kept.isValid()
+    assert model.index_of("file02600x.md").isValid()
+    model.set_listing("", many(3))
+    assert shown(model) == ["file00000.md", "file00001.md", "file00002.md"]
+
+
+def test_state_of_a_file_is_a_word_and_its_folder_counts_the_worst(model: FolderTreeModel) -> None:
+    model.set_listing("drafts", listing("x.md", under="drafts"))
+    files = {
+        path: FileStanding(path, state)
+        for path, state in (
+            ("a.md", FileState.BLOCK_MODIFIED),
+            ("b.md", FileState.SYNCED),
+            ("drafts/x.md", FileState.CONFLICT),
+        )
+    }
+    model.set_standings(Standings(files, {"drafts": FolderStanding(FileState.CONFLICT, 1)}))
+
+    def said(path: str) -> object:
+        return model.index_of(path).siblingAtColumn(foldertree.STATE).data()
+
+    assert [said(path) for path in ("a.md", "b.md", "drafts/x.md", "drafts", "notes")] == [
+        "unsaved",
+        "loaded",
+        "conflict",
+        "1 conflict",
+        "",
+    ]
+    model.start_over(is_open=True)
+    model.set_listing("", listing(*NAMES))
+    assert said("a.md") == ""

@@ -8,6 +8,7 @@ from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.permission import Permission
+from gatewright.policy.shadow import Shadow
 from gatewright_gui.models import permissionrules
 from gatewright_gui.models.permissionrules import PermissionRuleModel
 from gatewright_gui.session.files import Hits
@@ -146,3 +147,14 @@ def test_patterns_that_protect_nothing_have_a_fault(pattern: str) -> None:
 
 def test_usable_patterns_have_no_fault() -> None:
     assert PermissionRuleModel.fault_of("drafts/**/*.md") is None
+
+
+def test_rule_that_can_never_decide_is_shadowed_whether_the_count_is_whole_or_not(model: PermissionRuleModel) -> None:
+    model.set_hits(Hits((4, 0, 1), 7, 12, truncated=True, shadows=(Shadow(1, (0,), harmless=False),)))
+    assert model.dead_rows == (1,)
+    cell = model.index(1, permissionrules.COMMENT)
+    assert cell.data(permissionrules.DEAD_WORDS) == "shadowed by rule 1"
+    told = str(cell.data(Qt.ItemDataRole.ToolTipRole))
+    assert "can never decide" in told
+    assert "`secrets/**`" in told
+    assert "with another level" in told

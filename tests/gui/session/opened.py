@@ -100,6 +100,7 @@ def cell(window: MainWindow, tool: str, operation: str | None, column: Column = 
 def click(window: MainWindow, tool: str, operation: str | None, column: Column = Column.NAME) -> None:
     """A mouse click on a row's box, or on its ask-first switch."""
     view = agents_page(window).tools.view
+    view.scrollTo(cell(window, tool, operation))
     rect = view.visualRect(cell(window, tool, operation, column))
     at = QPoint(rect.left() + (10 if column is Column.NAME else 16), rect.center().y())
     QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)

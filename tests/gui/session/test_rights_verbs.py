@@ -1,11 +1,12 @@
 from pathlib import Path
 
+from gatewright.builtins.file import FileTool
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.session.verbs.rights import Target
 from tests.gui.session.opened import Said, demo, opened_document
 
-FILE = ("read", "list", "load", "save", "append", "replace", "create", "delete")
+FILE = tuple(spec.name for spec in FileTool().operations)
 
 
 async def test_allowing_many_is_one_edit_and_one_undo(tmp_path: Path) -> None:
@@ -28,7 +29,9 @@ async def test_asking_for_a_whole_tool_is_one_key(tmp_path: Path) -> None:
 
         agent = document.policy.agents["archivist"]
         assert dict(agent.approvals) == {"file": Verdict.ASK}
-        assert {op.verdict for op in document.rights("archivist")["file"].operations} == {Verdict.ASK}
+        verdicts = {op.operation: op.verdict for op in document.rights("archivist")["file"].operations}
+        assert verdicts.pop("patch") is Verdict.DENY  # no AdvancedEdit
+        assert set(verdicts.values()) == {Verdict.ASK}
 
 
 async def test_allow_after_ask_asks_no_more(tmp_path: Path) -> None:
@@ -58,8 +61,10 @@ async def test_turning_one_tool_off_keeps_the_others_of_an_agent_that_listed_non
 
         rights.tick_all(document, "newcomer", (Target("file", FILE),), on=False)
 
-        assert document.policy.agents["newcomer"].tools == ("block",)
-        assert document.rights("newcomer")["block"].shown == {"info"}
+        others = tuple(row.name for row in document.catalog if row.name != "file")
+        assert document.policy.agents["newcomer"].tools == others
+        block = next(row for row in document.catalog if row.name == "block")
+        assert document.rights("newcomer")["block"].shown == set(block.operation_names)
 
 
 async def test_reset_of_many_tools_is_one_edit(tmp_path: Path) -> None:

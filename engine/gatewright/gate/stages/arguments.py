@@ -1,4 +1,4 @@
-"""Arguments: what the operation needs is there, and every marked text (path, URL, table, ...) is made canonical.
+"""Arguments: what the operation needs is there, and every marked text (path, URL, label, ...) is made canonical.
 
 Later stages and the tool see canonical values only; the trace shows both. A path on disk has two: absolute for the
 tool and for prefixes of capabilities, relative to its root for conditions (``policy_arguments``). No name of a host is
@@ -19,7 +19,8 @@ from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.precondition import unmet
 from gatewright.gate.scope import file_prefixes
 from gatewright.policy.capability import CapabilityKind
-from gatewright.policy.target import FileTarget, Located, NameTarget, Refusal
+from gatewright.policy.target import BlockTarget, FileTarget, Located, NameTarget, Refusal
+from gatewright.tools.blockport import FILE_LABEL
 from gatewright.tools.mark import Pointer, replaced, values_at
 from gatewright.tools.parameter import (
     FileParameter,
@@ -43,7 +44,7 @@ _NOTED = 20
 _MAX_NAME = 1024
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _REFUSED = (Refusal, UrlRefused)
-_IN_SOURCE = frozenset({PathParameter, LabelParameter, SourceParameter})
+_IN_SOURCE = frozenset({PathParameter, SourceParameter})
 _DEFERRED = "names are resolved and checked at execution"
 
 
@@ -59,13 +60,13 @@ class _Given(NamedTuple):
         return ".".join(map(str, self.pointer))
 
 
-Target = Located | FileTarget | UrlTarget | NameTarget | None
+Target = Located | FileTarget | UrlTarget | NameTarget | BlockTarget | None
 
 
 class _Found:
     """What the texts came to: for the tool, for conditions (where that differs), and as targets."""
 
-    __slots__ = ("files", "names", "notes", "places", "policy", "routed", "tool", "urls")
+    __slots__ = ("blocks", "files", "names", "notes", "places", "policy", "routed", "tool", "urls")
 
     def __init__(self) -> None:
         self.tool: dict[Pointer, str] = {}
@@ -76,6 +77,7 @@ class _Found:
         self.urls: list[UrlTarget] = []
         self.names: list[NameTarget] = []
         self.routed: list[Located] = []
+        self.blocks: list[BlockTarget] = []
 
 
 def _run(state: CallState) -> StageResult:
@@ -83,9 +85,12 @@ def _run(state: CallState) -> StageResult:
     objection = unmet(state)
     if objection is not None:
         return StageResult(state, (objection,))
-    issues = state.plan.tool.missing_arguments(operation.name, state.arguments)
+    missing = state.plan.tool.missing_arguments
+    issues = missing(operation.name, state.arguments)
+    if operation.parts:
+        issues = tuple(issue for one in operation.parts for issue in missing(one.name, state.arguments))
     if issues:
-        lines = "\n".join(f"{issue.pointer or '/'}: {issue.message}" for issue in issues)
+        lines = "\n".join(dict.fromkeys(f"{issue.pointer or '/'}: {issue.message}" for issue in issues))
         return denied(state, "arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
     if not operation.roles:
         return StageResult(state.having(policy_arguments=state.arguments), note="no path among them")
@@ -131,7 +136,8 @@ def _located(state: CallState, given: list[_Given]) -> StageResult:
     if not _IN_SOURCE.isdisjoint(kinds):
         allowed = state.agent.source_ids if state.agent else ()
         if state.ports.sources is None or not allowed:
-            return denied(state, "no-source", f"agent `{state.agent_id}` has no file source", message.NO_SOURCE)
+            none = _no_source(state)
+            return denied(state, none.code, none.reason, none.hint)
         if SourceParameter in kinds:
             source_id = next(item.text for item in given if isinstance(item.mark.marker, SourceParameter))
         if source_id is not None and source_id not in allowed:
@@ -164,14 +170,40 @@ def _target(
             return _name(item)
         case SourceParameter():
             return None
-        case LabelParameter() if sources is not None:
-            return sources.locate_label(item.text, allowed=allowed)
+        case LabelParameter():
+            return _labelled(state, item, source_id)
+        case FileParameter(writes=writes, roots=roots) if roots:
+            return _in_root(state, item, roots, writes=writes)
         case FileParameter(writes=writes) if sources is not None:
             folder = state.ports.folder
             return sources.find_file(item.text, folder=folder, prefixes=prefixes, parameter=item.where, writes=writes)
-        case PathParameter() | LabelParameter() | FileParameter():
+        case PathParameter() | FileParameter():
             reason = "no port to the files of the workspace, so that it cannot be known which are protected"
             return Refusal("no-files", reason, message.PLACE)
+
+
+def _labelled(state: CallState, item: _Given, source_id: str | None) -> Located | BlockTarget | Refusal:
+    """A label that says so is a file's; with a source, any other text is a path there; else it is a block's."""
+    sources, blocks = state.ports.sources, state.ports.blocks
+    allowed = state.agent.source_ids if state.agent else ()
+    if source_id is None and blocks is not None and not item.text.startswith(FILE_LABEL):
+        return blocks.find(item.text, agent_id=state.agent_id, parameter=item.where)
+    if sources is None or not allowed:
+        return _no_source(state)
+    if source_id is None or item.text.startswith(FILE_LABEL):
+        return sources.locate_label(item.text, allowed=allowed if source_id is None else (source_id,))
+    return sources.locate(item.text, source_id=source_id, allowed=allowed)
+
+
+def _no_source(state: CallState) -> Refusal:
+    return Refusal("no-source", f"agent `{state.agent_id}` has no file source", message.NO_SOURCE)
+
+
+def _in_root(state: CallState, item: _Given, roots: tuple[str, ...], *, writes: bool) -> FileTarget | Refusal:
+    port = state.ports.roots
+    if port is None:
+        return Refusal("no-roots", "no port to the roots of the workspace", message.PLACE)
+    return port.find(item.text, roots=roots, parameter=item.where, writes=writes)
 
 
 def _name(item: _Given) -> NameTarget | Refusal:
@@ -210,6 +242,10 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
         case NameTarget():
             found.names.append(target)
             found.notes.append(f"{item.mark.role} `{shown}`")
+        case BlockTarget():
+            found.tool[item.pointer] = found.policy[item.pointer] = target.label
+            found.blocks.append(target)
+            found.notes.append(f"block `{shown}`")
         case None:
             pass
 
@@ -230,6 +266,7 @@ def _settled(state: CallState, found: _Found) -> StageResult:
         files=tuple(found.files),
         urls=tuple(found.urls),
         names=tuple(found.names),
+        blocks=tuple(found.blocks),
     )
     return StageResult(settled, note=_note(found) or "a source")
 

@@ -1,8 +1,9 @@
-"""Permission: the level of every place that the call names permits what the call would do there.
+"""Permission: the level of every place and block that the call names permits what the call would do there.
 
 Places are those in sources, and paths on disk that lie below the base of one. A path on disk is judged by what the tool
 says that the call does; a tool that says nothing reads it, or overwrites it where its parameter is one that is written.
-A place without a level, or a protected one, gets the same words as one that is not there. It knows no globs.
+A place without a level, or a protected one, gets the same words as one that is not there; so does a block of memory.
+It knows no globs.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from gatewright.gate.call import CallState, Finding, Stage, StageResult, denied
 from gatewright.gate.context import context_of
 from gatewright.gate.stages.rules import routed
 from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.target import Assessment, LevelDecision, Located
+from gatewright.policy.target import NOT_PERMITTED, Assessment, BlockTarget, LevelDecision, Located
 from gatewright.policy.verdict import Verdict
 
 _NONE, _ALLOW = Permission.NONE, Verdict.ALLOW
+_ACTIONS = tuple(Action)
 _NOT_THERE = "this is not available for that path; choose another one"
 
 
@@ -30,14 +32,17 @@ def _run(state: CallState) -> StageResult:
     for place, level in levels:
         if level.permission is _NONE or level.protected:
             return StageResult(state, (_closed(place, level),))
+    unseen = next((block for block in state.blocks if block.permission is _NONE), None)
+    if unseen is not None:
+        return StageResult(state, (_no_block(unseen),))
     denials = state.chosen.source_denials
     closed_off = next((f for name in sorted(routed(state)) if (f := denials.get(name))), None) if denials else None
     if closed_off is not None:
         return StageResult(state, (replace(closed_off, model=closed_off.model or _NOT_THERE),))
     try:
-        assessment = state.plan.tool.assess(state.chosen.name, state.arguments, context_of(state))
+        assessment = _assessed(state)
     except ToolFailure as failure:
-        if not _all_allowed(state.chosen.actions, levels):
+        if failure.code == NOT_PERMITTED or not _all_allowed(state, levels):
             return denied(state, failure.code, str(failure), state.plan.redactor(str(failure)))
         assessment = Assessment(state.chosen.actions[-1] if state.chosen.actions else None)
     state = state.having(assessment=assessment)
@@ -47,20 +52,35 @@ def _run(state: CallState) -> StageResult:
         for action in _actions(state, assessment, place)
         if (finding := _finding(place, level, action)) is not None
     ]
+    if state.blocks and assessment.action is not None:
+        judged = (_block_finding(block, assessment.action) for block in state.blocks)
+        findings += [finding for finding in judged if finding is not None]
     return _judged(state, assessment, findings, levels)
 
 
+def _assessed(state: CallState) -> Assessment:
+    """What the tool says that the call would do: of a batch, what needs the most. Raises ToolFailure."""
+    tool, chosen, context = state.plan.tool, state.chosen, context_of(state)
+    if not chosen.parts:
+        return tool.assess(chosen.name, state.arguments, context)
+    found = [tool.assess(one.name, state.arguments, context) for one in chosen.parts]
+    most = max(found, key=lambda one: -1 if one.action is None else _ACTIONS.index(one.action))
+    return replace(most, ask=next((one.ask for one in found if one.ask is not None), None))
+
+
 def _actions(state: CallState, assessment: Assessment, place: Located) -> Iterable[Action]:
-    """What the call would do at that place."""
+    """What the call would do at that place: of several files, the action is done to those that are written."""
+    files = [file for file in state.files if file.place == place]
     if assessment.action is not None:
-        return (assessment.action,)
-    files = (file for file in state.files if file.place == place)
+        only_read = bool(files) and not any(file.writes for file in files) and any(file.writes for file in state.files)
+        return (Action.READ if only_read else assessment.action,)
     return frozenset(Action.OVERWRITE if file.writes else Action.READ for file in files)
 
 
-def _all_allowed(actions: tuple[Action, ...], levels: list[tuple[Located, LevelDecision]]) -> bool:
+def _all_allowed(state: CallState, levels: list[tuple[Located, LevelDecision]]) -> bool:
     """Whether it need not be known which action it is: then the tool itself says why it fails."""
-    return all(verdict_for(level.permission, action) is Verdict.ALLOW for action in actions for _, level in levels)
+    held = [level.permission for _, level in levels] + [block.permission for block in state.blocks]
+    return all(verdict_for(level, action) is _ALLOW for action in state.chosen.actions for level in held)
 
 
 def _judged(
@@ -72,8 +92,27 @@ def _judged(
         findings.append(Finding(Verdict.ASK, "tool-asks", assessment.ask))
     if len(findings) > 1:
         findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
-    note = ", ".join([f"`{place.relative}` is {level.permission}" for place, level in levels])
+    notes = [f"`{place.relative}` is {level.permission}" for place, level in levels]
+    note = ", ".join([*notes, *(f"block `{block.label}` is {block.permission}" for block in state.blocks)])
     return StageResult(state, tuple(findings), note=note or "no place named")
+
+
+def _no_block(block: BlockTarget) -> Finding:
+    if block.block_id:
+        reason = f"block `{block.label}` ({block.block_id}) is none, so that the agent is not told of it"
+        return Finding(Verdict.DENY, "level-none", reason, model=message.NO_BLOCK)
+    reason = f"neither the agent nor the workspace has a block `{block.label}`"
+    return Finding(Verdict.DENY, "unknown-block", reason, model=message.NO_BLOCK)
+
+
+def _block_finding(block: BlockTarget, action: Action) -> Finding | None:
+    verdict = verdict_for(block.permission, action)
+    what = f"block `{block.label}` ({block.block_id}) is {block.permission}"
+    if verdict is Verdict.ASK:
+        return Finding(verdict, "level-asks", f"{what}, which asks before {action}")
+    if verdict is Verdict.DENY:
+        return Finding(verdict, "level-denies", f"{what}, which denies {action}", model=message.BLOCK_FIXED)
+    return None
 
 
 def _closed(place: Located, level: LevelDecision) -> Finding:

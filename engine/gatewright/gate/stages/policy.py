@@ -15,6 +15,7 @@ from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.gate.condition import CompiledPolicyRule
+    from gatewright.gate.plan import OperationPlan
 
 _DENIED = "this call is not allowed with these arguments; change them or go on without it"
 _DEFAULT = "this call is not allowed; go on without it"
@@ -25,9 +26,16 @@ _STRICTNESS = {Verdict.DENY: 0, Verdict.ASK: 1, Verdict.ALLOW: 2}
 
 
 def _run(state: CallState) -> StageResult:
-    rules = state.chosen.policy_rules
+    chosen = state.chosen
+    if not chosen.parts:
+        return _judged(state, chosen)
+    return _strictest(state, [_judged(state, part) for part in chosen.parts])
+
+
+def _judged(state: CallState, operation: OperationPlan) -> StageResult:
+    """What the rows say to one operation."""
     matching: list[CompiledPolicyRule] = []
-    for rule in rules:
+    for rule in operation.policy_rules:
         try:
             if rule.matches(state.policy_arguments):
                 matching.append(rule)
@@ -40,6 +48,20 @@ def _run(state: CallState) -> StageResult:
     if deciding[0].rule.effect is Verdict.ALLOW:
         return StageResult(state, note=f"policy rule `{deciding[0].rule.name}` allows it")
     return StageResult(state, tuple(_finding(state, rule) for rule in deciding))
+
+
+def _strictest(state: CallState, results: list[StageResult]) -> StageResult:
+    """A batch: what the rows say to each operation by itself, denials first, each once."""
+    findings = [finding for result in results for finding in result.findings]
+    places = {finding.address: finding for finding in reversed(findings)}
+    order = sorted(places.values(), key=_order)
+    notes = dict.fromkeys(result.note for result in results if result.note)
+    return StageResult(state, tuple(order), note=", ".join(notes))
+
+
+def _order(finding: Finding) -> tuple[int, int]:
+    at = finding.address[-1] if finding.address else None
+    return _STRICTNESS[finding.verdict], at if isinstance(at, int) else 0
 
 
 def _by_default(state: CallState) -> StageResult:

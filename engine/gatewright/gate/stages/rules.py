@@ -6,15 +6,16 @@ living session, under the same tests, so that whatever happened meanwhile is see
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gatewright.gate.breach import broken
+from gatewright.gate.breach import broken, times_of
 from gatewright.gate.call import CallState, Finding, Stage, StageResult
+from gatewright.gate.constrained import Found, broken_fields
 from gatewright.gate.rates import RatesUnavailable, has_room, wait_s
-from gatewright.gate.rulebook import RuleBook, applies, report_order
-from gatewright.gate.rulewords import denial, finding_of, rate_finding
+from gatewright.gate.ruletest import RuleBook, applies, report_order
+from gatewright.gate.rulewords import finding_of, rate_finding
 from gatewright.gate.session import Reservation
-from gatewright.gate.violation import ConstraintViolation
 from gatewright.policy.rule import RequiresConsent
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.parameter import Role
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from gatewright.gate.condition import Constraint
     from gatewright.gate.rates import Rate
     from gatewright.gate.ruleset import BoundRule
-    from gatewright.gate.session import SessionFacts
+    from gatewright.gate.ruletest import RateTest
+    from gatewright.gate.session import Operations, SessionFacts
 
-Found = tuple["BoundRule", Finding]
 _EMPTY = RuleBook()
 _SOURCE = Role.SOURCE
 _NOWHERE: frozenset[str] = frozenset()
@@ -58,7 +59,7 @@ def reserve(state: CallState) -> Reservation | Finding:
         found = sorted(_session(state, book, facts, now_s, sources), key=lambda pair: report_order(pair[0]))
         return found[0][1] if found else None
 
-    slot = state.session.reserve(state.tool_name, state.chosen.name, now_s, sources=sorted(sources), test=test)
+    slot = state.session.reserve(state.tool_name, _used(state), now_s, sources=sorted(sources), test=test)
     if isinstance(slot, Finding):
         return slot
     short = _take(state, book, sources)
@@ -71,10 +72,10 @@ def reserve(state: CallState) -> Reservation | Finding:
 def release(state: CallState, slot: Reservation) -> None:
     """Give slot and tokens back because execution never began. Tokens that cannot be given back stay used."""
     state.session.release(slot)
-    rates = _bound_rates(book_of(state), routed(state))
+    rates = _bound_rates(state, book_of(state), routed(state))
     if rates and state.ports.rates is not None:
         try:
-            state.ports.rates.give_back(rates, state.ports.clock.wall_s())
+            state.ports.rates.give_back([test.rate for test in rates], state.ports.clock.wall_s())
         except RatesUnavailable:
             return
 
@@ -88,12 +89,22 @@ def succeeded(state: CallState) -> None:
     """Record the success; where the call ends the loop, the session ends."""
     sources = routed(state)
     ends = book_of(state).ends_loop(sources)
-    state.session.succeeded(state.tool_name, state.chosen.name, ends_loop=ends, sources=sorted(sources))
+    state.session.succeeded(state.tool_name, _used(state), ends_loop=ends, sources=sorted(sources))
+
+
+def _used(state: CallState) -> Operations:
+    """What the session counts the call as."""
+    return state.chosen.name if state.uses is None else state.uses
 
 
 def book_of(state: CallState) -> RuleBook:
-    """The rules of the called operation."""
-    return _EMPTY if state.agent is None else state.agent.rules.book(state.tool_name, state.chosen.name)
+    """The rules of the called operation, in a batch those of each."""
+    if state.agent is None:
+        return _EMPTY
+    rules, chosen = state.agent.rules, state.chosen
+    if not chosen.parts:
+        return rules.book(state.tool_name, chosen.name)
+    return rules.book_of(state.tool_name, frozenset(part.name for part in chosen.parts))
 
 
 def routed(state: CallState) -> frozenset[str]:
@@ -118,7 +129,7 @@ def _session(
         return []
     return [
         (test.bound, finding_of(test, violation, agent))
-        for test, violation in broken(book, state.tool_name, facts, now_s, sources)
+        for test, violation in broken(book, state.tool_name, facts, now_s, sources, state.uses)
     ]
 
 
@@ -126,17 +137,17 @@ def _rates(state: CallState, book: RuleBook, sources: frozenset[str]) -> tuple[d
     """The level of every bucket, from the state where it is known, and who has no room."""
     levels: dict[str, float] = {}
     found: list[Found] = []
-    for test in book.rates:
-        if not applies(test.bound, sources):
-            continue
+    for test in _bound_rates(state, book, sources):
+        rate = test.rate
         try:
-            level = _level(state, test.rate)
+            level = _level(state, rate)
         except RatesUnavailable as error:
             found.append((test.bound, _unusable(test.bound, str(error))))
             continue
-        levels[test.rate.key] = level
-        if not has_room(level):
-            found.append((test.bound, rate_finding(test, state.tool_name, wait_s(level, test.rate.rule))))
+        levels[rate.key] = level
+        if not has_room(level, rate.calls):
+            wait = wait_s(level, rate.rule, rate.calls)
+            found.append((test.bound, rate_finding(test, state.tool_name, wait)))
     return levels, found
 
 
@@ -150,25 +161,31 @@ def _level(state: CallState, rate: Rate) -> float:
 
 
 def _take(state: CallState, book: RuleBook, sources: frozenset[str]) -> Finding | None:
-    rates = _bound_rates(book, sources)
-    if not rates:
+    bound = _bound_rates(state, book, sources)
+    if not bound:
         return None
-    tests = {test.rate.key: test for test in reversed(book.rates)}
-    first = tests[rates[0].key]
     if state.ports.rates is None:
-        return _unusable(first.bound, "there is nowhere to count the rate of calls")
+        return _unusable(bound[0].bound, "there is nowhere to count the rate of calls")
     try:
-        short = state.ports.rates.take(rates, state.ports.clock.wall_s())
+        short = state.ports.rates.take([test.rate for test in bound], state.ports.clock.wall_s())
     except RatesUnavailable as error:
-        return _unusable(first.bound, str(error))
+        return _unusable(bound[0].bound, str(error))
     if short is None:
         return None
     rate, level = short
-    return rate_finding(tests[rate.key], state.tool_name, wait_s(level, rate.rule))
+    test = next(test for test in bound if test.rate.key == rate.key)
+    return rate_finding(test, state.tool_name, wait_s(level, rate.rule, rate.calls))
 
 
-def _bound_rates(book: RuleBook, sources: frozenset[str]) -> list[Rate]:
-    return [test.rate for test in book.rates if applies(test.bound, sources)]
+def _bound_rates(state: CallState, book: RuleBook, sources: frozenset[str]) -> list[RateTest]:
+    """The rates that the call comes under, of a batch with as many calls as it counts for each."""
+    if not book.rates:
+        return []
+    tests = [test for test in book.rates if applies(test.bound, sources)]
+    if state.uses is None:
+        return tests
+    times = [times_of(state.uses, test.bound.operations) for test in tests]
+    return [replace(test, rate=replace(test.rate, calls=calls)) for test, calls in zip(tests, times, strict=True)]
 
 
 def _unusable(bound: BoundRule, reason: str) -> Finding:
@@ -176,29 +193,9 @@ def _unusable(bound: BoundRule, reason: str) -> Finding:
 
 
 def _constraint(state: CallState, one: Constraint, sources: frozenset[str]) -> list[Found]:
-    """The fields whose value, or whose default where it is left out, is not among those allowed."""
     if one.source_id is not None and one.source_id not in sources:
         return []
-    found: list[Found] = []
-    for name, checker in one.fields:
-        if name not in state.policy_arguments and _default(state, name) is None:
-            continue
-        value = state.policy_arguments[name] if name in state.policy_arguments else _default(state, name)
-        errors = checker.errors(value)
-        if errors:
-            found.append((one.bound, _constraint_finding(state, one, name, errors)))
-    return found
-
-
-def _default(state: CallState, name: str) -> object:
-    return next((p.default for p in state.plan.tool.parameters(state.chosen.name) if p.name == name), None)
-
-
-def _constraint_finding(state: CallState, one: Constraint, name: str, errors: tuple[object, ...]) -> Finding:
-    where = [f"/{name}{text if text.startswith('/') and text[1:2] != ':' else text[1:]}" for text in map(str, errors)]
-    lines = "\n".join(where)
-    violation = ConstraintViolation(state.tool_name, name, tuple(where))
-    return denial("argument-constraint", lines, one.bound, f"the arguments are limited:\n{lines}", violation)
+    return broken_fields(state, one, state.policy_arguments)
 
 
 def source_consents(state: CallState) -> tuple[Finding, ...]:

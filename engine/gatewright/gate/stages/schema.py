@@ -1,8 +1,19 @@
-"""Schema: the arguments fit the schema that the model was shown. Every error is told, one per line with its pointer."""
+"""Schema: the arguments fit the schema that the model was shown. Every error is told, one per line with its pointer.
+
+The shown schema says constraints too: what fails by them alone is told with the rule that asks for it.
+"""
 
 from __future__ import annotations
 
-from gatewright.gate.call import CallState, Stage, StageResult, denied
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gatewright.gate.call import CallState, Finding, Stage, StageResult, denied
+from gatewright.gate.constrained import SAID, broken_fields
+from gatewright.gate.ruletest import report_order
+
+if TYPE_CHECKING:
+    from gatewright.gate.shape import ToolShape
 
 
 def _run(state: CallState) -> StageResult:
@@ -12,9 +23,30 @@ def _run(state: CallState) -> StageResult:
     errors = shape.checker.errors(state.arguments)
     if not errors:
         return StageResult(state, note="fits the shown schema")
+    limits = _limits(state, shape)
+    if limits:
+        return StageResult(state, limits)
     lines = "\n".join(str(error) for error in errors)
     model = f"the arguments do not fit the schema:\n{lines}"
     return denied(state, "schema-mismatch", lines, model, facts={"errors": len(errors)})
+
+
+def _limits(state: CallState, shape: ToolShape) -> tuple[Finding, ...]:
+    """The constraints that a call breaks which would fit without them, the first with the words of all."""
+    if not shape.narrowed or not shape.whole.checker.is_valid(state.arguments):
+        return ()
+    found = [
+        pair
+        for one in state.chosen.constraints
+        if one.source_id is None
+        for pair in broken_fields(state, one, state.arguments, shape.narrowed)
+    ]
+    found.sort(key=lambda pair: report_order(pair[0]))
+    findings = [finding for _, finding in found]
+    if len(findings) > 1:
+        lines = "\n".join(dict.fromkeys(line for one in findings for line in one.reason.split("\n")))
+        findings[0] = replace(findings[0], reason=lines, model=SAID + lines)
+    return tuple(findings)
 
 
 SCHEMA = Stage("schema", _run)

@@ -2,18 +2,19 @@
 
 A name that fits stays. Any other gets its unfit characters replaced and a digest of the whole name behind it, so what a
 name becomes depends on that name alone: adding a tool renames no other, and an answer to an older list cannot reach
-another tool. Only a tool that bears such a made name itself makes the digest longer.
+another tool. Only where two come out alike, or a tool bears such a made name itself, is the digest longer, for each of
+those that are alike: the short one then stands for nobody.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 
-_SHORT, _LONG = 8, 16
+_SHORT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def fitted_name(name: str, rule: NameRule, digits: int = _SHORT) -> str:
     """``name`` as the provider takes it, without regard to other names."""
     if digits == _SHORT and rule.fits(name):
         return name
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
     kept = re.sub(rf"(?:{rule.unfit})+", "_", name).strip("_")[: rule.max_length - digits - 2]
     if rule.first and not rule.fits(kept[:1]):
         kept = rule.first + kept
@@ -53,13 +54,12 @@ def fit_names(names: Iterable[str], rule: NameRule) -> dict[str, str]:
     """A different name for each of ``names``; the same whatever their order."""
     made = {name: fitted_name(name, rule) for name in names}
     fitted = {name: name for name, given in made.items() if name == given}
-    if len(fitted) == len(made):
-        return fitted
-    taken = set(fitted)
-    for name in sorted(set(made) - taken):
-        given, digits = made[name], _LONG
-        while given in taken:
-            given, digits = fitted_name(name, rule, digits), digits + 8
-        fitted[name] = given
-        taken.add(given)
-    return fitted
+    taken, digits = set(fitted), _SHORT
+    while len(fitted) < len(made):
+        alike: dict[str, list[str]] = {}
+        for name in made.keys() - fitted.keys():
+            alike.setdefault(fitted_name(name, rule, digits), []).append(name)
+        fitted |= {same[0]: given for given, same in alike.items() if len(same) == 1 and given not in taken}
+        taken |= alike.keys()
+        digits += _SHORT
+    return {name: fitted[name] for name in made}

@@ -74,7 +74,10 @@ def _meant(text: str, words: Words) -> Words:
 def clean_sentence(sentence: str, words: Words) -> str:
     """One sentence cleaned; empty when it has to go."""
     for step in (_semicolons, _phrases, cut_runs, _parentheses, _tails, _definitions, _dashes, _comma_clauses):
-        sentence = step(sentence, words)
+        less = step(sentence, words)
+        if not less:
+            break
+        sentence = less
         if not words.hits(sentence):
             return _tidy(sentence)
     head, _, end = _head_and_list(sentence)
@@ -250,8 +253,13 @@ def _tails(sentence: str, words: Words) -> str:
         needs = before[-1].lower() in _NEEDS or any(word.lower() in (*_NEEDS, "must") for word in before[:1])
         return match.group() if needs and not match.group(1).startswith("except") else ""
 
+    def first_of_several(match: re.Match[str]) -> str:
+        goes = words.is_strict(match.group(2)) and words.is_name(match.group(3)) and not words.is_hidden(match.group(3))
+        return match.group(1) if goes else match.group()
+
+    several = re.compile(rf"(\s(?:for|in|with)\s+){mark}([\w-]+){mark},\s+(?={mark}([\w-]+))")
+    sentence = pattern.sub(cut, several.sub(first_of_several, sentence))
     excepted = re.compile(rf"\s+except\s+(?:for\s+)?{mark}([\w-]+){mark}(?=\s)")
-    sentence = pattern.sub(cut, sentence)
     return excepted.sub(lambda match: "" if words.is_strict(match.group(1)) else match.group(), sentence)
 
 

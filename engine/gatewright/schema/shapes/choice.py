@@ -39,7 +39,8 @@ def choice_of(value: object) -> Choice | None:
     found = [choice for choice in (_enum(schema), _const(schema), *_unions(schema), *_all_of(schema)) if choice]
     if not found or ((types := _types(schema)) and "string" not in types):
         return None
-    names = tuple(name for name in found[0].names if all(name in other.names for other in found))
+    others = [frozenset(other.names) for other in found[1:]]
+    names = tuple([name for name in found[0].names if all(name in other for other in others)])
     nullable = all(choice.nullable for choice in found) or schema.get("nullable") is True
     return Choice(names, found[0].keyword, nullable) if names else None
 

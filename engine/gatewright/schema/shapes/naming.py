@@ -16,7 +16,17 @@ _STRONG = frozenset(
 _WEAK = frozenset({"mode", "method", "task", "request", "request_type"})
 _TAGS = frozenset({"type", "kind", "tag", "t"})
 _HTTP = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_FILTERING = re.compile(r"\b(filter(s|ed|ing)?|narrow|restrict|only (return|show|list|include))\b", re.IGNORECASE)
+_FILTERING = re.compile(
+    r"\b(filter(s|ed|ing)?|narrow|restrict|only (return|show|list|include)"
+    r"|sort(s|ed|ing)?|order by|(output|display) format)\b",
+    re.IGNORECASE,
+)
+_SETTINGS = frozenset(
+    {"all", "any", "none", "both", "other", "true", "false", "yes", "no", "auto", "default", "asc", "desc"}
+    | {"ascending", "descending", "json", "csv", "xml", "yaml", "html", "markdown", "md", "text", "table", "plain"}
+    | {"hour", "day", "week", "month", "year", "today", "low", "medium", "high", "pending", "active", "inactive"}
+    | {"done", "completed", "closed", "overdue", "public", "private", "newest", "oldest", "name", "date"}
+)
 _VERBS = frozenset(
     re.findall(
         r"\w+",
@@ -53,7 +63,9 @@ def property_confidence(name: str, values: tuple[str, ...], description: str) ->
     plain = snake(name)
     verbs = sum(map(is_verb, values))
     if plain in _STRONG:
-        return "low" if _FILTERING.search(description) and verbs * 2 <= len(values) else "high"
+        settings = sum(snake(value) in _SETTINGS for value in values)
+        says_less = _FILTERING.search(description) or (settings and not verbs)
+        return "low" if says_less and verbs * 2 <= len(values) else "high" if verbs else "medium"
     if plain not in _WEAK:
         return None
     if set(values) & _HTTP:

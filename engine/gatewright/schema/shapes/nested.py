@@ -58,17 +58,31 @@ class _Field:
         return " ".join(text for text in texts if isinstance(text, str))
 
 
+_Reading = tuple[_Field, Confidence | None]
+
+
 def nested_candidates(schema: Schema, field: str | None, seen: frozenset[str]) -> tuple[Candidate, ...]:
     """The readings of an inlined schema; ``seen`` are the fields of the root that the other shapes read."""
-    found: dict[tuple[str, tuple[str, ...]], list[tuple[_Field, Confidence]]] = {}
+    found: dict[tuple[str, tuple[str, ...]], list[_Reading]] = {}
     for one in _fields(schema):
-        if not one.place.steps and one.name in seen:
-            continue
-        declared = field is not None and field == path_text(one.steps)
-        confidence = "declared" if declared else None if field is not None else _confidence(one)
-        if confidence is not None:
-            found.setdefault((one.name, one.names), []).append((one, confidence))
-    return tuple(_candidate(schema, rows) for rows in found.values())
+        if one.place.steps or one.name not in seen:
+            found.setdefault((one.name, one.names), []).append((one, _confidence(one)))
+    groups = found.values() if field is None else [_declared(rows, field) for rows in found.values()]
+    sure = [_sure(rows) for rows in groups]
+    return tuple(_candidate(schema, rows) for rows in sure if rows)
+
+
+def _sure(rows: list[_Reading]) -> list[tuple[_Field, Confidence]]:
+    return [(one, own) for one, own in rows if own is not None]
+
+
+def _declared(rows: list[_Reading], field: str) -> list[_Reading]:
+    """The field that somebody names, and the places that hold the same operations as surely; none without it."""
+    named = next(((one, own) for one, own in rows if path_text(one.steps) == field), None)
+    if named is None:
+        return []
+    alike = [one for one, own in rows if one is not named[0] and own is not None and own == named[1]]
+    return [(one, "declared") for one in (named[0], *alike)]
 
 
 def _confidence(one: _Field) -> Confidence | None:

@@ -15,6 +15,7 @@ from gatewright.schema.shapes.choice import choice_of
 from gatewright.schema.shapes.inplace import UNIONS, finder, in_place
 from gatewright.schema.shapes.keyed import is_other_type, key_of
 from gatewright.schema.shapes.property import closed, with_required, with_restricted_field
+from gatewright.schema.shapes.repeat import without_hidden_repeats
 from gatewright.schema.shapes.union import tagged_variants, with_allowed_variants
 from gatewright.schema.walk import Schema, as_list, as_object, objects, properties_of, required_of
 
@@ -28,6 +29,8 @@ def reduced(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Sch
     for steps in found.places:
         result = run.at(result, steps)
     result = run.with_definitions(result)
+    if found.repeats is not None:
+        result = without_hidden_repeats(result, found, allowed)
     result = result if _is_sealed(result) else closed(result, finder(result))
     return _guarded(result if "type" in result else {"type": "object", **result}, found, allowed)
 

@@ -16,7 +16,7 @@ from gatewright_gui.session.document import Document
 from gatewright_gui.window.main_window import MainWindow
 
 SIZE = (1280, 800)
-_WAITING = frozenset({"console.call", "export"})
+_WAITING = frozenset({"console.call", "export", "declare"})
 """Tasks that wait for a person."""
 _HANDLED = (DriveError, GatewrightError, OSError, LookupError, ValueError, AttributeError, TypeError)
 _OLD_PICTURE = re.compile(r"\d\d-[a-z0-9-]+-(light|dark)\.png")

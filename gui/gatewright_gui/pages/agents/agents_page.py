@@ -25,11 +25,13 @@ class AgentsPage(Page):
             split.addWidget(pane)
         split.setStretchFactor(1, 1)
         split.setStretchFactor(2, 1)
-        split.restore((176, 620, 398))
+        split.restore((156, 664, 374))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(split)
         self.agents.describe_requested.connect(self._describe)
+        self.preview.tool_requested.connect(self._choose_tool)
+        self.preview.tokens_counted.connect(self.tools.show_tokens)
         context.navigator.tool_requested.connect(self._show_tool)
 
     def focus_search(self) -> None:
@@ -44,6 +46,10 @@ class AgentsPage(Page):
     def _describe(self) -> None:
         self.tools.description.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.tools.description.selectAll()
+
+    def _choose_tool(self, tool: object) -> None:
+        if isinstance(tool, str):
+            self.tools.choose_tool(tool)
 
     def _show_tool(self, agent_id: object, tool: object, operation: object) -> None:
         if isinstance(agent_id, str):

@@ -15,13 +15,14 @@ from PySide6.QtGui import QColor, QCursor, QFont, QMouseEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from gatewright_gui.models.rowstate import Asking, RowState
-from gatewright_gui.models.tooltree import ASKING, COUNT, IS_TOOL, STATE, VERDICT, Column
+from gatewright_gui.models.tooltree import ASKING, COUNT, IS_TOOL, MARK, STATE, VERDICT, Column
 from gatewright_gui.pages.agents.agent_delegate import paint_ground
 from gatewright_gui.qt.look import CheckState, Role, current_look
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 
 Index = QModelIndex | QPersistentModelIndex
 BOX = 16
+MARK_SIZE = 14
 _GAP = 6
 _BOXES = {
     RowState.ON: CheckState.ON,
@@ -33,6 +34,11 @@ _CHIPS: dict[str, tuple[str, Role]] = {
     "allow": ("circle-check", "allow"),
     "ask": ("hand", "ask"),
     "deny": ("ban", "deny"),
+}
+_GUESSED: tuple[str, Role] = ("circle-help", "ask")
+_MARKS: dict[str, tuple[str, Role]] = {
+    "free text": ("pencil", "ask"),
+    "open-ended": ("terminal", "ask"),
 }
 _ASKS: dict[Asking, tuple[str, Role]] = {
     Asking.NO: ("hand", "disabled"),
@@ -65,6 +71,10 @@ class ToolDelegate(QStyledItemDelegate):
                 self._paint_verdict(painter, rect, index)
             case Column.ASK:
                 self._paint_ask(painter, rect, option, index)
+            case Column.TOKENS:
+                painter.setPen(QColor(current_look().palette.muted))
+                right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+                painter.drawText(rect.adjusted(2, 0, -6, 0), right, str(index.data() or ""))
             case _:
                 painter.setPen(QColor(current_look().palette.muted))
                 _words(painter, rect.adjusted(6, 0, -4, 0), str(index.data() or ""))
@@ -88,10 +98,16 @@ class ToolDelegate(QStyledItemDelegate):
                 count,
             )
             room -= wide + 10
+        if index.data(MARK):
+            at = left + room - MARK_SIZE
+            look.icon(*_MARKS.get(str(index.data(MARK)), _GUESSED)).paint(
+                painter, QRect(at, rect.top() + (rect.height() - MARK_SIZE) // 2, MARK_SIZE, MARK_SIZE)
+            )
+            room -= MARK_SIZE + 4
         painter.setFont(_name_font(option, is_tool=bool(index.data(IS_TOOL))))
         quiet = state in {RowState.OFF, RowState.OVERRULED}
         painter.setPen(QColor(look.palette.muted if quiet else look.palette.text))
-        _words(painter, QRect(left, rect.top(), room, rect.height()), str(index.data()))
+        _words(painter, QRect(left, rect.top(), room, rect.height()), str(index.data()), Qt.TextElideMode.ElideMiddle)
 
     def _paint_verdict(self, painter: QPainter, rect: QRect, index: Index) -> None:
         text = str(index.data())
@@ -180,6 +196,7 @@ def _is_over(option: QStyleOptionViewItem, place: QRect) -> bool:
     return place.contains(view.viewport().mapFromGlobal(QCursor.pos()))
 
 
-def _words(painter: QPainter, place: QRect, text: str) -> None:
-    cut = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, place.width())
+def _words(painter: QPainter, place: QRect, text: str, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
+    """Names of many tools begin alike: those are cut in the middle."""
+    cut = painter.fontMetrics().elidedText(text, mode, place.width())
     painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)

@@ -6,10 +6,11 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.models.advice import advice_for
-from gatewright_gui.models.notes import Note, notes_of
+from gatewright_gui.models.notes import Note, notes_of, reading_notes
 from gatewright_gui.models.rowstate import Asking
 from gatewright_gui.models.toolfilter import ToolFilterModel
 from gatewright_gui.models.tooltree import ASKING, OPERATION, REASONS, TOOL, ToolTreeModel, Verbs
+from gatewright_gui.pages.agents.declaring import Declaring
 from gatewright_gui.pages.agents.source_bar import SourceBar
 from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.pages.agents.why_pane import WhyPane
@@ -22,6 +23,8 @@ from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.document import ChangeSet
 from gatewright_gui.session.filetext import lines_of
+from gatewright_gui.session.readings import is_strange, readings
+from gatewright_gui.session.tokens import TokenReport
 from gatewright_gui.session.verbs import agents as agent_verbs
 from gatewright_gui.session.verbs import rights as verbs
 from gatewright_gui.session.verbs.rights import Target, Wish
@@ -53,11 +56,14 @@ class ToolPane(QWidget):
         self.sources = SourceBar()
         self.description = QuietField()
         self.title = QLabel()
+        self.declaring = Declaring(context, self)
+        self._kept_rows: tuple[set[str], tuple[str | None, str | None]] = (set(), (None, None))
         self._opened_before: set[str] = set()
         """What was open before the filter was set; it is open again when the filter is taken away."""
         self._lay_out()
         self._connect()
         self._show_agent()
+        self._read_strangers()
 
     # layout
 
@@ -76,6 +82,7 @@ class ToolPane(QWidget):
         self.nothing.hide()
         split.addWidget(top)
         split.addWidget(self.why)
+        self.why.header.add_control(self.declaring.button)
         split.setStretchFactor(0, 1)
         split.restore((400, 180))
         column = QVBoxLayout(self)
@@ -130,6 +137,9 @@ class ToolPane(QWidget):
     def _connect(self) -> None:
         document, selection = self._document, self._selection
         document.opened.connect(self._show_agent)
+        document.opened.connect(self._read_strangers)
+        self.model.modelAboutToBeReset.connect(self._keep_rows)
+        self.model.modelReset.connect(self._restore_rows)
         document.policy_changed.connect(self._policy_changed)
         selection.agent_changed.connect(self._show_agent)
         self.search.search_changed.connect(self._set_search)
@@ -143,6 +153,7 @@ class ToolPane(QWidget):
         self.view.delegate.ask_toggled.connect(self._toggle_ask)
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._open_menu)
+        self.declaring.declared.connect(self.view.open_tool)
         self.why.line_requested.connect(self._context.navigator.go_to_line)
         self.description.editingFinished.connect(self._describe)
         self.sources.source_asked.connect(self._attach)
@@ -153,6 +164,44 @@ class ToolPane(QWidget):
     def _policy_changed(self, changes: ChangeSet) -> None:
         if changes.everything or changes.sources or self._selection.agent_id in changes.agents:
             self._show_agent()
+        if changes.everything:
+            self._read_strangers()
+
+    def _read_strangers(self, _why: object = None) -> None:
+        """How the operations of strangers' tools are found; nothing is asked where there is none."""
+        if any(map(is_strange, self._document.catalog)):
+            self._context.tasks.start(self._ask_readings(), "agents.readings", replace=True)
+        else:
+            self.model.set_readings({})
+
+    async def _ask_readings(self) -> None:
+        found = await self._context.deriver.derive(readings, aside=True)
+        if found is not None:
+            self.model.set_readings(found)
+            self._row_changed()
+
+    def show_tokens(self, report: object) -> None:
+        """What each tool costs; None while that is being counted."""
+        if isinstance(report, TokenReport):
+            self.model.set_tokens(report.by_tool, exact=report.exact)
+        else:
+            self.model.set_tokens({}, exact=True)
+
+    def choose_tool(self, tool: str) -> None:
+        """Make a tool's row the current one; the keys stay where they are."""
+        if tool != self._selection.tool and not self.view.show_row(tool, None):
+            self.show_all()
+            self.view.show_row(tool, None)
+
+    def _keep_rows(self) -> None:
+        self._kept_rows = (self.view.open_names(), self.view.current_row)
+
+    def _restore_rows(self) -> None:
+        """Other operations of a tool make other rows: what was open and chosen is so again."""
+        opened, (tool, operation) = self._kept_rows
+        if tool is not None:
+            self.view.open_tools(opened)
+            self.view.show_row(tool, operation)
 
     def _show_agent(self, _why: object = None) -> None:
         agent_id = self._selection.agent_id
@@ -227,6 +276,8 @@ class ToolPane(QWidget):
         index = self.view.currentIndex()
         self.why.model.set_reasons(index.data(REASONS) or (), self._notes(tool, operation))
         self.why.header.set_note(f"{tool} > {operation}" if operation else tool or "")
+        right = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
+        self.declaring.show_tool(right[0].facts if right else None, self.model.reading_of(tool or ""))
         self.why.set_nothing("Nothing limits it: every layer allows it." if tool else "Choose a tool or an operation.")
         addresses = self.why.model.addresses
         if addresses:
@@ -236,7 +287,10 @@ class ToolPane(QWidget):
         """What limits the row without hiding it."""
         policy, agent = self._document.policy, self._document.policy.agents.get(self._selection.agent_id or "")
         found = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
-        return notes_of(policy, agent, found[0], operation) if agent is not None and found is not None else ()
+        if agent is None or found is None:
+            return ()
+        told = reading_notes(policy, found[0].facts, self.model.reading_of(found[0].facts.name))
+        return (*notes_of(policy, agent, found[0], operation), *told)
 
     async def _find_lines(self) -> None:
         addresses = self.why.model.addresses
@@ -315,4 +369,5 @@ class ToolPane(QWidget):
         reset = menu.addAction("Reset to the tool's defaults")
         tie_icon(reset, "rotate-ccw")
         reset.triggered.connect(self.reset)
+        self.declaring.fill(menu)
         menu.popup(self.view.viewport().mapToGlobal(at))

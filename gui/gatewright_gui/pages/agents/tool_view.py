@@ -13,7 +13,14 @@ from gatewright_gui.qt.widget.item_view import TreeView
 from gatewright_gui.session.verbs.rights import Target, Wish
 
 WISH_KEYS: dict[int, Wish] = {Qt.Key.Key_A.value: "allow", Qt.Key.Key_K.value: "ask", Qt.Key.Key_D.value: "deny"}
-WIDTHS = {Column.VERDICT: 102, Column.ASK: 36, Column.TIER: 92, Column.LIMITS: 140, Column.ORIGIN: 66}
+WIDTHS = {
+    Column.VERDICT: 88,
+    Column.ASK: 36,
+    Column.TIER: 90,
+    Column.LIMITS: 88,
+    Column.ORIGIN: 60,
+    Column.TOKENS: 54,
+}
 NARROWEST_NAME = 150
 
 
@@ -114,6 +121,10 @@ class ToolView(TreeView):
         wanted = set(names)
         for index in self._tools():
             self.setExpanded(index, index.data(TOOL) in wanted)
+
+    def open_tool(self, tool: str) -> None:
+        """Open this tool too."""
+        self.expand(self._rows.mapFromSource(self._tree.index_of(tool, None)))
 
     def _tools(self) -> list[QModelIndex]:
         return [self._rows.index(row, 0) for row in range(self._rows.rowCount())]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QFont, QPainter
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
 from gatewright_gui.models import callhistory, stages
@@ -77,7 +77,15 @@ class HistoryDelegate(QStyledItemDelegate):
         super().initStyleOption(option, index)
         if index.column() == callhistory.WHAT:
             is_run = index.data(callhistory.KIND_ROLE) == "run"
-            put_icon(option, "play" if is_run else "shield-check", "muted")
+            is_live = bool(index.data(callhistory.LIVE_ROLE))
+            kind: tuple[str, Role] = ("play" if is_run else "shield-check", "muted")
+            put_icon(option, *(("triangle-alert", "deny") if is_live else kind))
+        elif index.column() == callhistory.CALL and index.data(callhistory.LIVE_ROLE):
+            tint(option, "deny")
+            item: Any = option
+            font = QFont(item.font)
+            font.setBold(True)
+            item.font = font
         elif index.column() == callhistory.VERDICT:
             failed = index.data() not in VERDICT_ICONS
             icon, role = _FAILED if failed else verdict_mark(str(index.data(callhistory.VERDICT_ROLE)))

@@ -156,7 +156,7 @@ class _Row(QWidget):
                 return self._choices([("true", True), ("false", False)])
             case "lines" | "json":
                 edit = LargeTextEdit(self.field.name, lines=5 if self.field.kind == "lines" else 3)
-                edit.setPlaceholderText(_HINTS[self.field.kind])
+                edit.setPlaceholderText(self.field.example or _HINTS[self.field.kind])
                 edit.edited.connect(self._tell)
                 return edit
             case _:
@@ -352,13 +352,14 @@ class CallForm(QScrollArea):
         self._note.setProperty("kind", "small")
         self._note.setWordWrap(True)
         self._note.setTextFormat(Qt.TextFormat.PlainText)
-        for number, row in enumerate(self._rows.values()):
+        selector = self._tool.operation_field if self._tool is not None else None
+        if selector not in self._rows:
+            column.addWidget(self._note)
+        for name, row in self._rows.items():
             row.changed.connect(partial(CallForm._row_changed, self))
             column.addWidget(row)
-            if number == 0:
+            if name == selector:
                 column.addWidget(self._note)
-        if not self._rows:
-            column.addWidget(self._note)
         self._untaken = _Untaken()
         self._untaken.button.clicked.connect(partial(CallForm._unfold, self))
         column.addWidget(self._untaken)

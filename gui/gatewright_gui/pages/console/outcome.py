@@ -22,6 +22,15 @@ _WHAT_TO_DO = (
     "what the model gets."
 )
 _ONLY_DECIDED = "Ctrl+Shift+Return runs the call in a disposable copy and shows here what the model gets."
+_DECIDE_ONLY = "Ctrl+Return decides the call. The program that has this tool runs it; nothing is executed here."
+_RUN_ELSEWHERE = "The program that has this tool runs it; here its calls are decided, and not executed."
+
+
+_LIVE_WHAT_TO_DO = (
+    "Ctrl+Return decides the call without any effect. Ctrl+Shift+Return runs it LIVE, in the real workspace, and shows "
+    "here what the model gets."
+)
+_IN_COPY, _LIVE = "Running in the copy", "Running LIVE in the workspace"
 
 
 class OutcomePanel(QWidget):
@@ -34,6 +43,8 @@ class OutcomePanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.shown: CallRecord | None = None
+        self._is_elsewhere = False
+        self._is_live = False
         self.model = StageModel(self)
         self.message = MessageBar()
         self.strip = ProgressStrip()
@@ -54,11 +65,11 @@ class OutcomePanel(QWidget):
         self.shown = None
         self.message.dismiss()
         self.model.start_over(running=True, to_the_end=kind == "run")
-        self.verdict.show_nothing("Deciding ..." if kind == "decide" else "Running in the copy ...")
+        self.verdict.show_nothing("Deciding ..." if kind == "decide" else f"{self.running} ...")
         self._stack.setCurrentWidget(self._none)
         self._none.set_state("scroll-text", "No result yet", "The call is under way")
         self._head.set_note("")
-        self.strip.start("Deciding" if kind == "decide" else "Running in the copy")
+        self.strip.start("Deciding" if kind == "decide" else self.running)
 
     def pass_stage(self, row: StageRow) -> None:
         """A stage passed."""
@@ -77,9 +88,9 @@ class OutcomePanel(QWidget):
         self.approval.withdraw()
         self._make_room(asking=False)
         self.model.hold(held=False)
-        self.strip.start("Running in the copy")
+        self.strip.start(self.running)
         if self.shown is None:
-            self.verdict.show_nothing("Running in the copy ...")
+            self.verdict.show_nothing(f"{self.running} ...")
 
     def end(self) -> None:
         """No call is under way."""
@@ -96,6 +107,31 @@ class OutcomePanel(QWidget):
         self.verdict.setHidden(asking)
         self._below.setHidden(asking)
         self._spare.setVisible(asking)
+
+    def set_elsewhere(self, elsewhere: bool) -> None:
+        """Whether the tool that is to be called is run by another program: then nothing is promised here."""
+        self._is_elsewhere = elsewhere
+        if self.shown is None and not self.strip.isVisible():
+            self._none.set_state("scroll-text", _NO_RESULT, self._what_to_do)
+
+    def set_live(self, live: bool) -> None:
+        """Whether runs are real."""
+        self._is_live = live
+        if self.shown is None and not self.strip.isVisible():
+            self._none.set_state("scroll-text", _NO_RESULT, self._what_to_do)
+
+    @property
+    def running(self) -> str:
+        """What is said while a call runs."""
+        return _LIVE if self._is_live else _IN_COPY
+
+    @property
+    def _what_to_do(self) -> str:
+        return _DECIDE_ONLY if self._is_elsewhere else _LIVE_WHAT_TO_DO if self._is_live else _WHAT_TO_DO
+
+    def say_run_elsewhere(self) -> None:
+        """The call that is shown was decided where a run was asked for."""
+        self._none.set_state("plug", "Decided, not run", _RUN_ELSEWHERE)
 
     def say_failed(self, text: str) -> None:
         """The call could not be made."""
@@ -115,12 +151,15 @@ class OutcomePanel(QWidget):
         self.model.start_over(running=False)
         self.verdict.show_nothing()
         self._stack.setCurrentWidget(self._none)
-        self._none.set_state("scroll-text", _NO_RESULT, _WHAT_TO_DO)
+        self._none.set_state("scroll-text", _NO_RESULT, self._what_to_do)
         self._head.set_note("")
 
     def _show_result(self, record: CallRecord) -> None:
         if record.output is None:
-            self._none.set_state("scroll-text", "Only decided", _ONLY_DECIDED)
+            if self._is_elsewhere:
+                self.say_run_elsewhere()
+            else:
+                self._none.set_state("scroll-text", "Only decided", _ONLY_DECIDED)
             self._stack.setCurrentWidget(self._none)
             self._head.set_note("")
             return
@@ -143,7 +182,7 @@ class OutcomePanel(QWidget):
         view.setTabKeyNavigation(False)
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
-        for column, width in ((stages.STAGE, 98), (stages.VERDICT, 106), (stages.RULE, 66), (stages.TIME, 78)):
+        for column, width in ((stages.STAGE, 98), (stages.VERDICT, 112), (stages.RULE, 66), (stages.TIME, 78)):
             view.setColumnWidth(column, width)
         header.setSectionResizeMode(stages.REASON, header.ResizeMode.Stretch)
         view.verticalHeader().setMinimumSectionSize(_ROW)

@@ -1,6 +1,7 @@
 """The Console page put together: a request at the left, what became of it at the right.
 
-It decides and runs nothing: the session does, beside the window.
+It decides and runs nothing: the session does, beside the window. Over 400 lines, because every signal of the parts ends
+in a short method here.
 """
 
 from typing import cast
@@ -10,7 +11,6 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QSizePolicy,
     QStackedWidget,
@@ -22,11 +22,14 @@ from gatewright.base.errors import GatewrightError
 from gatewright.policy.edit import ChangeSet
 from gatewright_gui.pages.console.approval import KEY
 from gatewright_gui.pages.console.history import HistoryPanel
+from gatewright_gui.pages.console.livebar import LiveBar
 from gatewright_gui.pages.console.outcome import OutcomePanel
 from gatewright_gui.pages.console.request import RequestPanel
+from gatewright_gui.pages.console.runbutton import RunButton
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.look import current_look, tie_icon
-from gatewright_gui.qt.widget import Splitter
+from gatewright_gui.qt.widget import ElidedLabel, Splitter
 from gatewright_gui.session.calls import (
     CallRecord,
     CallRequest,
@@ -40,6 +43,10 @@ from gatewright_gui.session.conversation import SessionState
 from gatewright_gui.session.question import PendingApproval
 
 _CALL = "console.call"
+_GO_LIVE = (
+    "Runs will then change the real files and blocks of {name}, under the policy as edited now, saved or not. Nothing "
+    "takes that back. The audit log of the workspace keeps every call."
+)
 
 
 class ConsolePage(Page):
@@ -52,6 +59,7 @@ class ConsolePage(Page):
         self._followed: tuple[str | None, ...] = ()
         self._is_following = False
         self._home: QWidget | None = None
+        self._is_instead = False
         self.console = Console(context.document, self)
         self.request = RequestPanel(context.tasks)
         self.history = HistoryPanel()
@@ -59,18 +67,16 @@ class ConsolePage(Page):
         self.decide_button = self._button(
             "Decide", "console.decide", "Ask the gate, without any effect (Ctrl+Return)", "shield-check"
         )
-        self.run_button = self._button(
-            "Run in copy",
-            "console.run",
-            "Send the call through the gate, in a disposable copy of the workspace (Ctrl+Shift+Return)",
-            "play",
-        )
-        self.run_button.setProperty("kind", "primary")
+        self.run_button = RunButton()
         self.cancel_button = self._button("Cancel", "console.cancel", "Give the call up", "circle-stop")
-        self.reset_copy_button = self._button("Reset copy", "console.resetcopy", "The next run gets a fresh copy", None)
+        self.reset_copy_button = self._button(
+            "Reset copy", "console.resetcopy", "The next run gets a fresh copy (Ctrl+Shift+Del)", None
+        )
         self.reset_copy_button.setProperty("kind", "link")
-        self._copy_state = QLabel()
-        self._copy_state.setProperty("kind", "small")
+        self.live_button = self._button("Go live", "console.live", "Run in the real workspace (Ctrl+Shift+L)", None)
+        self.live_button.setProperty("kind", "danger")
+        self.live_bar = LiveBar()
+        self._copy_state = ElidedLabel(role="muted")
         self._lay_out()
         self._connect()
         self._show_busy()
@@ -171,10 +177,11 @@ class ConsolePage(Page):
             self._start("decide", request)
 
     def run(self) -> None:
-        """Run in the copy."""
+        """Run in the copy; a tool that its own program runs is decided instead, which is said."""
         request = self.request.request()
         if request is not None:
-            self._start("run", request)
+            self._is_instead = self.request.runs_elsewhere
+            self._start("decide" if self._is_instead else "run", request)
 
     def cancel(self) -> None:
         """Give up the call that is under way."""
@@ -205,8 +212,11 @@ class ConsolePage(Page):
 
     def _finished(self, record: CallRecord) -> None:
         self.outcome.show_record(record)
+        if self._is_instead:
+            self.outcome.say_run_elsewhere()
 
     def _ended(self) -> None:
+        self._is_instead = False
         self.outcome.end()
         self.decide_button.setEnabled(self.request.agent_id is not None)
         self.run_button.setEnabled(self.request.agent_id is not None)
@@ -237,7 +247,7 @@ class ConsolePage(Page):
 
     def _copying(self, text: str) -> None:
         if self.console.is_busy:
-            self.outcome.strip.start(text or "Running in the copy", can_cancel=True)
+            self.outcome.strip.start(text or self.outcome.running, can_cancel=True)
 
     def _show_session(self, state: SessionState) -> None:
         if state.agent_id != self.request.agent_id:
@@ -262,7 +272,37 @@ class ConsolePage(Page):
         if self.request.agent_id is not None:
             self.console.reset_session(self.request.agent_id)
 
+    def _toggle_live(self) -> None:
+        live = self._context.document.live
+        if self.console.is_busy:
+            return
+        if live.is_on:
+            live.leave()
+        elif self._context.document.is_open:
+            self._context.tasks.start(self._go_live(), "console.live", replace=True)
+
+    async def _go_live(self) -> None:
+        """Only after a question whose harmless answer is the default."""
+        document = self._context.document
+        workspace = document.workspace
+        choices = (Choice("stay", "Stay in the copy", "primary"), Choice("live", "Go live", "danger"))
+        text = _GO_LIVE.format(name=document.name)
+        answer = await ask(self, "Run in the real workspace?", text, choices, icon="triangle-alert", role="deny")
+        if answer == "live" and document.is_open and document.workspace is workspace:
+            document.live.enter()
+
+    def _live_changed(self, is_live: bool) -> None:
+        if is_live:
+            self.live_bar.show_live(self._context.document.name)
+        else:
+            self.live_bar.hide()
+        self.outcome.set_live(is_live)
+        self._name_run()
+        self._show_busy()
+
     def _reset_copy(self) -> None:
+        if self.console.is_busy or not self.console.has_copy:
+            return
         self._context.tasks.start(self._throw_away(), "console.resetcopy", replace=True)
 
     async def _throw_away(self) -> None:
@@ -282,18 +322,40 @@ class ConsolePage(Page):
     def _show_records(self) -> None:
         self.history.set_records(self.console.records)
 
+    def _name_run(self) -> None:
+        elsewhere = self.request.runs_elsewhere
+        self.run_button.say(elsewhere=elsewhere, live=self.console.is_live)
+        self.decide_button.setHidden(elsewhere)  # there would be two that do the same
+        self._copy_state.setHidden(elsewhere)
+        self.outcome.set_elsewhere(elsewhere)
+
     def _show_busy(self) -> None:
         busy = self.console.is_busy
         can_call = not busy and self.request.agent_id is not None
         self.decide_button.setEnabled(can_call)
         self.run_button.setEnabled(can_call)
         self._ending.setCurrentWidget(self.cancel_button if busy else self.reset_copy_button)
-        self.reset_copy_button.setEnabled(self.console.has_copy and not busy)
-        has_copy = self.console.has_copy
-        self._copy_state.setText("copy in use" if has_copy else "no copy yet")
-        self._copy_state.setToolTip(
-            "The copy holds what was run; it is thrown away with the window" if has_copy else "The first run makes one"
-        )
+        has_copy, is_live = self.console.has_copy, self.console.is_live
+        self.reset_copy_button.setEnabled(has_copy and not busy)
+        self.reset_copy_button.setHidden(is_live)
+        self.live_button.setHidden(is_live)
+        self.live_button.setEnabled(not busy and self._context.document.is_open)
+        self.live_bar.leave_button.setEnabled(not busy)
+        self._copy_state.set_text("in the real workspace" if is_live else "")
+        self.reset_copy_button.setToolTip(self._about_copy())
+
+    def _about_copy(self) -> str:
+        copied = self.console.copied
+        if copied is None:
+            return "There is no copy yet: the first run makes one"
+        told = [
+            f"The copy of {copied.files:,} files holds what was run; the next run gets a fresh one (Ctrl+Shift+Del)"
+        ]
+        if copied.links_cut:
+            told.append("links that lead out of the workspace lead nowhere in it: " + ", ".join(copied.links_cut))
+        if copied.unread:
+            told.append("could not be read, and stands empty in it: " + ", ".join(copied.unread))
+        return "\n".join(told)
 
     # the parts
 
@@ -304,7 +366,7 @@ class ConsolePage(Page):
         button.setToolTip(tip)
         button.setAutoDefault(False)
         if icon is not None:
-            tie_icon(button, icon, "on_accent" if name == "console.run" else "text")
+            tie_icon(button, icon)
         return button
 
     def _connect(self) -> None:
@@ -312,10 +374,14 @@ class ConsolePage(Page):
         document.opened.connect(self._opened)
         document.policy_changed.connect(self._changed)
         self.request.agent_chosen.connect(self._choose_agent)
+        self.request.tool_shown.connect(self._name_run)
         self.decide_button.clicked.connect(self.decide)
         self.run_button.clicked.connect(self.run)
         self.cancel_button.clicked.connect(self.cancel)
         self.reset_copy_button.clicked.connect(self._reset_copy)
+        self.live_button.clicked.connect(self._toggle_live)
+        self.live_bar.leave_requested.connect(self._toggle_live)
+        document.live.changed.connect(self._live_changed)
         self.outcome.cancel_requested.connect(self.cancel)
         self.outcome.approval.keys_given_back.connect(self._lend_keys)
         self.outcome.verdict.rule_requested.connect(self._go_to_rule)
@@ -344,6 +410,8 @@ class ConsolePage(Page):
             ("Ctrl+Enter", self.decide),
             ("Ctrl+Shift+Return", self.run),
             ("Ctrl+Shift+Enter", self.run),
+            ("Ctrl+Shift+L", self._toggle_live),
+            ("Ctrl+Shift+Del", self._reset_copy),
             (KEY, self.outcome.approval.focus_question),
         ):
             shortcut = QShortcut(QKeySequence(keys), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
@@ -366,6 +434,7 @@ class ConsolePage(Page):
         for part in (self.decide_button, self.run_button):
             acts.addWidget(part)
         acts.addWidget(self._copy_state, 1)
+        acts.addWidget(self.live_button)
         acts.addWidget(self._ending)
         asking = QWidget()
         column = QVBoxLayout(asking)
@@ -382,14 +451,16 @@ class ConsolePage(Page):
         split.addWidget(self.outcome)
         split.setStretchFactor(1, 1)
         split.restore((460, 760))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(split)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.live_bar)
+        column.addWidget(split, 1)
         self._order_tabs()
 
     def _order_tabs(self) -> None:
         """An open question comes right after what sends the call."""
         before: QWidget = self.run_button
-        for part in (self.cancel_button, self.reset_copy_button, *self.outcome.approval.tab_parts):
+        for part in (self.live_button, self.cancel_button, self.reset_copy_button, *self.outcome.approval.tab_parts):
             self.setTabOrder(before, part)
             before = part

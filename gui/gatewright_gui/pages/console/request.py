@@ -25,6 +25,8 @@ class RequestPanel(QWidget):
     """Agent id: str."""
     tool_chosen = Signal(object)
     """Tool name: str."""
+    tool_shown = Signal()
+    """Another tool is named, chosen or typed."""
 
     def __init__(self, tasks: TaskOwner, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -40,6 +42,7 @@ class RequestPanel(QWidget):
         self.tool.setAccessibleName("Tool")
         self.tool.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.tool.activated.connect(self._tool_activated)
+        self.tool.currentTextChanged.connect(self._tell_tool)
         self.mode = Segmented("Arguments as")
         self.mode.setObjectName("console.mode")
         self.mode.add_segment("form", "Form", icon="list")
@@ -66,6 +69,12 @@ class RequestPanel(QWidget):
     def tool_name(self) -> str:
         """The chosen tool, or the one that was typed."""
         return self.tool.currentText().strip()
+
+    @property
+    def runs_elsewhere(self) -> bool:
+        """Whether only the program that has the tool can run it; its calls are decided here."""
+        tool = self._shown_tool()
+        return tool is not None and not tool.is_executable
 
     def set_agents(self, agents: tuple[Agent, ...], chosen: str | None) -> None:
         """Offer these agents."""
@@ -103,6 +112,7 @@ class RequestPanel(QWidget):
         elif self.tool.isEditable() and typed:
             self.tool.setEditText(typed)
         self._show_form()
+        self.tool_shown.emit()
 
     def choose_tool(self, name: str | None, operation: str | None = None) -> None:
         """Choose a tool that the agent sees; others are left alone. Its form begins with the operation."""
@@ -198,6 +208,9 @@ class RequestPanel(QWidget):
 
     def _agent_activated(self, _row: int) -> None:
         self.agent_chosen.emit(self.agent_id)
+
+    def _tell_tool(self, _text: str) -> None:
+        self.tool_shown.emit()
 
     def _tool_activated(self, _row: int) -> None:
         self._show_form()

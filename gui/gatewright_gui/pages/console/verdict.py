@@ -38,6 +38,7 @@ class VerdictPanel(QWidget):
         self._rule: RuleLink | None = None
         self._role: Role = "blocked"
         self._badge = VerdictBadge("deny")
+        self._live = Chip("LIVE", icon="triangle-alert", role="deny")
         self._status = Chip("", role="blocked")
         self._at = QLabel()
         self._at.setProperty("kind", "muted")
@@ -56,7 +57,7 @@ class VerdictPanel(QWidget):
     def show_nothing(self, text: str = "No call yet: Decide asks the gate, Run sends the call through a copy.") -> None:
         """There is no record."""
         self._rule, self._role = None, "blocked"
-        for part in (self._badge, self._status, self.rule_button, self._call):
+        for part in (self._live, self._badge, self._status, self.rule_button, self._call):
             part.hide()
         self._at.setText(text)
         self._names.hide()
@@ -72,6 +73,7 @@ class VerdictPanel(QWidget):
         self._status.set_chip(word, "triangle-alert", "ask")
         self._status.setVisible(failed)
         self._at.setText(f"at stage {record.stage} · {record.code}")
+        self._live.setVisible(record.is_live)
         self._call.set_text(f"{record.kind}  {record.called}  as {record.request.agent_id}")
         self._reason.setText((record.detail or record.reason)[:_MAX_WORDS])
         self._model.setText((record.model_message or _for_model(record))[:_MAX_WORDS])
@@ -106,7 +108,7 @@ class VerdictPanel(QWidget):
         tokens = current_look().tokens
         first = QHBoxLayout()
         first.setSpacing(tokens.space_2)
-        for part in (self._badge, self._status, self._at):
+        for part in (self._live, self._badge, self._status, self._at):
             first.addWidget(part)
         first.addStretch(1)
         first.addWidget(self._call)

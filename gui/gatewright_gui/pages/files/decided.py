@@ -8,9 +8,11 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWi
 
 from gatewright.policy.permission import Action
 from gatewright_gui.models.level import mark_of
+from gatewright_gui.pages.files.reconcile import ReconcileBar
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import Chip, ElidedLabel, SearchField, SectionHeader, VerdictBadge
 from gatewright_gui.session.files import PathLevel
+from gatewright_gui.session.filestate import FileStanding
 
 _NOTHING = "Choose a file or folder above, or type a path."
 
@@ -37,6 +39,7 @@ class DecidedPanel(QWidget):
         self._sentence.setTextFormat(Qt.TextFormat.PlainText)
         self._sentence.setWordWrap(True)
         self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.block = ReconcileBar()
         self._badges = {action: VerdictBadge("deny") for action in Action}
         self._lay_out()
         self.show_level(None)
@@ -46,9 +49,10 @@ class DecidedPanel(QWidget):
         """What is shown."""
         return self._shown
 
-    def show_level(self, level: PathLevel | None) -> None:
-        """Say what is known of a path; None: no path is chosen."""
+    def show_level(self, level: PathLevel | None, standing: FileStanding | None = None) -> None:
+        """Say what is known of a path; None: no path is chosen. `standing`: of a file with a block."""
         self._shown = level
+        self.block.show_standing(standing if level is not None else None)
         for part in (self._chip, self._actions):
             part.setVisible(level is not None)
         if level is None:
@@ -91,6 +95,7 @@ class DecidedPanel(QWidget):
         inside.addLayout(first)
         inside.addWidget(self._sentence)
         inside.addWidget(self._actions)
+        inside.addWidget(self.block)
         inside.addStretch(1)
         padded = QVBoxLayout()
         padded.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_2)

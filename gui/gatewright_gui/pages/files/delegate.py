@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright_gui.models import foldertree, permissionrules
+from gatewright_gui.models.filestate import look_of
 from gatewright_gui.models.level import LEVELS, mark_of
 from gatewright_gui.models.permissionrules import PermissionRuleModel
 from gatewright_gui.qt.look import Role, current_look, role_colour
@@ -301,13 +302,20 @@ class FolderDelegate(QStyledItemDelegate):
         super().initStyleOption(option, index)
         item: Any = option
         level = index.data(foldertree.PATH_LEVEL)
+        standing = index.data(foldertree.STANDING) if index.column() == foldertree.STATE else None
         role: Role = "muted" if level is None or index.column() == foldertree.RULE else mark_of(level).role
+        if index.column() == foldertree.STATE:
+            role = look_of(standing.state).role if standing is not None else "muted"
         for part in (item.palette.ColorRole.Text, item.palette.ColorRole.HighlightedText):
             item.palette.setColor(part, role_colour(role))
         if index.column() == foldertree.NAME:
             name = {"folder": "folder", "file": "file-text"}.get(index.data(foldertree.KIND), "info")
             item.icon = current_look().icon(name, role)
             item.decorationSize = QSize(_ICON, _ICON)
+            item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
+        elif standing is not None:
+            item.icon = current_look().icon(look_of(standing.state).icon, role)
+            item.decorationSize = QSize(current_look().tokens.small_icon_size, current_look().tokens.small_icon_size)
             item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
 
 

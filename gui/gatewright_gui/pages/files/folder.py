@@ -22,6 +22,7 @@ class FolderPanel(QWidget):
     """Tree and header; a folder that cannot be read is said in their place."""
 
     refresh_requested = Signal()
+    read_cancelled = Signal()
     path_chosen = Signal(object)
     """Path from the base of the row that was chosen, a folder's ends with `/`: str."""
 
@@ -34,6 +35,7 @@ class FolderPanel(QWidget):
         self.given = given
         self.tree = self._make_tree(model)
         self.strip = ProgressStrip()
+        self.strip.cancel_requested.connect(self.read_cancelled)
         self.empty = EmptyState("folder-open", "The folder is empty", "Files that are put into it appear here")
         self.empty.setObjectName("files.empty")
         self.empty.action_requested.connect(self.refresh_requested)
@@ -63,7 +65,12 @@ class FolderPanel(QWidget):
     def show_reading(self) -> None:
         """The folder is being read."""
         self._stack.setCurrentWidget(self.tree)
-        self.strip.start("Reading the folder", can_cancel=False)
+        self.strip.start("Reading the folder")
+
+    def set_note(self, text: str, tip: str = "") -> None:
+        """What is to be known of the whole folder."""
+        self._header.set_note(text)
+        self._header.setToolTip(tip)
 
     def show_failure(self, message: str) -> None:
         """The folder cannot be shown."""
@@ -73,7 +80,7 @@ class FolderPanel(QWidget):
 
     def select(self, relative: str) -> bool:
         """Choose a path that was read; False when it was not."""
-        index = self._model.index_of(relative)
+        index = self._model.reveal(relative)
         if index.isValid():
             self.tree.setCurrentIndex(index)
             self.tree.scrollTo(index)
@@ -81,7 +88,7 @@ class FolderPanel(QWidget):
 
     def show_choice(self, relative: str | None) -> None:
         """Draw as chosen what is spoken of, which need not be in the folder; the current row stays where it is."""
-        index = self._model.index_of(relative) if relative else QModelIndex()
+        index = self._model.reveal(relative) if relative else QModelIndex()
         if index.isValid():
             flag = QItemSelectionModel.SelectionFlag
             self.tree.selectionModel().select(index, flag.ClearAndSelect | flag.Rows)
@@ -95,7 +102,16 @@ class FolderPanel(QWidget):
 
     def _clicked(self, index: QModelIndex) -> None:
         """The current row counts too: after a path was typed it is meant again."""
-        self._chosen(index, index)
+        if not self._turn_page(index):
+            self._chosen(index, index)
+
+    def _turn_page(self, index: QModelIndex) -> bool:
+        """A note of a large folder leads to its next or earlier entries."""
+        first = self._model.turn_page(index)
+        if first.isValid():
+            self.tree.setCurrentIndex(first)
+            self.tree.scrollTo(first)
+        return first.isValid()
 
     def _open_menu(self, at: QPoint) -> None:
         under = self.tree.indexAt(at)
@@ -130,18 +146,21 @@ class FolderPanel(QWidget):
         model.recoloured.connect(tree.viewport().update)
         tree.selectionModel().currentChanged.connect(self._chosen)
         tree.clicked.connect(self._clicked)
+        tree.activated.connect(self._turn_page)
         tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         tree.customContextMenuRequested.connect(self._open_menu)
         header = tree.header()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(foldertree.NAME, QHeaderView.ResizeMode.Stretch)
-        tree.setColumnWidth(foldertree.LEVEL, 124)
-        tree.setColumnWidth(foldertree.RULE, 92)
+        tree.setColumnWidth(foldertree.LEVEL, 114)
+        tree.setColumnWidth(foldertree.RULE, 88)
+        tree.setColumnWidth(foldertree.STATE, 126)
+        tree.setUniformRowHeights(True)
         return tree
 
     def _lay_out(self) -> None:
         space = current_look().tokens.space_2
-        header = SectionHeader("Folder")
+        header = self._header = SectionHeader("Folder")
         header.add_control(self.refresh_button)
         path = QVBoxLayout()
         path.setContentsMargins(space, 0, space, space // 2)

@@ -1,6 +1,7 @@
 """The Files page put together: a source's levels, its folder, and what decides a path.
 
-It does not decide levels and reads no disk: the session does, and late answers are dropped.
+It does not decide levels and reads no disk: the session does, and late answers are dropped. Over 400 lines, because
+every signal of the parts ends in a short method here.
 """
 
 from typing import cast
@@ -16,13 +17,25 @@ from gatewright.policy.permission import Permission
 from gatewright_gui.models.foldertree import FolderTreeModel
 from gatewright_gui.pages.files.decided import DecidedPanel
 from gatewright_gui.pages.files.folder import FolderPanel
+from gatewright_gui.pages.files.reconcile import BothDialog
 from gatewright_gui.pages.files.rules import RulesPanel
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.widget import EmptyState, Splitter
 from gatewright_gui.session.files import PathLevel, SourceFolder, inside, pattern_of
+from gatewright_gui.session.filestate import FileStanding, Reconciled
 from gatewright_gui.session.verbs import sources
 
 _COUNT = "files.count"
+_BLOCKS = "files.blocks"
+_DONE = {
+    "nothing": "`{path}`: block and file were in step already",
+    "kept_block": "`{path}`: the block stays, and is now compared with the file as it is on disk",
+    "took_disk": "`{path}`: the block took what is on disk",
+    "merged": "`{path}`: merged into the block; nothing was written to disk",
+    "forgotten": "`{path}`: the file is gone, and its block with it",
+    "conflict": "`{path}`: nothing was done, {why}",
+}
 
 
 class FilesPage(Page):
@@ -37,6 +50,9 @@ class FilesPage(Page):
         self._is_stale = True
         self._counted: tuple[str, tuple[str, ...]] | None = None
         self._path: str | None = None
+        self._reading: set[str] = set()
+        self._is_counting_due = False
+        self._base_path: str | None = None
         self.tree_model = FolderTreeModel(self._level, self)
         self.rules = RulesPanel(context.document)
         self.folder = FolderPanel(self.tree_model, self._may_give)
@@ -50,6 +66,8 @@ class FilesPage(Page):
         """Bring up to date what was put off while the page was hidden."""
         if self._is_stale:
             self._open()
+        else:
+            self._look_at_blocks()
 
     def main_view(self) -> QWidget | None:
         """Where the keys were when one left the page, else the rules."""
@@ -84,7 +102,10 @@ class FilesPage(Page):
         source = self._folder.source(self._source_id)
         self._opening += 1
         self._counted, self._path = None, None
+        self._base_path = source.base_path if source is not None else None
         self._context.tasks.cancel(_COUNT)
+        self._stop_reading()
+        self.folder.set_note("")
         self._parts.setCurrentIndex(0 if source is not None else 1)
         self.rules.start_over(source)
         self.decided.show_level(None)
@@ -93,15 +114,22 @@ class FilesPage(Page):
             self.folder.show_path(str(self._folder.base(source)))
             self.folder.show_reading()
         self.tree_model.start_over(is_open=source is not None)
-        if source is not None:
+        self._is_counting_due = source is not None
+
+    def _base_shown(self) -> None:
+        """What takes long begins once the folder can be seen."""
+        source = self._folder.source(self._source_id)
+        if self._is_counting_due and source is not None:
+            self._is_counting_due = False
             self._count(source)
+            self._look_at_blocks()
 
     def _changed(self, changes: ChangeSet) -> None:
         if self._is_stale:
             return
         ids = tuple(source.source_id for source in self._context.document.policy.sources)
         source = self._folder.source(self._source_id)
-        if source is None or ids != self._offered() or self._counted is None or source.base_path != self._counted[0]:
+        if source is None or ids != self._offered() or source.base_path != self._base_path:
             self._open()
         elif changes.everything or source.source_id in changes.sources:
             self._rules_changed(source)
@@ -113,7 +141,7 @@ class FilesPage(Page):
         self.rules.refresh(source)
         self.tree_model.recolour()
         self._show_path(self._path)
-        if self._counted != _patterns(source):
+        if self._counted != _patterns(source) and not self._is_counting_due:
             self._count(source)
 
     def _choose_source(self, source_id: str) -> None:
@@ -126,7 +154,10 @@ class FilesPage(Page):
     def _want(self, relative: str) -> None:
         source_id, opening = self._source_id, self._opening
         if source_id is not None:
-            self._context.tasks.start(self._read(source_id, relative, opening), f"files.read:{relative}", replace=True)
+            self._reading.add(relative)
+            if relative:
+                self.folder.strip.start(f"Reading {relative}")
+            self._context.tasks.start(self._read(source_id, relative, opening), _task_of(relative), replace=True)
 
     async def _read(self, source_id: str, relative: str, opening: int) -> None:
         try:
@@ -136,17 +167,42 @@ class FilesPage(Page):
                 self.tree_model.set_failed(relative, str(error))
                 if not relative:
                     self.folder.show_failure(str(error))
+                    self._base_shown()
+                self._has_read(relative)
             return
         if self._awaits(opening):
             self.tree_model.set_listing(relative, listing)
             if not relative:
                 self.folder.show_tree()
+                self._base_shown()
+            self._has_read(relative)
+
+    def _has_read(self, relative: str) -> None:
+        self._reading.discard(relative)
+        if not self._reading:
+            self.folder.strip.stop()
+
+    def _stop_reading(self) -> None:
+        for relative in self._reading:
+            self._context.tasks.cancel(_task_of(relative))
+        self._reading.clear()
+        self.folder.strip.stop()
+
+    def _cancel_reading(self) -> None:
+        given_up = tuple(self._reading)
+        self._stop_reading()
+        for relative in given_up:
+            if relative:
+                self.tree_model.set_failed(relative, "reading stopped; F5 reads again")
+            else:
+                self.folder.show_failure("Reading was stopped")
 
     def _refresh(self) -> None:
         source = self._folder.source(self._source_id)
         if source is not None:
             self.tree_model.refresh()
             self._count(source)
+            self._look_at_blocks()
 
     def _count(self, source: Source) -> None:
         self._counted = _patterns(source)
@@ -157,7 +213,7 @@ class FilesPage(Page):
 
     async def _count_hits(self, source_id: str, question: tuple[str, tuple[str, ...]]) -> None:
         try:
-            hits = await self._folder.count(source_id)
+            hits = await self._folder.count(source_id, self._tell_counted)
         except GatewrightError as error:
             if self._asks(question):
                 self.rules.strip.stop()
@@ -166,6 +222,70 @@ class FilesPage(Page):
         if self._asks(question):
             self.rules.strip.stop()
             self.rules.set_hits(hits)
+
+    def _tell_counted(self, count: int) -> None:
+        if isValid(self) and self._counted is not None:
+            self.rules.strip.set_progress(None, f"Counting the files of each rule: {count:,} seen")
+
+    # files and their blocks
+
+    def _look_at_blocks(self) -> None:
+        if self._source_id is not None:
+            look = self._read_standings(self._source_id, self._opening)
+            self._context.tasks.start(look, _BLOCKS, replace=True)
+
+    async def _read_standings(self, source_id: str, opening: int) -> None:
+        try:
+            standings = await self._folder.standings(source_id)
+        except GatewrightError as error:
+            if self._awaits(opening):
+                self.folder.set_note("blocks not known", str(error))
+            return
+        if self._awaits(opening):
+            self.tree_model.set_standings(standings)
+            count, open_conflicts = len(standings.files), standings.open_conflicts
+            more = "more than " if standings.truncated else ""
+            told = f"{more}{count:,} block{'' if count == 1 else 's'}" if count else ""
+            conflicts = f", {open_conflicts:,} conflict{'' if open_conflicts == 1 else 's'}" if open_conflicts else ""
+            self.folder.set_note(f"{told}{conflicts}")
+            self._show_path(self._path)
+
+    def _reconcile(self, strategy: str) -> None:
+        if self._source_id is not None and self._path is not None:
+            task = self._bring_in_step(self._source_id, self._path, strategy)
+            self._context.tasks.start(task, "files.reconcile", replace=True)
+
+    async def _bring_in_step(self, source_id: str, path: str, strategy: str) -> None:
+        standing = self._standing(path)
+        if strategy == "theirs" and standing is not None and not await self._may_lose(standing):
+            return
+        try:
+            told = await self._folder.reconcile(source_id, path, strategy)
+        except GatewrightError as error:
+            self._context.document.say("error", f"not reconciled: {error}")
+            return
+        if isValid(self):
+            await self._tell_reconciled(told, strategy)
+
+    async def _may_lose(self, standing: FileStanding) -> bool:
+        if not standing.is_conflict:
+            return True
+        text = f"What was edited in the block of {standing.path} and not written to disk is gone then."
+        choices = (Choice("keep", "Keep the edits", "primary"), Choice("take", "Take disk", "danger"))
+        answer = await ask(self, "Throw the edits of the block away?", text, choices, icon="triangle-alert", role="ask")
+        return answer == "take"
+
+    async def _tell_reconciled(self, told: Reconciled, strategy: str) -> None:
+        self._look_at_blocks()
+        if strategy != "ask":
+            words = _DONE.get(told.outcome, "`{path}`: {why}").format(path=told.path, why=told.why)
+            self._context.document.say("warning" if told.is_conflict else "info", words)
+        if told.is_conflict:
+            await shown(BothDialog(self, told))
+
+    def _standing(self, path: str | None) -> FileStanding | None:
+        found = self.tree_model.standing_of(path) if path else None
+        return found if isinstance(found, FileStanding) else None
 
     def _awaits(self, opening: int) -> bool:
         """Whether a listing is still of use: the same source is open, and the page is there."""
@@ -218,7 +338,7 @@ class FilesPage(Page):
         level = None
         if path is not None and self._folder.source(self._source_id) is not None:
             level = self.tree_model.level_at(self.tree_model.index_of(path)) or self._level(path)
-        self.decided.show_level(level)
+        self.decided.show_level(level, self._standing(path))
         row = level.index if level is not None else None
         if level is not None and level.is_default:
             row = self.rules.model.default_row
@@ -234,6 +354,8 @@ class FilesPage(Page):
         self.rules.source_chosen.connect(self._choose_source)
         self.rules.count_cancelled.connect(self._cancel_count)
         self.folder.refresh_requested.connect(self._refresh)
+        self.folder.read_cancelled.connect(self._cancel_reading)
+        self.decided.block.asked.connect(self._reconcile)
         self.folder.path_chosen.connect(self._choose_path)
         self.folder.level_asked.connect(self._give)
         self.decided.tried.connect(self._try)
@@ -269,6 +391,10 @@ class FilesPage(Page):
 def _patterns(source: Source) -> tuple[str, tuple[str, ...]]:
     """What the counts depend on: levels and comments do not matter."""
     return source.base_path, tuple(rule.pattern for rule in source.permission_rules)
+
+
+def _task_of(relative: str) -> str:
+    return f"files.read:{relative}"
 
 
 def _padded(widget: QWidget) -> QWidget:

@@ -281,9 +281,10 @@ class RulesPanel(QWidget):
         note = f"{len(self.model.dead_rows)} dead" if dead else ""
         if hits is not None:
             more = "more than " if hits.truncated else ""
-            note = f"{more}{hits.files:,} files" + (f", {dead} dead" if dead else "")
+            closed = f", {hits.unreadable_folders:,} folders unreadable" if hits.unreadable_folders else ""
+            note = f"{more}{hits.files:,} files" + (f", {dead} dead" if dead else "") + closed
         self.header.set_note(note)
-        self.header.setToolTip("")
+        self.header.setToolTip(_beside(hits) if hits is not None else "")
 
     def _update_buttons(self) -> None:
         row = self.table.currentIndex().row()
@@ -366,3 +367,11 @@ class RulesPanel(QWidget):
         column.addWidget(self.table, 1)
         column.addWidget(self.fault)
         column.addWidget(self.strip)
+
+
+def _beside(hits: Hits) -> str:
+    """What is not in the counts of the rules."""
+    told = [f"{hits.protected:,} files are protected: no rule opens them"] if hits.protected else []
+    told += [f"{hits.elsewhere:,} files are decided by another source, which is stricter"] if hits.elsewhere else []
+    told += ["folders that cannot be read are not counted"] if hits.unreadable_folders else []
+    return "\n".join(told)

@@ -1,12 +1,20 @@
 """Every error and warning with its place; a click goes there. Of a policy that failed to open: what to do about it."""
 
-from PySide6.QtCore import QModelIndex
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from gatewright_gui.models.problems import CODE, LINE, MESSAGE, PLACE, ProblemModel
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.problems.problem_delegate import ProblemDelegate
-from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.message_bar import MessageBar
@@ -30,6 +38,7 @@ class ProblemsPage(Page):
         self.bar = MessageBar()
         self.bar.setObjectName("problems.bar")
         self.view = self._make_view()
+        self.whole = self._make_whole()
         self.empty = EmptyState("shield-check", "No problems", "The policy has no errors and no warnings.")
         self._lay_out()
         document = context.document
@@ -55,6 +64,24 @@ class ProblemsPage(Page):
         view.activated.connect(self._go)
         return view
 
+    def _make_whole(self) -> QLabel:
+        """The current problem's sentence, however long it is."""
+        label = QLabel()
+        label.setObjectName("problems.whole")
+        label.setAccessibleName("The chosen problem")
+        label.setWordWrap(True)
+        label.setTextFormat(Qt.TextFormat.PlainText)
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        label.setMargin(current_look().tokens.space_2)
+        self.view.selectionModel().currentChanged.connect(self._tell_whole)
+        self.model.modelReset.connect(self._tell_whole)
+        return label
+
+    def _tell_whole(self, _now: object = None, _before: object = None) -> None:
+        index = self.view.currentIndex().siblingAtColumn(MESSAGE)
+        self.whole.setText(str(index.data() or ""))
+        self.whole.setVisible(index.isValid())
+
     def _lay_out(self) -> None:
         self.header.add_control(self.reload)
         self._stack = QStackedWidget()
@@ -66,6 +93,7 @@ class ProblemsPage(Page):
         column.addWidget(self.header)
         column.addWidget(self.bar)
         column.addWidget(self._stack, 1)
+        column.addWidget(self.whole)
 
     def _refresh(self, _why: object = None) -> None:
         document = self._context.document
@@ -73,6 +101,9 @@ class ProblemsPage(Page):
         errors, warnings = self.model.counts
         self.header.set_note(_count_words(errors, warnings))
         self._stack.setCurrentWidget(self.view if errors or warnings else self.empty)
+        if self.model.rowCount() and not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.model.index(0, MESSAGE))
+        self._tell_whole()
         self.reload.setEnabled(document.path is not None)
         if document.failure is None:
             self.bar.hide()

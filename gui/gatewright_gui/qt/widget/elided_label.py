@@ -23,7 +23,7 @@ class ElidedLabel(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._text = ""
+        self._text = self._detail = ""
         self._mode = Qt.TextElideMode.ElideMiddle if path else Qt.TextElideMode.ElideRight
         self._role: Role = role
         if mono:
@@ -42,9 +42,9 @@ class ElidedLabel(QWidget):
         """What fits."""
         return self.fontMetrics().elidedText(self._text, self._mode, self.width())
 
-    def set_text(self, text: str) -> None:
-        """Show another text; line breaks become spaces."""
-        self._text = " ".join(text.splitlines())
+    def set_text(self, text: str, detail: str = "") -> None:
+        """Show another text; line breaks become spaces. ``detail`` stands in the tooltip in its place."""
+        self._text, self._detail = " ".join(text.splitlines()), detail
         self.setAccessibleName(self._text)
         self.updateGeometry()
         self._refresh()
@@ -74,5 +74,5 @@ class ElidedLabel(QWidget):
         painter.drawText(self.rect(), flags, self.shown_text)
 
     def _refresh(self) -> None:
-        self.setToolTip(self._text if self.shown_text != self._text else "")
+        self.setToolTip(self._detail or (self._text if self.shown_text != self._text else ""))
         self.update()

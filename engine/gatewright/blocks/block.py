@@ -1,0 +1,364 @@
+"""A block: a schema, a Loro document that holds to it, and the steps that led there. It knows no store and no level.
+
+Every change goes through ``edit`` or ``merge``; each is done whole or not at all. A merge that would break a type, a
+limit, a required or read-only field or the order of a log is refused whole, and the block stays as it was: whoever
+merges mends their side first. Not for use from two threads at once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import loro
+
+from gatewright.base.errors import GatewrightError, ToolFailure, WeMustFix, WorkspaceError
+from gatewright.blocks.difftext import diff_text
+from gatewright.blocks.edit import Append, Overwrite, Redo, Undo, kind_of
+from gatewright.blocks.guard import PASSING, guarded
+from gatewright.blocks.history import CREATE, MERGE, Step, redo_target, undo_target, way
+from gatewright.blocks.initial import content_of, with_defaults
+from gatewright.blocks.limit import check_growth, check_whole
+from gatewright.blocks.part import Document, ListOp, MapOp
+from gatewright.blocks.plan import Hand, plan
+from gatewright.blocks.render import plain, render
+from gatewright.blocks.schema import CompositeSchema, LogSchema, MapSchema, TextSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.blocks.edit import Edit
+    from gatewright.blocks.part import Op
+    from gatewright.blocks.schema import BlockSchema, PartSchema
+
+_MAX_UPDATE_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSize:
+    """``chars``: what ``char_limit`` counts; ``items``: of lists and logs; ``history_bytes``: a snapshot's size."""
+
+    chars: int
+    items: int
+    history_bytes: int
+
+
+class Block:
+    """One block in memory."""
+
+    def __init__(
+        self, schema: BlockSchema, document: loro.LoroDoc, steps: Sequence[Step], *, char_limit: int | None = None
+    ) -> None:
+        self.schema = schema
+        self.char_limit = char_limit
+        self._document = Document(document, schema)
+        self._steps = list(steps)
+
+    @classmethod
+    def create(
+        cls,
+        schema: BlockSchema,
+        content: JsonValue = None,
+        *,
+        hand: Hand | None = None,
+        char_limit: int | None = None,
+    ) -> Block:
+        """A new block. ``content``: text, object, list, or an object of sections; fields have their defaults.
+
+        Raises ToolFailure, also when a required field has no value.
+        """
+        hand = hand or Hand()
+        block = cls(schema, _new_document(), (), char_limit=char_limit)
+        for section, part in block._document.parts.items():
+            block._fill(section, part, content_of(schema, content, section), hand)
+        block._record(hand, CREATE, undoable=False)
+        return block
+
+    @classmethod
+    def restore(
+        cls,
+        schema: BlockSchema,
+        snapshot: bytes,
+        updates: Iterable[bytes] = (),
+        steps: Sequence[Step] = (),
+        *,
+        char_limit: int | None = None,
+    ) -> Block:
+        """The block of ``snapshot`` and the ``updates`` since. Raises WorkspaceError for bytes that are none."""
+        document = _new_document()
+        with guarded(WorkspaceError("the stored block is damaged and cannot be opened")):
+            document.import_(snapshot)
+            for update in updates:
+                if document.import_(update).pending:
+                    raise ValueError("an update is missing")
+        return cls(schema, document, steps, char_limit=char_limit)
+
+    # reading
+
+    @property
+    def value(self) -> JsonValue:
+        """All of it: text, object, list, or an object of sections."""
+        with guarded(WeMustFix("a block cannot be read")):
+            if isinstance(self.schema, CompositeSchema):
+                return {section: self._document.part(section) for section in self._document.parts}
+            return self._document.part("")
+
+    def rendered(self) -> str:
+        """What is shown to the model: of a text with a viewport the window, of a log the newest entries."""
+        return render(self.schema, self.value)
+
+    def plain(self) -> str:
+        """All of it as text, for a diff: a text as it is, everything else as JSON, a composite section by section."""
+        return plain(self.schema, self.value)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The history, oldest first; the oldest may no longer be kept."""
+        return tuple(self._steps)
+
+    def size(self) -> BlockSize:
+        """How large it is."""
+        with guarded(WeMustFix("a block cannot be measured")):
+            counts = [
+                self._document.item_count(section)
+                for section, part in self._document.parts.items()
+                if not isinstance(part, TextSchema | MapSchema)
+            ]
+            return BlockSize(self._document.chars(), sum(counts), len(self.snapshot()))
+
+    def undo_target(self, author: str) -> int | None:
+        """The step that ``Undo`` by this author would take back."""
+        return undo_target(self._steps, author)
+
+    def redo_target(self, author: str) -> int | None:
+        """The step that ``Redo`` by this author would do again."""
+        return redo_target(self._steps, author)
+
+    def at(self, number: int) -> Block:
+        """The block as it was after a step. Raises ToolFailure (``no-step``) when that is not known or kept."""
+        steps = [step for step in self._steps if step.number <= number]
+        if not steps or steps[-1].number != number or not steps[-1].after:
+            raise ToolFailure(f"the state after step {number} is not kept", code="no-step")
+        with guarded(ToolFailure(f"the state after step {number} is not kept", code="no-step")):
+            document = _with_own_name(self._document.loro.fork_at(loro.Frontiers.decode(steps[-1].after)))
+        return Block(self.schema, document, steps, char_limit=self.char_limit)
+
+    # changing
+
+    def edit(self, edit: Edit, hand: Hand) -> Step | None:
+        """Do an edit; the step, or None when it changes nothing. Raises ToolFailure, and nothing is changed then."""
+        ops, target = self.planned(edit, hand)
+        if not ops and target is None:
+            return None
+        self._apply(ops)
+        return self._record(hand, kind_of(edit), target=target, undoable=not self._adds_entries(ops))
+
+    def planned(self, edit: Edit, hand: Hand) -> tuple[tuple[Op, ...], int | None]:
+        """What an edit would do, checked in every way, and the step that an undo or redo concerns."""
+        target = None
+        try:
+            if isinstance(edit, Undo | Redo):
+                target, delta = way(self._document.loro, self._steps, hand.author, redo=isinstance(edit, Redo))
+                ops = delta.ops()
+                self._check_required(ops)
+            else:
+                ops = plan(self._document, self.schema, edit, hand)
+            check_growth(self._document, ops, self.char_limit)
+        except (GatewrightError, *PASSING):
+            raise
+        except BaseException as error:
+            raise WeMustFix("an edit cannot be planned") from error
+        return ops, target
+
+    def diff(self, edit: Edit, hand: Hand, name: str = "block") -> str:
+        """The change that an edit would make, as a unified diff; empty when none. Raises like ``edit``."""
+        ops, _ = self.planned(edit, hand)
+        if not ops:
+            return ""
+        with guarded(WeMustFix("an edit cannot be shown")):
+            other = Block(self.schema, self._document.loro.fork(), ())
+            other._document.apply(ops)
+        return diff_text(name, self.plain(), other.plain())
+
+    def merge(self, update: bytes, hand: Hand) -> Step | None:
+        """Take in what a copy of this block was given meanwhile; None when there is nothing new.
+
+        Raises ToolFailure (``bad-update``, or what the result breaks): then nothing is changed.
+        """
+        merged = self._merged(update)
+        if self._document.loro.oplog_vv.includes_vv(merged.oplog_vv):
+            return None
+        other = Document(merged, self.schema)
+        check_whole(other, self.char_limit)
+        self._check_kept(other, hand)
+        with guarded(WeMustFix("a merge that was tried cannot be done")):
+            self._document.loro.import_(update)
+        self._document.forget()
+        return self._record(hand, MERGE, undoable=False)
+
+    def note(self, hand: Hand, kind: str) -> Step:
+        """Record something that did not change the content, such as that it was pinned."""
+        return self._record(hand, kind, has_changes=False, undoable=False)
+
+    # at rest
+
+    @property
+    def version(self) -> bytes:
+        """What the document holds, for ``updates_since``."""
+        with guarded(WeMustFix("a block's version cannot be had")):
+            return self._document.loro.oplog_vv.encode()
+
+    def updates_since(self, version: bytes) -> bytes:
+        """What came since. Raises ToolFailure (``bad-update``) for bytes that are no version."""
+        with guarded(ToolFailure("this is no version of a block", code="bad-update")):
+            vector = loro.VersionVector.decode(version)
+            return bytes(self._document.loro.export(loro.ExportMode.Updates(vector)))
+
+    def snapshot(self) -> bytes:
+        """The document with its history, for ``restore``; the steps are kept beside it."""
+        with guarded(WeMustFix("a block cannot be written out")):
+            return bytes(self._document.loro.export(loro.ExportMode.Snapshot()))
+
+    def shallow_snapshot(self) -> bytes:
+        """The document without its history; earlier states and undo are gone for whoever restores it."""
+        with guarded(WeMustFix("a block cannot be written out")):
+            document = self._document.loro
+            return bytes(document.export(loro.ExportMode.ShallowSnapshot(document.oplog_frontiers)))
+
+    def take_in(self, updates: Iterable[bytes], steps: Sequence[Step]) -> None:
+        """Steps that another holder of the same stored block did, with their updates. Raises WorkspaceError."""
+        with guarded(WorkspaceError("a stored update is damaged and cannot be read")):
+            for update in updates:
+                if self._document.loro.import_(update).pending:
+                    raise ValueError("an update is missing")
+        self._document.forget()
+        self._steps += steps
+
+    def forget_steps(self, up_to: int) -> None:
+        """Drop the oldest steps of the history."""
+        self._steps = [step for step in self._steps if step.number > up_to]
+
+    @property
+    def frontier(self) -> bytes:
+        """The state that the document is in, as ``Step.after`` holds it."""
+        try:
+            return self._document.loro.state_frontiers.encode()
+        except PASSING:
+            raise
+        except BaseException as error:
+            raise WeMustFix("a block's state cannot be had") from error
+
+    # inside
+
+    def _fill(self, section: str, part: PartSchema, content: JsonValue, hand: Hand) -> None:
+        """The first content of a section; a log takes a list of entries."""
+        hand = Hand(hand.author, hand.at_s, may_all=True)
+        if isinstance(part, MapSchema):
+            content = with_defaults(part, content)
+        if content is None:
+            return
+        where = section or None
+        edits: list[Edit] = [Overwrite(content, where)]
+        if isinstance(part, LogSchema):
+            if not isinstance(content, list):
+                raise ToolFailure("the content of a log is a list of entries", code="wrong-type")
+            edits = [Append(entry, where) for entry in content]
+        for edit in edits:
+            self._apply(self.planned(edit, hand)[0])
+
+    def _apply(self, ops: tuple[Op, ...]) -> None:
+        """Do operations that were checked; if Loro stops in the middle, the document is put back as it was."""
+        if not ops:
+            return
+        before = self._document.loro.state_frontiers
+        try:
+            self._document.apply(ops)
+        except BaseException as error:
+            with guarded(WeMustFix("a block cannot be put back")):
+                self._document.loro.commit()
+                self._document = Document(_with_own_name(self._document.loro.fork_at(before)), self.schema)
+            if isinstance(error, PASSING):
+                raise
+            raise WeMustFix("a planned edit cannot be done") from error
+
+    def _record(
+        self, hand: Hand, kind: str, *, target: int | None = None, has_changes: bool = True, undoable: bool = True
+    ) -> Step:
+        number = self._steps[-1].number + 1 if self._steps else 1
+        step = Step(number, hand.at_s, hand.author, kind, self.frontier, target, has_changes, undoable)
+        self._steps.append(step)
+        return step
+
+    def _adds_entries(self, ops: tuple[Op, ...]) -> bool:
+        """Whether entries of a log are among it: nobody takes those back."""
+        return any(isinstance(op, ListOp) and op.name.startswith("entries:") for op in ops)
+
+    def _check_required(self, ops: tuple[Op, ...]) -> None:
+        for section, part in self._document.parts.items():
+            if isinstance(part, MapSchema):
+                required = {field.name for field in part.fields if field.required}
+                name = f"fields:{section}"
+                if any(
+                    isinstance(op, MapOp) and op.name == name and op.key in required and op.value is None for op in ops
+                ):
+                    raise ToolFailure("this would empty a required field", code="required-field")
+
+    def _merged(self, update: bytes) -> loro.LoroDoc:
+        """A copy with the update taken in."""
+        if len(update) > _MAX_UPDATE_BYTES:
+            raise ToolFailure(f"the update is larger than {_MAX_UPDATE_BYTES:,} bytes", code="bad-update")
+        with guarded(WeMustFix("a block cannot be copied")):
+            copy = self._document.loro.fork()
+        with guarded(ToolFailure("this is no update of a block", code="bad-update")):
+            status = copy.import_(update)
+        if status.pending:
+            raise ToolFailure(
+                "the update builds on edits that this block never had or no longer keeps", code="bad-update"
+            )
+        return copy
+
+    def _check_kept(self, other: Document, hand: Hand) -> None:
+        """Raises ToolFailure when a merge changes what is read-only or takes an entry out of a log."""
+        for section, part in self._document.parts.items():
+            before, after = self._document.part(section), other.part(section)
+            if isinstance(part, LogSchema) and not _is_subsequence(
+                cast("list[JsonValue]", before), cast("list[JsonValue]", after)
+            ):
+                raise ToolFailure("the merge would take entries out of a log", code="append-only")
+            if hand.may_all:
+                continue
+            if before != after and _is_read_only(self.schema, section):
+                raise ToolFailure(f"section `{section}` is read-only", code="read-only")
+            if isinstance(part, MapSchema):
+                _check_read_only(part, before, after)
+
+
+def _new_document() -> loro.LoroDoc:
+    with guarded(WeMustFix("a new document cannot be made")):
+        return _with_own_name(loro.LoroDoc())
+
+
+def _with_own_name(document: loro.LoroDoc) -> loro.LoroDoc:
+    """The document with a name for its edits that nobody else has, also where the library's own dice were forked."""
+    document.peer_id = secrets.randbits(63)
+    return document
+
+
+def _is_read_only(schema: BlockSchema, section: str) -> bool:
+    return isinstance(schema, CompositeSchema) and any(
+        item.name == section and item.read_only for item in schema.sections
+    )
+
+
+def _check_read_only(part: MapSchema, before: JsonValue, after: JsonValue) -> None:
+    old, new = cast("Mapping[str, JsonValue]", before), cast("Mapping[str, JsonValue]", after)
+    for field in part.fields:
+        if field.read_only and old.get(field.name) != new.get(field.name):
+            raise ToolFailure(f"field `{field.name}` is read-only", code="read-only")
+
+
+def _is_subsequence(few: list[JsonValue], many: list[JsonValue]) -> bool:
+    left = iter(many)
+    return all(any(item == other for other in left) for item in few)

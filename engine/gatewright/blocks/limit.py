@@ -1,0 +1,126 @@
+"""How large a block may become, and whether all of it is as its schema says. It plans nothing.
+
+``char_limit`` counts the characters of texts; of other values those of their JSON and of their field's name. An edit
+that makes a block smaller is always let through, also when the block is over a limit that was lowered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import loro
+
+from gatewright.base.errors import ToolFailure
+from gatewright.blocks.field import FieldType, check_json, check_value
+from gatewright.blocks.part import ListOp, counter_name, list_name, map_name, text_name
+from gatewright.blocks.plan import checked_item
+from gatewright.blocks.schema import MAX_CHARS, MAX_ITEMS, ListSchema, LogSchema, MapSchema, TextSchema
+
+if TYPE_CHECKING:
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.blocks.part import Document, Op
+    from gatewright.blocks.schema import PartSchema
+
+
+def check_growth(document: Document, ops: tuple[Op, ...], char_limit: int | None) -> None:
+    """Raises ToolFailure (``too-large``, ``too-many-items``) when the operations would make the block too large."""
+    grown = document.grown(ops)
+    if grown > 0:
+        check_chars(document.chars() + grown, char_limit)
+    counts: dict[str, int] = {}
+    for op in ops:
+        if isinstance(op, ListOp):
+            counts[op.name] = counts.get(op.name, 0) + len(op.inserted) - op.removed
+    if counts:
+        _check_counts(document, counts)
+
+
+def _check_counts(document: Document, counts: dict[str, int]) -> None:
+    for section, schema in document.parts.items():
+        more = counts.get(list_name(section, schema), 0)
+        if more > 0:
+            check_items(schema, document.item_count(section) + more)
+
+
+def check_chars(chars: int, char_limit: int | None) -> None:
+    """Raises ToolFailure when there are too many characters."""
+    limit = MAX_CHARS if char_limit is None else min(char_limit, MAX_CHARS)
+    if chars > limit:
+        raise ToolFailure(
+            f"the block would have {chars:,} characters, more than its limit of {limit:,}", code="too-large"
+        )
+
+
+def check_items(schema: PartSchema, count: int) -> None:
+    """Raises ToolFailure when there are too many items."""
+    if not isinstance(schema, ListSchema | LogSchema):
+        return
+    limit = MAX_ITEMS if schema.max_items is None else schema.max_items
+    if count > limit:
+        what = "entries" if isinstance(schema, LogSchema) else "items"
+        raise ToolFailure(f"there would be {count:,} {what}, more than the limit of {limit:,}", code="too-many-items")
+
+
+def check_whole(document: Document, char_limit: int | None) -> None:
+    """Raises ToolFailure unless all that the document holds is what its schema and limits let it hold.
+
+    For what was not planned by us: a merge, stored bytes.
+    """
+    known: set[str] = set()
+    for section, schema in document.parts.items():
+        known |= _containers(section, schema)
+    held = document.loro.get_value()
+    for name in held if isinstance(held, dict) else ():
+        if name not in known:
+            raise ToolFailure("it holds a part that this block does not have", code="wrong-schema")
+    for section, schema in document.parts.items():
+        _check_part(document, section, schema)
+    check_chars(document.chars(), char_limit)
+
+
+def _containers(section: str, schema: PartSchema) -> set[str]:
+    if isinstance(schema, TextSchema):
+        return {text_name(section)}
+    if isinstance(schema, MapSchema):
+        counters = {counter_name(section, field.name) for field in schema.fields if field.type is FieldType.COUNTER}
+        return {map_name(section), *counters}
+    return {list_name(section, schema)}
+
+
+def _check_part(document: Document, section: str, schema: PartSchema) -> None:
+    if isinstance(schema, MapSchema):
+        _check_map(document, section, schema)
+    elif isinstance(schema, ListSchema | LogSchema):
+        items = document.loro.get_list(list_name(section, schema))
+        if any(not isinstance(item, loro.ValueOrContainer.Value) for item in _each(items)):
+            raise ToolFailure("it holds an item that is no plain value", code="wrong-schema")
+        values = document.items(section)
+        check_items(schema, len(values))
+        for value in values:
+            _check_item(value, schema)
+
+
+def _check_map(document: Document, section: str, schema: MapSchema) -> None:
+    stored = document.loro.get_map(map_name(section))
+    plain = {field.name for field in schema.fields if field.type is not FieldType.COUNTER}
+    for key in stored.keys():  # noqa: SIM118 - no Python mapping
+        if key not in plain or not isinstance(stored.get(key), loro.ValueOrContainer.Value):
+            raise ToolFailure("it holds a field that this block does not have", code="wrong-schema")
+    values = document.fields(section)
+    for field in schema.fields:
+        check_value(field, values.get(field.name))
+
+
+def _check_item(value: JsonValue, schema: ListSchema | LogSchema) -> None:
+    if isinstance(schema, ListSchema):
+        checked_item(value, schema)
+        return
+    check_json(value)
+    if not isinstance(value, dict):
+        raise ToolFailure("an entry is an object", code="wrong-type")
+    for field in schema.fields:
+        check_value(field, value.get(field.name))
+
+
+def _each(items: loro.LoroList) -> list[object]:
+    return [items.get(at) for at in range(len(items))]

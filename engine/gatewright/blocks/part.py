@@ -1,0 +1,274 @@
+"""The parts of a block inside one Loro document: reading them and doing planned operations. It checks no limit.
+
+Root containers, by section (``""`` where there is only one): ``body:S`` (plain ``body`` for the one text, as in
+``TextBlock``), ``fields:S``, ``items:S``, ``entries:S``; a counter is a container ``counter:S:FIELD`` of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never, cast
+
+import loro
+
+from gatewright.base.jsonvalue import canonical_json
+from gatewright.blocks.field import FieldType
+from gatewright.blocks.replacement import Splice, with_splices
+from gatewright.blocks.schema import CompositeSchema, ListSchema, LogSchema, MapSchema, TextSchema
+
+if TYPE_CHECKING:
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.blocks.schema import BlockSchema, PartSchema
+
+
+@dataclass(frozen=True, slots=True)
+class TextOp:
+    """Splices of a text, in order."""
+
+    name: str
+    splices: tuple[Splice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOp:
+    """``inserted`` in the place of ``removed`` items from ``start`` on."""
+
+    name: str
+    start: int
+    removed: int
+    inserted: tuple[JsonValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapOp:
+    """A key of a map gets a value, None takes it away."""
+
+    name: str
+    key: str
+    value: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class CounterOp:
+    """A counter grows by ``by``."""
+
+    name: str
+    by: int
+
+
+Op = TextOp | ListOp | MapOp | CounterOp
+
+
+class Document:
+    """A Loro document seen through a schema. Texts that were read are kept until they change."""
+
+    def __init__(self, loro_document: loro.LoroDoc, schema: BlockSchema) -> None:
+        self.loro = loro_document
+        self.parts: dict[str, PartSchema] = (
+            {section.name: section.schema for section in schema.sections}
+            if isinstance(schema, CompositeSchema)
+            else {"": schema}
+        )
+        self._texts: dict[str, str] = {}
+        self._pending: dict[str, list[tuple[Splice, ...]]] = {}
+        self._handles: dict[str, loro.LoroText] = {}
+        self._chars: int | None = None
+
+    def forget(self) -> None:
+        """Read everything anew from now on."""
+        self._texts.clear()
+        self._pending.clear()
+        self._chars = None
+
+    def text(self, section: str) -> str:
+        """The text of a section."""
+        name = text_name(section)
+        found = self._texts.get(name)
+        if found is None:
+            found = self._texts[name] = self._handle(name).to_string()
+        for splices in self._pending.pop(name, ()):
+            found = self._texts[name] = with_splices(found, splices)
+        return found
+
+    def text_length(self, section: str) -> int:
+        """The number of its characters."""
+        return self._handle(text_name(section)).len_unicode
+
+    def items(self, section: str) -> list[JsonValue]:
+        """The items of a list or the entries of a log, oldest first."""
+        return cast("list[JsonValue]", self.loro.get_list(self._list_name(section)).get_deep_value())
+
+    def item_count(self, section: str) -> int:
+        """How many they are."""
+        return len(self.loro.get_list(self._list_name(section)))
+
+    def fields(self, section: str) -> dict[str, JsonValue]:
+        """The values of a map by field, without those that have none; counters always have one."""
+        schema = self.parts[section]
+        if not isinstance(schema, MapSchema):
+            return {}
+        stored = cast("dict[str, JsonValue]", self.loro.get_map(map_name(section)).get_deep_value())
+        found: dict[str, JsonValue] = {}
+        for field in schema.fields:
+            if field.type is FieldType.COUNTER:
+                found[field.name] = self.counter(section, field.name)
+            elif stored.get(field.name) is not None:
+                found[field.name] = stored[field.name]
+        return found
+
+    def counter(self, section: str, field: str) -> int:
+        """What a counter stands at."""
+        return round(float(self.loro.get_counter(counter_name(section, field))))
+
+    def part(self, section: str) -> JsonValue:
+        """The value of one section: text, object or list."""
+        schema = self.parts[section]
+        match schema:
+            case TextSchema():
+                return self.text(section)
+            case MapSchema():
+                return cast("JsonValue", self.fields(section))
+            case ListSchema() | LogSchema():
+                return self.items(section)
+            case _:
+                assert_never(schema)
+
+    def chars(self) -> int:
+        """The size that ``char_limit`` counts: characters of text; of other values those of their JSON and name."""
+        if self._chars is None:
+            self._chars = sum(self._part_chars(section) for section in self.parts)
+        return self._chars
+
+    def grown(self, ops: tuple[Op, ...]) -> int:
+        """By how many characters the operations change ``chars``."""
+        grown = 0
+        for op in ops:
+            grown += self._growth(op)
+        return grown
+
+    def apply(self, ops: tuple[Op, ...]) -> None:
+        """Do the operations and commit them as one."""
+        grown = self.grown(ops) if self._chars is not None else 0
+        for op in ops:
+            self._apply(op)
+        self.loro.commit()
+        if self._chars is not None:
+            self._chars += grown
+
+    def _apply(self, op: Op) -> None:
+        match op:
+            case TextOp():
+                self._splice(op)
+            case ListOp():
+                items = self.loro.get_list(op.name)
+                if op.removed:
+                    items.delete(op.start, op.removed)
+                for step, item in enumerate(op.inserted):
+                    items.insert(op.start + step, _stored(item))
+            case MapOp():
+                values = self.loro.get_map(op.name)
+                if op.value is not None:
+                    values.insert(op.key, _stored(op.value))
+                elif op.key in values:
+                    values.delete(op.key)
+            case CounterOp():
+                self.loro.get_counter(op.name).increment(op.by)
+            case _:
+                assert_never(op)
+
+    def _splice(self, op: TextOp) -> None:
+        handle = self._handle(op.name)
+        for splice in reversed(op.splices):
+            if splice.removed:
+                handle.delete(splice.start, splice.removed)
+            if splice.inserted:
+                handle.insert(splice.start, splice.inserted)
+        if op.name in self._texts:
+            self._follow(op)
+
+    def _follow(self, op: TextOp) -> None:
+        """Keep a text that was read in step, as long as that costs less than reading it again."""
+        waiting = self._pending.setdefault(op.name, [])
+        waiting.append(op.splices)
+        if len(op.splices) > 64 or len(waiting) > 2:
+            del self._texts[op.name], self._pending[op.name]
+
+    def _growth(self, op: Op) -> int:
+        match op:
+            case TextOp():
+                grown = 0
+                for splice in op.splices:
+                    grown += len(splice.inserted) - splice.removed
+                return grown
+            case ListOp():
+                gone = 0
+                if op.removed:
+                    items = self.loro.get_list(op.name)
+                    gone = sum(json_chars(_value(items, op.start + step)) for step in range(op.removed))
+                return sum(json_chars(item) for item in op.inserted) - gone
+            case MapOp():
+                held = cast("dict[str, JsonValue]", self.loro.get_map(op.name).get_deep_value()).get(op.key)
+                return _entry_chars(op.key, op.value) - _entry_chars(op.key, held)
+            case CounterOp():
+                return 0
+            case _:
+                assert_never(op)
+
+    def _part_chars(self, section: str) -> int:
+        schema = self.parts[section]
+        if isinstance(schema, TextSchema):
+            return self.text_length(section)
+        if isinstance(schema, MapSchema):
+            stored = cast("dict[str, JsonValue]", self.loro.get_map(map_name(section)).get_deep_value())
+            return sum(_entry_chars(key, value) for key, value in stored.items())
+        return sum(json_chars(item) for item in self.items(section))
+
+    def _handle(self, name: str) -> loro.LoroText:
+        found = self._handles.get(name)
+        if found is None:
+            found = self._handles[name] = self.loro.get_text(name)
+        return found
+
+    def _list_name(self, section: str) -> str:
+        return list_name(section, self.parts[section])
+
+
+def text_name(section: str) -> str:
+    """The container of a text."""
+    return f"body:{section}" if section else "body"
+
+
+def map_name(section: str) -> str:
+    """The container of a map."""
+    return f"fields:{section}"
+
+
+def list_name(section: str, schema: PartSchema) -> str:
+    """The container of a list or log."""
+    return f"{'entries' if isinstance(schema, LogSchema) else 'items'}:{section}"
+
+
+def counter_name(section: str, field: str) -> str:
+    """The container of a counter."""
+    return f"counter:{section}:{field}"
+
+
+def json_chars(value: JsonValue) -> int:
+    """How long a value is as JSON."""
+    return len(canonical_json(value).decode("utf-8"))
+
+
+def _stored(value: JsonValue) -> loro.LoroValue:
+    """The same value under the name that Loro has for it."""
+    return cast("loro.LoroValue", value)
+
+
+def _entry_chars(key: str, value: JsonValue) -> int:
+    return 0 if value is None else len(key) + json_chars(value)
+
+
+def _value(items: loro.LoroList, at: int) -> JsonValue:
+    found = items.get(at)
+    if found is None or not isinstance(found, loro.ValueOrContainer.Value):
+        return None
+    return cast("JsonValue", found.value)

@@ -1,0 +1,391 @@
+"""What an edit would do to a document, as operations; every check of types, flags and arguments is here.
+
+Nothing is changed: a refused edit (ToolFailure, words for the model) leaves no trace. Limits are in ``limit``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never, cast
+
+from gatewright.base.clock import iso_utc
+from gatewright.base.errors import JsonRefused, ToolFailure
+from gatewright.base.jsonvalue import JsonValue, is_text, parse_object
+from gatewright.blocks.edit import (
+    Append,
+    Increment,
+    InsertItem,
+    InsertText,
+    Overwrite,
+    Patch,
+    Redo,
+    RemoveItem,
+    Replace,
+    SetField,
+    SetItem,
+    Undo,
+)
+from gatewright.blocks.field import Field, FieldType, check_json, check_type, check_value
+from gatewright.blocks.part import CounterOp, ListOp, MapOp, Op, TextOp, counter_name, list_name, map_name, text_name
+from gatewright.blocks.replacement import Splice, replacements
+from gatewright.blocks.schema import MAX_CHARS, CompositeSchema, ListSchema, LogSchema, MapSchema, TextSchema
+from gatewright.blocks.unifieddiff import patch_splices
+
+if TYPE_CHECKING:
+    from gatewright.blocks.edit import Edit
+    from gatewright.blocks.part import Document
+    from gatewright.blocks.schema import BlockSchema, PartSchema
+
+_MAX_LISTED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Who edits, and when (s since 1970). ``may_all``: flags ``read_only`` do not bind them (the operator)."""
+
+    author: str = ""
+    at_s: float = 0.0
+    may_all: bool = False
+
+
+def plan(document: Document, schema: BlockSchema, edit: Edit, hand: Hand) -> tuple[Op, ...]:
+    """The operations of an edit that is neither undo nor redo. Raises ToolFailure."""
+    if isinstance(edit, Undo | Redo):
+        raise ToolFailure("undo and redo are planned from the history", code="not-supported")
+    if isinstance(schema, CompositeSchema) and edit.section is None:
+        return _whole(document, schema, edit, hand)
+    section = _section(schema, edit.section, hand)
+    return _Part(document, section, document.parts[section], hand).plan(edit)
+
+
+def _section(schema: BlockSchema, name: str | None, hand: Hand) -> str:
+    if not isinstance(schema, CompositeSchema):
+        if name is not None:
+            raise ToolFailure("this block has no sections: leave the section out", code="no-section")
+        return ""
+    for section in schema.sections:
+        if section.name == name:
+            if section.read_only and not hand.may_all:
+                raise ToolFailure(f"section `{name}` is read-only", code="read-only")
+            return section.name
+    raise ToolFailure(f"there is no such section: sections are {_listed(schema)}", code="no-section")
+
+
+def _whole(document: Document, schema: CompositeSchema, edit: Edit, hand: Hand) -> tuple[Op, ...]:
+    """Edits of a composite that name no section: of all of them, or of the one that ``field`` names."""
+    if isinstance(edit, SetField):
+        section = _section(schema, edit.field, hand)
+        return _Part(document, section, document.parts[section], hand).overwritten(edit.value)
+    if not isinstance(edit, Overwrite):
+        raise ToolFailure(f"say which section: sections are {_listed(schema)}", code="no-section")
+    if not isinstance(edit.content, dict):
+        raise ToolFailure("the content of this block is an object of sections", code="wrong-type")
+    ops: list[Op] = []
+    for name, value in edit.content.items():
+        section = _section(schema, name, hand)
+        ops += _Part(document, section, document.parts[section], hand).overwritten(value)
+    return tuple(ops)
+
+
+def _listed(schema: CompositeSchema) -> str:
+    return _names([section.name for section in schema.sections])
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return ", ".join(f"`{name}`" for name in names[:_MAX_LISTED]) + more
+
+
+class _Part:
+    """Planning inside one section."""
+
+    def __init__(self, document: Document, section: str, schema: PartSchema, hand: Hand) -> None:
+        self._document = document
+        self._section = section
+        self._schema = schema
+        self._hand = hand
+
+    def plan(self, edit: Edit) -> tuple[Op, ...]:
+        match edit:
+            case Append():
+                return self._appended(edit.content)
+            case Replace():
+                return self._text_op(self._replaced(edit))
+            case Patch():
+                self._need_text()
+                _check_text(edit.patch)
+                return self._text_op(patch_splices(self._document.text(self._section), edit.patch))
+            case InsertText():
+                return self._text_op(self._inserted(edit))
+            case SetField():
+                return self._field_set(edit.field, edit.value)
+            case Increment():
+                return self._incremented(edit)
+            case InsertItem():
+                at = self._index(edit.index, edit_end=True)
+                return self._list_op(at, 0, self._item(edit.item))
+            case SetItem():
+                return self._list_op(self._index(edit.index), 1, self._item(edit.item))
+            case RemoveItem():
+                return self._list_op(self._index(edit.index), 1)
+            case Overwrite():
+                return self.overwritten(edit.content)
+            case Undo() | Redo():
+                raise ToolFailure("undo and redo concern the whole block", code="not-supported")
+            case _:
+                assert_never(edit)
+
+    def overwritten(self, content: JsonValue) -> tuple[Op, ...]:
+        """New content in the place of all there is here."""
+        if isinstance(self._schema, TextSchema):
+            text = _text_of(content)
+            return self._text_op((_difference(self._document.text(self._section), text),))
+        if isinstance(self._schema, MapSchema):
+            return self._map_overwritten(content, self._schema)
+        if isinstance(self._schema, LogSchema):
+            raise ToolFailure("a log is only added to", code="append-only")
+        if not isinstance(content, list):
+            raise ToolFailure("the content is a list of items", code="wrong-type")
+        items = [self._item(item) for item in content]
+        return self._list_op(0, self._document.item_count(self._section), *items)
+
+    # text
+
+    def _need_text(self) -> None:
+        if not isinstance(self._schema, TextSchema):
+            raise _unfit(self._schema)
+
+    def _text_op(self, splices: tuple[Splice, ...]) -> tuple[Op, ...]:
+        effective = tuple([splice for splice in splices if splice.removed or splice.inserted])
+        return (TextOp(text_name(self._section), effective),) if effective else ()
+
+    def _replaced(self, edit: Replace) -> tuple[Splice, ...]:
+        self._need_text()
+        _check_text(edit.old)
+        _check_text(edit.new)
+        text = self._document.text(self._section)
+        found = replacements(text, edit, MAX_CHARS)
+        return tuple(
+            splice
+            for splice in found
+            if splice.removed != len(splice.inserted)
+            or text[splice.start : splice.start + splice.removed] != splice.inserted
+        )
+
+    def _inserted(self, edit: InsertText) -> tuple[Splice, ...]:
+        self._need_text()
+        _check_text(edit.content)
+        return (Splice(_line_begin(self._document.text(self._section), edit.line), 0, edit.content),)
+
+    # map
+
+    def _field(self, name: str) -> Field:
+        if not isinstance(self._schema, MapSchema):
+            raise _unfit(self._schema)
+        for field in self._schema.fields:
+            if field.name == name:
+                if field.read_only and not self._hand.may_all:
+                    raise ToolFailure(f"field `{name}` is read-only", code="read-only")
+                return field
+        known = _names([field.name for field in self._schema.fields])
+        raise ToolFailure(f"there is no such field: fields are {known}", code="no-field")
+
+    def _field_set(self, name: str, value: JsonValue) -> tuple[Op, ...]:
+        return self._put(self._field(name), value)
+
+    def _put(self, field: Field, value: JsonValue) -> tuple[Op, ...]:
+        checked = check_value(field, value)
+        if field.type is FieldType.COUNTER:
+            by = (checked if isinstance(checked, int) else 0) - self._document.counter(self._section, field.name)
+            return self._counted(field, by)
+        if self._document.fields(self._section).get(field.name) == checked and not isinstance(checked, bool | int):
+            return ()
+        return (MapOp(map_name(self._section), field.name, checked),)
+
+    def _counted(self, field: Field, by: int) -> tuple[Op, ...]:
+        check_type(FieldType.COUNTER, self._document.counter(self._section, field.name) + by, f"field `{field.name}`")
+        return (CounterOp(counter_name(self._section, field.name), by),) if by else ()
+
+    def _incremented(self, edit: Increment) -> tuple[Op, ...]:
+        field = self._field(edit.field)
+        if field.type is not FieldType.COUNTER:
+            raise ToolFailure(f"field `{field.name}` is no counter", code="wrong-type")
+        check_type(FieldType.COUNTER, edit.by, "the step")
+        return self._counted(field, edit.by)
+
+    def _map_overwritten(self, content: JsonValue, schema: MapSchema) -> tuple[Op, ...]:
+        if not isinstance(content, dict):
+            raise ToolFailure("the content is an object of fields", code="wrong-type")
+        held = self._document.fields(self._section)
+        ops: list[Op] = []
+        for name, value in content.items():
+            ops += self._field_set(name, value)
+        for field in schema.fields:
+            if field.name in held and field.name not in content and field.type is not FieldType.COUNTER:
+                ops += self._field_set(field.name, None)
+        return tuple(ops)
+
+    # list and log
+
+    def _appended(self, content: JsonValue) -> tuple[Op, ...]:
+        match self._schema:
+            case TextSchema():
+                text = _text_of(content)
+                return self._text_op((Splice(self._document.text_length(self._section), 0, text),))
+            case ListSchema():
+                count = self._document.item_count(self._section)
+                return self._list_op(count, 0, self._item(_read_item(content, self._schema)))
+            case LogSchema():
+                return self._list_op(self._document.item_count(self._section), 0, self._entry(content, self._schema))
+            case MapSchema():
+                raise _unfit(self._schema)
+            case _:
+                assert_never(self._schema)
+
+    def _list_op(self, start: int, removed: int, *inserted: JsonValue) -> tuple[Op, ...]:
+        if not (removed or inserted):
+            return ()
+        return (ListOp(list_name(self._section, self._schema), start, removed, inserted),)
+
+    def _index(self, index: int, *, edit_end: bool = False) -> int:
+        if not isinstance(self._schema, ListSchema):
+            raise _unfit(self._schema)
+        count = self._document.item_count(self._section)
+        if not 0 <= index < count + edit_end:
+            raise ToolFailure(f"there is no item {index}: the list has {count} items, from 0", code="no-item")
+        return index
+
+    def _item(self, item: JsonValue) -> JsonValue:
+        schema = self._schema
+        if not isinstance(schema, ListSchema):
+            raise _unfit(schema)
+        return checked_item(item, schema)
+
+    def _entry(self, content: JsonValue, schema: LogSchema) -> JsonValue:
+        given = _read_entry(content, schema)
+        entry: dict[str, JsonValue] = {}
+        if schema.timestamp:
+            entry["at"] = iso_utc(self._hand.at_s)
+        if schema.names_author and self._hand.author:
+            entry["author"] = self._hand.author
+        message = given.pop("message", "")
+        if not isinstance(message, str):
+            raise ToolFailure("an entry's `message` is text", code="wrong-type")
+        if message:
+            _check_text(message)
+            entry["message"] = message
+        entry.update(checked_object_of(given, schema.fields))
+        return entry
+
+
+def checked_item(item: JsonValue, schema: ListSchema) -> JsonValue:
+    """An item as the list takes it. Raises ToolFailure."""
+    if schema.item_type is not None:
+        return check_type(schema.item_type, item, "an item")
+    if not schema.fields:
+        if item is None:
+            raise ToolFailure("an item has a value", code="wrong-type")
+        check_json(item)
+        return item
+    if not isinstance(item, dict):
+        raise ToolFailure("an item is an object of fields", code="wrong-type")
+    return cast("JsonValue", checked_object_of(item, schema.fields))
+
+
+def checked_object_of(given: dict[str, JsonValue], fields: tuple[Field, ...]) -> dict[str, JsonValue]:
+    """An item or entry with fields: types, required ones, defaults; unknown ones are refused."""
+    known = {field.name for field in fields}
+    for name in given:
+        if name not in known:
+            raise ToolFailure(f"there is no such field: fields are {_names(sorted(known)) or 'none'}", code="no-field")
+    found: dict[str, JsonValue] = {}
+    for field in fields:
+        value = given.get(field.name)
+        value = check_value(field, field.default if value is None else value)
+        if value is not None:
+            found[field.name] = value
+    return found
+
+
+def _read_item(content: JsonValue, schema: ListSchema) -> JsonValue:
+    """Text stands for an item: as it is where texts are taken, else read as JSON."""
+    if not isinstance(content, str) or schema.item_type in {FieldType.TEXT, FieldType.TIMESTAMP}:
+        return content
+    if schema.item_type is None and not schema.fields:
+        return content
+    return _read_json(content)
+
+
+def _read_entry(content: JsonValue, schema: LogSchema) -> dict[str, JsonValue]:
+    if isinstance(content, dict):
+        return dict(content)
+    if not isinstance(content, str):
+        raise ToolFailure("an entry is text or an object", code="wrong-type")
+    if schema.fields and content.lstrip().startswith("{"):
+        read = _read_json(content)
+        return read if isinstance(read, dict) else {"message": content}
+    return {"message": content}
+
+
+def _read_json(content: str) -> JsonValue:
+    try:
+        read = parse_object(f'{{"value":{content}}}')
+    except JsonRefused as error:
+        raise ToolFailure(f"the content has to be one JSON value here: {error}", code="not-json") from None
+    if tuple(read) != ("value",):
+        raise ToolFailure("the content has to be one JSON value here", code="not-json")
+    return read["value"]
+
+
+def _text_of(content: JsonValue) -> str:
+    if not isinstance(content, str):
+        raise ToolFailure("the content is text", code="wrong-type")
+    _check_text(content)
+    return content
+
+
+def _check_text(text: str) -> None:
+    if not is_text(text):
+        raise ToolFailure("the text holds half of a surrogate pair", code="not-text")
+
+
+def _line_begin(text: str, line: int) -> int:
+    """Where a line (from 1) begins; one past the last line is the end."""
+    at, wanted = 0, line
+    while wanted > 1:
+        at = text.find("\n", at) + 1
+        if at == 0:
+            break
+        wanted -= 1
+    if line == 1 or (line > 1 and wanted == 1):
+        return at
+    count = text.count("\n") + (bool(text) and not text.endswith("\n"))
+    if line == count + 1:
+        return len(text)
+    raise ToolFailure(f"there is no line {line}: the text has {count} lines", code="no-line")
+
+
+def _difference(old: str, new: str) -> Splice:
+    """The one run in which two texts differ."""
+    first = common_prefix(old, new)
+    tail = min(common_prefix(old[first:][::-1], new[first:][::-1]), min(len(old), len(new)) - first)
+    return Splice(first, len(old) - first - tail, new[first : len(new) - tail])
+
+
+def common_prefix(one: str, other: str) -> int:
+    """How many characters both begin with, by halves."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
+
+
+def _unfit(schema: PartSchema) -> ToolFailure:
+    words = {
+        TextSchema: "a text: append, replace, patch and insert fit it",
+        MapSchema: "a map: set_field fits it",
+        ListSchema: "a list: append and the edits of items fit it",
+        LogSchema: "a log: only append fits it",
+    }
+    return ToolFailure(f"that does not fit here: this is {words[type(schema)]}", code="wrong-schema")

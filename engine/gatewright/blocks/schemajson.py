@@ -1,0 +1,194 @@
+"""Schemas of blocks to JSON and back, strictly: an unknown key is an error with its pointer. It knows no document.
+
+``{"type": "text", "viewport": {"start_line", "lines", "max_chars"}}``, ``{"type": "map", "fields": [...]}``,
+``{"type": "list", "item_type", "fields", "max_items"}``, ``{"type": "log", "fields", "display_limit", "timestamp",
+"names_author", "max_items"}``, ``{"type": "composite", "sections": [...]}``; a section is
+``{"name", "schema", "description", "read_only"}``, a field
+``{"name", "type", "description", "required", "read_only", "default"}``. What is at its default may be left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, is_dataclass
+from enum import StrEnum
+from typing import Any, assert_never, cast
+
+from gatewright.base.errors import SchemaError
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.field import Field, FieldType
+from gatewright.blocks.schema import (
+    BlockSchema,
+    CompositeSchema,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    PartSchema,
+    Section,
+    TextSchema,
+    Viewport,
+)
+
+_TYPES: dict[str, type[BlockSchema]] = {
+    "text": TextSchema,
+    "map": MapSchema,
+    "list": ListSchema,
+    "log": LogSchema,
+    "composite": CompositeSchema,
+}
+
+
+def type_name(schema: BlockSchema) -> str:
+    """``text``, ``map``, ``list``, ``log`` or ``composite``."""
+    match schema:
+        case TextSchema():
+            return "text"
+        case MapSchema():
+            return "map"
+        case ListSchema():
+            return "list"
+        case LogSchema():
+            return "log"
+        case CompositeSchema():
+            return "composite"
+        case _:
+            assert_never(schema)
+
+
+def schema_to_json(schema: BlockSchema) -> dict[str, JsonValue]:
+    """The schema as JSON, defaults left out."""
+    return {"type": type_name(schema), **_plain(schema)}
+
+
+def schema_from_json(value: object) -> BlockSchema:
+    """The schema that ``schema_to_json`` wrote. Raises SchemaError with the pointer of what is wrong."""
+    return _schema(value, "")
+
+
+def _plain(value: Any) -> dict[str, JsonValue]:
+    """The attributes of a value that are not at their defaults."""
+    found: dict[str, JsonValue] = {}
+    for attribute in fields(value):
+        held = getattr(value, attribute.name)
+        if attribute.default is MISSING or held != attribute.default:
+            found[attribute.name] = _json(held)
+    return found
+
+
+def _json(value: Any) -> JsonValue:
+    if isinstance(value, TextSchema | MapSchema | ListSchema | LogSchema):
+        return schema_to_json(value)
+    if isinstance(value, tuple):
+        return [_json(item) for item in cast("tuple[Any, ...]", value)]
+    if isinstance(value, StrEnum):
+        return str(value)
+    if is_dataclass(value):
+        return _plain(value)
+    return cast("JsonValue", value)
+
+
+def _schema(value: object, pointer: str) -> BlockSchema:
+    table = _table(value, pointer)
+    name = table.pop("type", None)
+    found = _TYPES.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise SchemaError(f"`{pointer}/type` is one of {', '.join(_TYPES)}")
+    if found is TextSchema:
+        return TextSchema(**_read(table, pointer, {"viewport": _viewport}))
+    if found is MapSchema:
+        return MapSchema(**_read(table, pointer, {"fields": _fields}, required=("fields",)))
+    if found is ListSchema:
+        readers = {"item_type": _field_type, "fields": _fields, "max_items": _number}
+        return ListSchema(**_read(table, pointer, readers))
+    if found is CompositeSchema:
+        return CompositeSchema(**_read(table, pointer, {"sections": _sections}, required=("sections",)))
+    readers = {"fields": _fields, "display_limit": _number, "timestamp": _flag, "names_author": _flag}
+    return LogSchema(**_read(table, pointer, {**readers, "max_items": _number}))
+
+
+def _part(value: object, pointer: str) -> PartSchema:
+    schema = _schema(value, pointer)
+    if isinstance(schema, CompositeSchema):
+        raise SchemaError(f"`{pointer}` is a composite inside a composite, which is not supported")
+    return schema
+
+
+def _viewport(value: object, pointer: str) -> Viewport:
+    readers = {"start_line": _number, "lines": _number, "max_chars": _number}
+    return Viewport(**_read(_table(value, pointer), pointer, readers))
+
+
+def _fields(value: object, pointer: str) -> tuple[Field, ...]:
+    return tuple(_field(item, f"{pointer}/{at}") for at, item in enumerate(_list(value, pointer)))
+
+
+def _field(value: object, pointer: str) -> Field:
+    readers = {
+        "name": _text,
+        "type": _field_type,
+        "description": _text,
+        "required": _flag,
+        "read_only": _flag,
+        "default": _anything,
+    }
+    return Field(**_read(_table(value, pointer), pointer, readers, required=("name", "type")))
+
+
+def _sections(value: object, pointer: str) -> tuple[Section, ...]:
+    return tuple(_section(item, f"{pointer}/{at}") for at, item in enumerate(_list(value, pointer)))
+
+
+def _section(value: object, pointer: str) -> Section:
+    readers = {"name": _text, "schema": _part, "description": _text, "read_only": _flag}
+    return Section(**_read(_table(value, pointer), pointer, readers, required=("name", "schema")))
+
+
+def _read(
+    table: dict[str, object], pointer: str, readers: dict[str, Any], required: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    for name in table:
+        if name not in readers:
+            raise SchemaError(f"`{pointer}/{name}` is not known here: known are {', '.join(readers)}")
+    for name in required:
+        if name not in table:
+            raise SchemaError(f"`{pointer}/{name}` is missing")
+    return {name: readers[name](value, f"{pointer}/{name}") for name, value in table.items()}
+
+
+def _table(value: object, pointer: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise SchemaError(f"`{pointer}` is no object")
+    return dict(cast("dict[str, object]", value))
+
+
+def _list(value: object, pointer: str) -> list[object]:
+    if not isinstance(value, list):
+        raise SchemaError(f"`{pointer}` is no list")
+    return cast("list[object]", value)
+
+
+def _text(value: object, pointer: str) -> str:
+    if not isinstance(value, str):
+        raise SchemaError(f"`{pointer}` is no text")
+    return value
+
+
+def _flag(value: object, pointer: str) -> bool:
+    if not isinstance(value, bool):
+        raise SchemaError(f"`{pointer}` is neither true nor false")
+    return value
+
+
+def _number(value: object, pointer: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise SchemaError(f"`{pointer}` is no whole number")
+    return value
+
+
+def _field_type(value: object, pointer: str) -> FieldType:
+    if not isinstance(value, str) or value not in tuple(FieldType):
+        raise SchemaError(f"`{pointer}` is one of {', '.join(FieldType)}")
+    return FieldType(value)
+
+
+def _anything(value: object, _pointer: str) -> JsonValue:
+    return cast("JsonValue", value)

@@ -1,0 +1,268 @@
+"""A unified diff for one text, read strictly and applied only where its lines are. It knows no document.
+
+A hunk has to match at the line that its head names or, when it does not, at exactly one other place behind the hunk
+before; models count lines badly, but the lines themselves have to be there. Line ends: LF, or CRLF where all of the
+text has it. The format is GNU diff's "detailed unified".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from gatewright.base.errors import ToolFailure
+from gatewright.blocks.replacement import Splice
+
+_HEAD = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(?: .*)?")
+_PREAMBLE = ("--- ", "+++ ", "diff ", "index ", "new file mode ", "deleted file mode ", "old mode ", "new mode ")
+_BARE_LF = re.compile(r"(?<!\r)\n")
+_MAX_HUNKS = 2000
+
+
+@dataclass(slots=True)
+class Hunk:
+    """One hunk: the line it names (from 1), and what its head says that it holds.
+
+    ``rows``: mark and line in the order of the patch, without line ends; ``old``: the lines that have to be there;
+    ``at_line``: where its head stands in the patch.
+    ``old_open``, ``new_open``: the last of those lines has no line end, said by the patch.
+    """
+
+    start: int
+    old_count: int
+    new_count: int
+    at_line: int
+    rows: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    old: list[str] = field(default_factory=list[str])
+    new_seen: int = 0
+    old_open: bool = False
+    new_open: bool = False
+
+
+def read_patch(patch: str) -> tuple[Hunk, ...]:
+    """The hunks of a patch. Raises ToolFailure (``bad-patch``) with the line of the patch."""
+    hunks: list[Hunk] = []
+    lines = patch.split("\n")
+    if lines and lines[-1] == "":
+        lines.pop()
+    for number, raw in enumerate(lines, start=1):
+        line = raw.removesuffix("\r")
+        if hunks and _takes(hunks[-1], line, number):
+            continue
+        head = _HEAD.fullmatch(line)
+        if head:
+            if hunks:
+                _check_full(hunks[-1])
+            hunks.append(_hunk(head, number))
+        elif hunks or not (line.startswith(_PREAMBLE) or not line.strip()):
+            raise _bad(
+                number, "this is no part of a hunk; a patch is for one text, and its lines begin with ` `, `-`, `+`"
+            )
+        if len(hunks) > _MAX_HUNKS:
+            raise _bad(number, f"more than {_MAX_HUNKS:,} hunks")
+    if not hunks:
+        raise ToolFailure("the patch holds no hunk: none of its lines begins with `@@ -`", code="bad-patch")
+    _check_full(hunks[-1])
+    return tuple(hunks)
+
+
+def patch_splices(text: str, patch: str) -> tuple[Splice, ...]:
+    """What the patch changes in ``text``, in order. Raises ToolFailure: ``bad-patch``, ``patch-mismatch``."""
+    hunks = read_patch(patch)
+    ending = "\r\n" if "\r\n" in text and not _BARE_LF.search(text) else "\n"
+    lines = _Lines(text, ending)
+    splices: list[Splice] = []
+    low, offset = 0, 0
+    for number, hunk in enumerate(hunks, start=1):
+        at = _place(lines, hunk, low, offset, number)
+        offset = at - _named(hunk)
+        splices += _splices(lines, hunk, at)
+        low = at + len(hunk.old)
+    return tuple(splices)
+
+
+def _hunk(head: re.Match[str], number: int) -> Hunk:
+    old, new = (1 if count is None else int(count) for count in (head[2], head[4]))
+    return Hunk(int(head[1]), old, new, number)
+
+
+def _takes(hunk: Hunk, line: str, number: int) -> bool:
+    """Whether the line belongs to the hunk, which then holds it."""
+    if line.startswith("\\"):
+        _open_end(hunk, number)
+        return True
+    if len(hunk.old) >= hunk.old_count and hunk.new_seen >= hunk.new_count:
+        return False
+    mark, rest = line[:1] or " ", line[1:]
+    if mark not in " -+":
+        return False
+    hunk.rows.append((mark, rest))
+    hunk.new_seen += mark != "-"
+    if mark != "+":
+        hunk.old.append(rest)
+    if len(hunk.old) > hunk.old_count or hunk.new_seen > hunk.new_count:
+        raise _miscounted(hunk)
+    return True
+
+
+def _open_end(hunk: Hunk, number: int) -> None:
+    if not hunk.rows:
+        raise _bad(number, "`\\` says that the line before has no line end, and there is none")
+    mark = hunk.rows[-1][0]
+    hunk.old_open = hunk.old_open or mark != "+"
+    hunk.new_open = hunk.new_open or mark != "-"
+
+
+def _check_full(hunk: Hunk) -> None:
+    if (len(hunk.old), hunk.new_seen) != (hunk.old_count, hunk.new_count):
+        raise _miscounted(hunk)
+
+
+def _miscounted(hunk: Hunk) -> ToolFailure:
+    return _bad(
+        hunk.at_line,
+        f"its head says {hunk.old_count} old and {hunk.new_count} new lines, "
+        f"and it has {len(hunk.old)} and {hunk.new_seen}",
+    )
+
+
+def _bad(number: int, words: str) -> ToolFailure:
+    return ToolFailure(f"line {number} of the patch: {words}", code="bad-patch")
+
+
+class _Lines:
+    """A text by lines: each with where it begins; a last line without line end counts, an empty rest does not."""
+
+    def __init__(self, text: str, ending: str) -> None:
+        self.ending = ending
+        self.size = len(text)
+        self.items = text.split(ending)
+        self.is_open = self.items[-1] != ""
+        if not self.is_open:
+            self.items.pop()
+        self.starts = [0]
+        for item in self.items:
+            self.starts.append(self.starts[-1] + len(item) + len(ending))
+        self._where: dict[str, list[int]] | None = None
+
+    def begin(self, line: int) -> int:
+        """Where a line begins; the end of the text for those behind the last."""
+        return min(self.starts[min(line, len(self.items))], self.size)
+
+    def holds(self, wanted: list[str], at: int) -> bool:
+        """Whether these lines stand from line ``at`` (from 0) on."""
+        return at >= 0 and self.items[at : at + len(wanted)] == wanted
+
+    def places(self, wanted: list[str], low: int) -> list[int]:
+        """Where these lines stand from line ``low`` on, at most two places."""
+        if self._where is None:
+            self._where = {}
+            for at, item in enumerate(self.items):
+                self._where.setdefault(item, []).append(at)
+        rarest = min(range(len(wanted)), key=lambda number: len(self._lines(wanted[number])))
+        found: list[int] = []
+        for at in self._lines(wanted[rarest])[:1000]:
+            if at - rarest >= low and self.holds(wanted, at - rarest):
+                found.append(at - rarest)
+                if len(found) == 2:
+                    break
+        return found
+
+    def _lines(self, item: str) -> list[int]:
+        return (self._where or {}).get(item, [])
+
+
+def _named(hunk: Hunk) -> int:
+    """The line (from 0) that the head names; with no old lines it names the line before."""
+    return hunk.start if hunk.old_count == 0 else hunk.start - 1
+
+
+def _place(lines: _Lines, hunk: Hunk, low: int, offset: int, number: int) -> int:
+    """The line (from 0) at which the hunk applies. Raises ToolFailure (``patch-mismatch``)."""
+    at = _named(hunk)
+    old = hunk.old
+    if not old:
+        at += offset
+        if not low <= at <= len(lines.items):
+            raise ToolFailure(
+                f"hunk {number} of the patch goes behind line {at}, and the text has {len(lines.items)} lines",
+                code="patch-mismatch",
+            )
+        return at
+    for place in (at, at + offset):
+        if place >= low and lines.holds(old, place):
+            return place
+    found = lines.places(old, low)
+    if len(found) == 1:
+        return found[0]
+    raise _mismatch(lines, hunk, number, several=bool(found))
+
+
+def _mismatch(lines: _Lines, hunk: Hunk, number: int, *, several: bool) -> ToolFailure:
+    if several:
+        words = "its lines stand at several places and not at the line it names: give more of the surroundings"
+        return ToolFailure(f"hunk {number} of the patch: {words}", code="patch-mismatch")
+    at = _named(hunk)
+    for step, line in enumerate(hunk.old):
+        here = lines.items[at + step] if 0 <= at + step < len(lines.items) else None
+        if here != line:
+            where = f"line {at + step + 1} of the text"
+            words = f"{where} is not what the patch expects there" if here is not None else f"there is no {where}"
+            return ToolFailure(
+                f"hunk {number} of the patch does not match, and nothing was changed: {words}", code="patch-mismatch"
+            )
+    return ToolFailure(
+        f"hunk {number} of the patch stands before the end of the hunk above it: hunks go in order",
+        code="patch-mismatch",
+    )
+
+
+def _splices(lines: _Lines, hunk: Hunk, at: int) -> list[Splice]:
+    """The hunk's changes run by run, so that lines of context are not touched."""
+    ends_text = at + len(hunk.old) >= len(lines.items)
+    splices: list[Splice] = []
+    run_start, removed, added = at, 0, list[str]()
+    for mark, line in [*hunk.rows, (" ", "")]:
+        if mark == "-":
+            removed += 1
+        elif mark == "+":
+            added.append(line)
+        else:
+            if removed or added:
+                splices.append(_run(lines, run_start, removed, added))
+            run_start, removed, added = run_start + removed + 1, 0, []
+    return _open_ended(lines, hunk, splices) if ends_text else splices
+
+
+def _run(lines: _Lines, start: int, removed: int, added: list[str]) -> Splice:
+    first = lines.begin(start)
+    inserted = "".join(f"{line}{lines.ending}" for line in added)
+    if added and start == len(lines.items) and lines.is_open:
+        inserted = lines.ending + inserted  # behind a last line that has no end
+    return Splice(first, lines.begin(start + removed) - first, inserted)
+
+
+def _open_ended(lines: _Lines, hunk: Hunk, splices: list[Splice]) -> list[Splice]:
+    """The hunk that reaches the end of the text: whether its last line ends is the patch's word, else as it was."""
+    stays_open = hunk.new_open or (lines.is_open and not hunk.old_open)
+    last = splices[-1] if splices else None
+    reaches_end = last is not None and last.start + last.removed == lines.size
+    if last is None or not reaches_end:
+        return splices + _end_of_kept(lines, hunk, stays_open=stays_open)
+    if not stays_open:
+        return splices
+    if last.inserted.endswith(lines.ending):
+        return [*splices[:-1], Splice(last.start, last.removed, last.inserted.removesuffix(lines.ending))]
+    if last.inserted or not last.start or last.removed == 0:
+        return splices
+    start = last.start - len(lines.ending)  # the last lines go: the line above is the last, and open
+    return [*splices[:-1], Splice(start, last.removed + len(lines.ending), "")]
+
+
+def _end_of_kept(lines: _Lines, hunk: Hunk, *, stays_open: bool) -> list[Splice]:
+    """The last line is context: its end comes or goes only when the patch says so."""
+    if stays_open == lines.is_open or not (hunk.old_open or hunk.new_open):
+        return []
+    if stays_open:
+        return [Splice(lines.size - len(lines.ending), len(lines.ending), "")]
+    return [Splice(lines.size, 0, lines.ending)]

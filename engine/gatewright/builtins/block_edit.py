@@ -1,0 +1,159 @@
+"""The ``block_edit`` tool: changes to what blocks of memory and of files hold. It does no I/O itself.
+
+What the model is told names no operation outside that operation's own line, since any other may be hidden from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks import Append, Edit, Patch, Redo, Replace, SetField, Undo
+from gatewright.builtins.blockplace import Label, no_file_block, text_argument
+from gatewright.builtins.result import done
+from gatewright.policy.permission import Action
+from gatewright.policy.rule import ContinueLoop, ToolRule
+from gatewright.policy.target import Assessment
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType
+from gatewright.tools.decorator import operation
+from gatewright.tools.tool import Tool
+
+Mode = Literal["first", "all", "nth", "regex"]
+Content = Annotated[
+    str,
+    Field(description="What to add: to a text exactly this; for a list or log one item, JSON unless items are texts."),
+]
+Old = Annotated[
+    str, Field(min_length=1, description="The text to look for; in mode `regex` a pattern (RE2), its first match.")
+]
+New = Annotated[
+    str,
+    Field(description="What to put there instead; empty takes it out. In mode `regex` \\1 to \\9 stand for groups."),
+]
+ModeName = Annotated[Mode, Field(description="Which place: the first one, all of them, or the one that `nth` says.")]
+Nth = Annotated[int, Field(ge=1, description="Which place, counted from 1; for modes `nth` and `regex`.")]
+PatchText = Annotated[
+    str,
+    Field(min_length=1, description="A unified diff of the text; lines that it keeps or takes out have to be there."),
+]
+FieldName = Annotated[str, Field(min_length=1, description="Name of the field; without a section, of a whole section.")]
+Value = Annotated[Any, Field(description="The new value, of the field's type; null takes it away.")]
+SectionName = Annotated[str, Field(description="Which section, in a block that has sections.")]
+
+
+class BlockEditTool(Tool):
+    """Edits of blocks by their labels."""
+
+    name = "block_edit"
+    description = "Changes what a block holds. A block that stands for a file is changed there, not yet on disk."
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    resource_bounds = ResourceBounds(timeout_s=15.0)
+    result_type = ResultType.OBJECT
+    normalization = Normalization.JSON
+    tool_rules = (ToolRule("block_edit", ContinueLoop()),)
+    required_capabilities = frozenset[str]()  # levels decide; an attached source implies access by this tool
+
+    @operation(actions=(Action.APPEND,))
+    async def append(
+        self, context: ToolExecutionContext, label: Label, content: Content, section: SectionName | None = None
+    ) -> JsonValue:
+        """Add the content at the end of a text, list or log."""
+        return await _edited(context, label, Append(content, section), "the content was added at the end of")
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def replace(
+        self,
+        context: ToolExecutionContext,
+        label: Label,
+        old: Old,
+        new: New,
+        mode: ModeName = "first",
+        nth: Nth | None = None,
+        section: SectionName | None = None,
+    ) -> JsonValue:
+        """Put the new text where the old one stands in a text."""
+        return await _edited(context, label, _replace(old, new, mode, nth, section), "the new text is in")
+
+    @operation(actions=(Action.OVERWRITE,), capabilities=("AdvancedEdit",))
+    async def patch(
+        self, context: ToolExecutionContext, label: Label, patch: PatchText, section: SectionName | None = None
+    ) -> JsonValue:
+        """Apply a unified diff to a text, all of it or nothing."""
+        return await _edited(context, label, Patch(patch, section), "the diff was applied to")
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def set_field(
+        self,
+        context: ToolExecutionContext,
+        label: Label,
+        field: FieldName,
+        value: Value,
+        section: SectionName | None = None,
+    ) -> JsonValue:
+        """Give a field of a block with fields a value."""
+        return await _edited(context, label, SetField(field, value, section), f"`{field}` is set in")
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def undo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
+        """Take back your own last change that still stands; what others did stays."""
+        return await _edited(context, label, Undo(), "your last change was taken back in")
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def redo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
+        """Do again what you took back last."""
+        return await _edited(context, label, Redo(), "what you took back was done again in")
+
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
+        """The action, and the change to the content. Raises ToolFailure for arguments that contradict each other."""
+        edit, label = _edit_of(operation, arguments), text_argument(arguments, "label")
+        if edit is None or label is None:
+            return super().assess(operation, arguments, context)
+        return context.require_blocks().assess(label, edit, agent_id=context.agent_id)
+
+
+async def _edited(context: ToolExecutionContext, label: str, edit: Edit, what: str) -> JsonValue:
+    blocks = context.require_blocks()
+    try:
+        data = await blocks.edit(
+            label, edit, agent_id=context.agent_id, granted=context.granted, approved=context.approved_change
+        )
+    except ToolFailure as failure:
+        raise no_file_block(label, failure) from None
+    changed = isinstance(data, dict) and data.get("changed") is True
+    return done(f"{what} `{label}`" if changed else f"`{label}` is as it was: nothing had to be changed", data)
+
+
+def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> Edit | None:
+    """The edit that a call would do; None for an operation that is none."""
+    section = text_argument(arguments, "section")
+    match operation:
+        case "append":
+            return Append(arguments.get("content"), section)
+        case "replace":
+            old, new = text_argument(arguments, "old") or "", text_argument(arguments, "new") or ""
+            mode, nth = arguments.get("mode", "first"), arguments.get("nth")
+            return _replace(old, new, cast("Mode", mode), nth if isinstance(nth, int) else None, section)
+        case "patch":
+            return Patch(text_argument(arguments, "patch") or "", section)
+        case "set_field":
+            return SetField(text_argument(arguments, "field") or "", arguments.get("value"), section)
+        case "undo":
+            return Undo()
+        case "redo":
+            return Redo()
+        case _:
+            return None
+
+
+def _replace(old: str, new: str, mode: Mode, nth: int | None, section: str | None) -> Replace:
+    if mode == "nth" and nth is None:
+        raise ToolFailure("mode `nth` needs `nth`, the number of the place", code="bad-arguments")
+    if mode in {"first", "all"} and nth is not None:
+        raise ToolFailure(f"`nth` does not go with mode `{mode}`", code="bad-arguments")
+    return Replace(old, new, everywhere=mode == "all", nth=nth, regex=mode == "regex", section=section)

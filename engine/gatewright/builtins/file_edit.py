@@ -1,0 +1,66 @@
+"""The ``file_edit`` tool: one passage of a file in a root, replaced. It does no I/O itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated
+
+from pydantic import Field
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks import diff_text
+from gatewright.builtins.result import done
+from gatewright.builtins.rooted import WRITTEN, Input, RootTool, text_of
+from gatewright.policy.permission import Action
+from gatewright.policy.target import Assessment
+from gatewright.policy.tier import SafetyTier
+from gatewright.sources.filetext import with_change
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import ResourceBounds, SideEffect
+from gatewright.tools.port import RootPort
+
+
+class FileEdit(Input):
+    """What to change."""
+
+    path: Annotated[str, WRITTEN, Field(description="The file, such as `shared/notes.txt`.")]
+    old_text: Annotated[str, Field(min_length=1, description="The text to replace; it has to occur exactly once.")]
+    new_text: Annotated[str, Field(description="The text to put there instead; empty takes it out.")]
+
+
+class FileEditTool(RootTool):
+    """Changes one passage."""
+
+    name = "file_edit"
+    description = (
+        "Replaces a passage of a text file that occurs in it exactly once. Paths begin with `shared/` or `tmp/`; one "
+        "without begins in `shared`."
+    )
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE})
+    resource_bounds = ResourceBounds(timeout_s=15.0)
+    input_model = FileEdit
+
+    def assess(
+        self,
+        operation: str,  # noqa: ARG002
+        arguments: Mapping[str, JsonValue],
+        context: ToolExecutionContext,
+    ) -> Assessment:
+        """The file is overwritten."""
+        texts = (text_of(arguments, name) for name in ("path", "old_text", "new_text"))
+        return Assessment(Action.OVERWRITE, later=partial(_change, context.require_roots(), *texts))
+
+    async def run(self, arguments: FileEdit, context: ToolExecutionContext) -> JsonValue:
+        """Change it."""
+        roots = context.require_roots()
+        data = await roots.edit(arguments.path, arguments.old_text, arguments.new_text, context.granted)
+        return done(f"the new text is in `{roots.shown(arguments.path)}`", data)
+
+
+def _change(roots: RootPort, path: str, old: str, new: str) -> str:
+    """The difference to the whole text; where the passage does not stand there once, the passage alone."""
+    shown, before = roots.shown(path), roots.text_of(path)
+    after = None if before is None or not old else with_change(before, old, new)
+    return diff_text(shown, old, new) if before is None or after is None else diff_text(shown, before, after)

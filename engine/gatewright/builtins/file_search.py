@@ -1,0 +1,88 @@
+"""The ``file_search`` tool: the lines of the texts below a folder that hold a text or fit a pattern. It does no I/O.
+
+Patterns run in linear time; one that cannot is denied as an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.pattern import LinearMatch, compile_linear
+from gatewright.builtins.result import done
+from gatewright.builtins.rooted import READ, Input, ReadingTool, counted, plural, until_stopped
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import ResourceBounds
+from gatewright.tools.operation import ArgumentIssue
+
+MAX_HITS = 200
+MAX_QUERY = 1_000
+_NO_PATTERN = "the query is no regular expression that runs in linear time (RE2: no look-around, no back-references)"
+
+
+class FileSearch(Input):
+    """What to look for."""
+
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="The text to look for, within a line.")]
+    path: Annotated[str, READ, Field(description="The folder or file to look in, such as `shared/drafts`.")] = "shared"
+    regex: Annotated[bool, Field(description="Take the query as a regular expression (RE2).")] = False
+    ignore_case: Annotated[bool, Field(description="Take upper and lower case for the same.")] = False
+    max_hits: Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits to give at most.")] = MAX_HITS
+
+
+class FileSearchTool(ReadingTool):
+    """Searches a folder."""
+
+    name = "file_search"
+    description = (
+        "Searches the text files below a folder and gives the hits as `path:line:text`. Files that are no text are "
+        "passed over and counted. Paths begin with `shared/` or `tmp/`; one without begins in `shared`."
+    )
+    resource_bounds = ResourceBounds(timeout_s=20.0)
+    input_model = FileSearch
+
+    def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
+        """What is missing, and a query that is no pattern though it should be one."""
+        found = super().missing_arguments(operation, arguments)
+        query = arguments.get("query")
+        if arguments.get("regex") is not True or not isinstance(query, str) or len(query) > MAX_QUERY:
+            return found
+        try:
+            compile_linear(query)
+        except ValueError:
+            return (*found, ArgumentIssue("/query", _NO_PATTERN))
+        return found
+
+    async def run(self, arguments: FileSearch, context: ToolExecutionContext) -> JsonValue:
+        """Give the hits."""
+        roots, find = context.require_roots(), finder(arguments)
+        data = await roots.search(arguments.path, find, hits=arguments.max_hits, stopped=until_stopped(context))
+        count = counted(data, "hits")
+        what = plural(count, "hit", "hits") if count else "no hits"
+        return done(f"{what} in `{roots.shown(arguments.path)}`", data)
+
+
+def finder(wanted: FileSearch) -> Callable[[str], int | None]:
+    """Where a line holds what is wanted, or None. Raises ToolFailure for a pattern that is none."""
+    if wanted.regex:
+        try:
+            pattern = compile_linear(f"(?i){wanted.query}" if wanted.ignore_case else wanted.query)
+        except ValueError:
+            raise ToolFailure(_NO_PATTERN, code="bad-pattern") from None
+        return lambda line: _start(next(iter(pattern.finditer(line)), None))
+    if wanted.ignore_case:
+        folded = wanted.query.casefold()
+        return lambda line: _found(line.casefold().find(folded))
+    return lambda line: _found(line.find(wanted.query))
+
+
+def _start(match: LinearMatch | None) -> int | None:
+    return None if match is None else match.span()[0]
+
+
+def _found(at: int) -> int | None:
+    return None if at < 0 else at

@@ -1,0 +1,110 @@
+"""What the tools of the roots (shared, tmp, vault) have in common: markers, needs, when to stop. It does no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.permission import Action
+from gatewright.policy.target import Assessment
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import Normalization, ResultType, SideEffect
+from gatewright.tools.parameter import FileParameter
+from gatewright.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gatewright.policy.document import Roots
+
+OPEN_ROOTS = ("shared", "tmp")
+VAULT = ("vault",)
+READ = FileParameter(roots=OPEN_ROOTS)
+WRITTEN = FileParameter(writes=True, roots=OPEN_ROOTS)
+FROM_VAULT = FileParameter(roots=VAULT)
+_MARGIN_S = 1.0
+"""How long before its end a tool that goes through many files begins to answer with what it has."""
+
+
+def _undescribed(schema: dict[str, Any]) -> None:
+    """The description of an input is its tool's."""
+    schema.pop("description", None)
+
+
+class Input(BaseModel):
+    """The arguments of such a tool; nothing else may be given."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_undescribed)
+
+
+class RootTool(Tool, abstract=True):
+    """A tool on files of the roots. ``needs_roots``: of each group the policy has to name one folder at least."""
+
+    result_type = ResultType.OBJECT
+    normalization = Normalization.JSON
+    needs_roots: tuple[tuple[str, ...], ...] = (OPEN_ROOTS,)
+
+    def is_there(self, roots: Roots) -> bool:
+        """Whether a policy with these roots has the tool."""
+        return lacking(self.needs_roots, roots) is None
+
+
+class ReadingTool(RootTool, abstract=True):
+    """One that only reads."""
+
+    safety_tier = SafetyTier.READ_ONLY
+    side_effects = frozenset({SideEffect.FS_READ})
+
+    def assess(
+        self,
+        operation: str,  # noqa: ARG002
+        arguments: Mapping[str, JsonValue],  # noqa: ARG002
+        context: ToolExecutionContext,  # noqa: ARG002
+    ) -> Assessment:
+        """What is there is read."""
+        return Assessment(Action.READ)
+
+
+def lacking(needs: tuple[tuple[str, ...], ...], roots: Roots) -> tuple[str, ...] | None:
+    """The first group of which ``roots`` has none."""
+    return next((group for group in needs if not any(roots.folder(name) is not None for name in group)), None)
+
+
+def why_absent(name: str, needs: tuple[tuple[str, ...], ...]) -> str:
+    """Why the tool is not there, for the operator."""
+    wanted = " and ".join(" or ".join(f"`{root}`" for root in group) for group in needs)
+    return f"`{name}` comes with `[workspace] roots`, where the policy has to name a folder for {wanted}"
+
+
+def text_of(arguments: Mapping[str, JsonValue], name: str) -> str:
+    """An argument that is a text; of any other kind, none."""
+    value = arguments.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def until_stopped(context: ToolExecutionContext) -> Callable[[], bool]:
+    """Whether it is time to come to an end."""
+
+    def is_over() -> bool:
+        left = context.remaining_s()
+        return context.cancelled or (left is not None and left < _MARGIN_S)
+
+    return is_over
+
+
+def counted(data: JsonValue, key: str) -> int:
+    """How many things stand under a key of a result."""
+    if not isinstance(data, dict):
+        raise ToolFailure("the result is no object", code="bad-result")
+    rows = data.get(key)
+    return len(rows) if isinstance(rows, list) else 0
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count:,} {one if count == 1 else many}"

@@ -1,0 +1,84 @@
+"""``preview`` of a file of tools: what a model would get of them, in a provider's format. It knows no policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gatewright.cli.exit import Exit, UsageProblem
+from gatewright.cli.output import print_error, print_json
+from gatewright.cli.schema import filter_notes, filtered, reading
+from gatewright.cli.toolfile import read_tool_file
+from gatewright.cli.toolnote import notes
+from gatewright.schema import ToolListing, format_named
+
+if TYPE_CHECKING:
+    from gatewright.cli.toolfile import ToolFile
+    from gatewright.tools import ToolDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which tool of the file, and what of it; None: not said."""
+
+    tool: str | None = None
+    allow: str | None = None
+    field: str | None = None
+    operations: str | None = None
+
+    def words(self) -> list[str]:
+        """The options that were given."""
+        given = {"tool": self.tool, "allow": self.allow, "field": self.field, "operations": self.operations}
+        return [f"--{name}" for name, value in given.items() if value is not None]
+
+
+def is_tool_file(path: str) -> bool:
+    """Whether ``path`` is JSON rather than a policy: by its name, else by how it begins."""
+    if path == "-" or path.endswith(".json"):
+        return True
+    if path.endswith(".toml"):
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            start = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    except (OSError, ValueError):
+        return False
+    return start.startswith(b"{") or (start.startswith(b"[") and start[1:].lstrip().startswith((b"{", b"]")))
+
+
+def preview_file(path: str, form: str, choice: Choice, *, as_json: bool) -> Exit:
+    """Print the tools of a file as a provider gets them; what was set aside, cost and lost on stderr."""
+    source = read_tool_file(path)
+    source.print_warnings()
+    whole = [_listing(tool) for tool in _chosen(source, choice)]
+    shown, told = (whole, []) if choice.allow is None else _narrowed(source, choice)
+    print_json(format_named(form).render_all(shown))
+    if not as_json:
+        for line in (*told, *notes(shown, form, whole)):
+            print_error(line)
+    return Exit.PROBLEMS if source.set_aside else Exit.OK
+
+
+def _chosen(source: ToolFile, choice: Choice) -> list[ToolDefinition]:
+    """All tools, of each name the highest major, or the one that is meant."""
+    if choice.allow is None and (choice.field is not None or choice.operations is not None):
+        raise UsageProblem("`--field` and `--operations` go with `--allow`")
+    if choice.tool is not None or choice.allow is not None:
+        return [source.one(choice.tool)]
+    return [source.one(name) for name in dict.fromkeys(tool.name for tool in source.tools)] if source.tools else []
+
+
+def _narrowed(source: ToolFile, choice: Choice) -> tuple[list[ToolListing], list[str]]:
+    """The chosen tool with the allowed operations only, and what is to be said of it."""
+    tool = source.one(choice.tool)
+    result = filtered(*reading(tool, choice.field, choice.operations), choice.allow or "")
+    if result is None:
+        raise UsageProblem(f"no operations found in `{tool.name}`, so there is nothing to `--allow`")
+    if result.schema is None:
+        return [], []
+    return [ToolListing(tool.name, result.clean(tool.description), result.schema)], list(filter_notes(result))
+
+
+def _listing(tool: ToolDefinition) -> ToolListing:
+    return ToolListing(tool.name, tool.description, tool.input_schema)

@@ -1,0 +1,142 @@
+"""What one tool's schema says of operations, as JSON and as lines for a person. It decides nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import SchemaError
+from gatewright.cli.output import plain
+from gatewright.schema import OperationSet, discover_operations, survey
+
+if TYPE_CHECKING:
+    from gatewright.schema import OpenEnd, Operation, Survey
+    from gatewright.tools import ToolDefinition
+
+OPEN_ENDED = "open-ended"
+FREE = "free-string"
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class OperationReport:
+    """``found``: the reading that the JSON shows, a doubtful or an open one included; ``survey``: everything else.
+
+    ``is_named``: the caller says what to read, so nothing is guessed.
+    """
+
+    name: str
+    found: OperationSet | None
+    survey: Survey
+    is_named: bool = False
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether ``found`` would count without a word of the policy, or was named by the caller."""
+        return self.found is not None and bool(self.found.operations) and self.found.confidence != "low"
+
+    def to_json(self) -> dict[str, object] | None:
+        """Shape: field, shape, confidence, default, operations, suggested; open_ended, where anything is; or None."""
+        if self.found is None:
+            return None
+        shown = self.found.to_json()
+        return {**shown, "open_ended": self.open_ended()} if self.survey.open_ends else shown
+
+    def to_row(self) -> dict[str, object]:
+        """Shape: name, operations (as `to_json`), open_ended, free."""
+        free = [one.to_json() for one in self.survey.free]
+        return {"name": self.name, "operations": self.to_json(), "open_ended": self.open_ended(), "free": free}
+
+    def open_ended(self) -> list[dict[str, str]]:
+        """Shape of each: field, kind, reason."""
+        return [{"field": end.field, "kind": end.kind, "reason": end.reason} for end in self.survey.open_ends]
+
+    def lines(self) -> Iterator[str]:
+        """For a person; a stranger's texts cannot move the cursor."""
+        return map(plain, self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        told = False
+        if self.is_enforced and self.found is not None:
+            yield from _table(self.name, self.found, "")
+            told = True
+        for end in self.survey.open_ends:
+            yield f"{self.name}: {OPEN_ENDED}: {end.reason}"
+            told = True
+        guessed = [] if self.is_named else list(self._guessed())
+        yield from guessed
+        if not told and not guessed:
+            yield f"{self.name}: no operations{' there' if self.is_named else ''}"
+
+    def _guessed(self) -> Iterator[str]:
+        """What counts only once the policy says so."""
+        for free in self.survey.free:
+            yield from self._free_lines(free)
+        doubtful = None if self.is_enforced else next((one for one in self.survey.readings if one.operations), None)
+        if doubtful is not None:
+            yield from _table(self.name, doubtful, ": off by default, since it may be an ordinary parameter")
+            yield from _advice("to take it for operations all the same", self.name, doubtful.field, None)
+
+    def _free_lines(self, free: OperationSet) -> Iterator[str]:
+        names = ", ".join(free.suggested)
+        yield f"{self.name}: `{free.field}` is free text" + (f"; its description names: {names}" if names else "")
+        yield from _advice("to enforce a list", self.name, free.field, free.suggested or ("...",))
+
+
+def report_of(tool: ToolDefinition, field: str | None, operations: tuple[str, ...] | None) -> OperationReport:
+    """What ``tool`` says, read with the field or the operations that the caller names. Raises SchemaError."""
+    try:
+        looked = survey(tool.input_schema, tool.description)
+        if field is None and operations is None:
+            return OperationReport(tool.name, _likeliest(looked), looked)
+        found = None if field == "" else discover_operations(tool.input_schema, field=field, operations=operations)
+    except RecursionError:
+        raise SchemaError(f"the schema of `{tool.name}` is nested too deeply") from None
+    return OperationReport(tool.name, found, looked, is_named=True)
+
+
+def _likeliest(looked: Survey) -> OperationSet | None:
+    """What would be enforced, else what should be looked at first."""
+    told = [one for one in looked.free if one.suggested]
+    ends = [_as_set(end) for end in looked.open_ends]
+    rest = [*told, *ends, *looked.readings, *looked.free]
+    return looked.found or next(iter(rest), None)
+
+
+def _as_set(end: OpenEnd) -> OperationSet:
+    return OperationSet(end.field, (), OPEN_ENDED, "low")
+
+
+def _table(name: str, found: OperationSet, note: str) -> Iterator[str]:
+    default = f", left out means `{found.default}`" if found.default else ""
+    also = f", also `{'`, `'.join(found.also)}`" if found.also else ""
+    yield f"{name}: field `{found.field}`{also} ({found.shape}, confidence {found.confidence}{default}){note}"
+    width = max((len(operation.name) for operation in found.operations), default=0)
+    for operation in found.operations:
+        yield f"  {operation.name.ljust(width)}  {_parameters(operation)}"
+
+
+def _parameters(operation: Operation) -> str:
+    required = ", ".join((*operation.required, *operation.inner_required)) or "nothing"
+    optional = ", ".join((*operation.optional, *operation.inner_optional)) or "nothing"
+    return f"needs {required}; may take {optional}"
+
+
+def _advice(why: str, name: str, field: str, operations: tuple[str, ...] | None) -> Iterator[str]:
+    """What to write into a policy."""
+    yield f"  {why}, write into the policy:"
+    yield f"    [tools.{_key(name)}]"
+    yield f"    operation_field = {_text(field)}"
+    if operations is not None:
+        yield f"    operations = [{', '.join(map(_text, operations))}]"
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _text(name)
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)

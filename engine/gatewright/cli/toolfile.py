@@ -1,0 +1,149 @@
+"""A file given to a command: a JSON Schema, a tool definition or a list of tools. It opens no workspace.
+
+What an import would set aside is set aside here too; one tool by itself is looked at as far as possible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from gatewright.base.problem import near_miss
+from gatewright.cli.exit import UsageProblem
+from gatewright.cli.output import plain, print_error, read_content
+from gatewright.schema import check_schema
+from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
+from gatewright.workspace.jsonfile import parse_json
+
+if TYPE_CHECKING:
+    from gatewright.schema import Schema
+
+MAX_BYTES = 64 * 1024 * 1024
+MAX_DEPTH = 128
+_SCHEMA_KEYS = ("inputSchema", "input_schema", "parameters")
+_MANY = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFile:
+    """``tools`` are those that can be used, ``set_aside`` the others; ``what`` names the file in messages.
+
+    A bare schema is a tool of the file's name. ``doubts``: why an import would refuse a tool that is here all the same.
+    """
+
+    what: str
+    kind: Literal["schema", "tool", "list"]
+    tools: tuple[ToolDefinition, ...]
+    set_aside: tuple[DefinitionProblem, ...] = ()
+    doubts: tuple[DefinitionProblem, ...] = ()
+
+    def one(self, name: str | None) -> ToolDefinition:
+        """The tool of that name, or the only one. Raises UsageProblem."""
+        if self.kind == "schema" and name is not None:
+            raise UsageProblem(f"{self.what} is one schema, so there is no `--tool` to choose")
+        names = [tool.name for tool in self.tools]
+        if name is None:
+            if len(names) == 1:
+                return self.tools[0]
+            raise UsageProblem(f"{self.what} holds {len(names)} tools: choose one with `--tool`{_listed(names)}")
+        found = [tool for tool in self.tools if tool.name == name]
+        if found:
+            return max(found, key=lambda tool: int(tool.version.partition(".")[0]))
+        refused = next((problem for problem in self.set_aside if problem.name == name), None)
+        if refused is not None:
+            raise UsageProblem(plain(f"`{name}` of {self.what} at {refused.pointer}: {refused.message}"))
+        close = near_miss(name, names)
+        hint = f" (did you mean `{close}`?)" if close else _listed(names)
+        raise UsageProblem(plain(f"no tool `{name}` in {self.what}{hint}"))
+
+    def print_warnings(self) -> None:
+        """What was set aside, and why, on stderr."""
+        for problem in self.set_aside:
+            print_error(plain(f"warning: set aside {_named(problem)}{_at(problem)}: {problem.message}"))
+        for problem in self.doubts:
+            print_error(plain(f"warning: the gate would not take {_named(problem)}{_at(problem)}: {problem.message}"))
+
+
+def read_tool_file(path: str) -> ToolFile:
+    """What is in ``path``, or on stdin for ``-``. Raises UsageProblem or WorkspaceError."""
+    what = "stdin" if path == "-" else f"`{path}`"
+    content = read_content(path)
+    if len(content) > MAX_BYTES:
+        raise UsageProblem(f"{what} is larger than {MAX_BYTES // 1024 // 1024} MiB")
+    stem = "tool" if path == "-" else Path(path).stem
+    return tool_file(parse_json(content, what), what, stem)
+
+
+def tool_file(value: object, what: str, stem: str) -> ToolFile:
+    """What a parsed value holds; ``stem`` is the name of a schema that has none. Raises UsageProblem."""
+    if isinstance(value, list):
+        return _list(cast("object", value), what)
+    if not isinstance(value, dict):
+        raise UsageProblem(f"{what} holds no JSON object and no list of tools")
+    table = cast("Schema", value)
+    if _is_list(table):
+        return _list(table, what)
+    wrapped = table.get("function")
+    tool = cast("Schema", wrapped) if isinstance(wrapped, dict) and "properties" not in table else table
+    return _tool(table, tool, what) if _is_tool(tool) or tool is wrapped else _schema(table, what, stem)
+
+
+def _is_list(table: Schema) -> bool:
+    return isinstance(table.get("tools"), list) and not table.keys() & {"properties", "$defs", "allOf", "anyOf"}
+
+
+def _is_tool(table: Schema) -> bool:
+    return isinstance(table.get("name"), str) and any(isinstance(table.get(key), dict) for key in _SCHEMA_KEYS)
+
+
+def _list(value: object, what: str) -> ToolFile:
+    tools, problems = read_definitions(value)
+    return ToolFile(what, "list", tools, problems)
+
+
+def _tool(outer: Schema, table: Schema, what: str) -> ToolFile:
+    tools, problems = read_definitions([outer])
+    if tools:
+        return ToolFile(what, "tool", tools)
+    _refuse_deep(outer, what)
+    doubts = tuple(DefinitionProblem(p.pointer.removeprefix("/0"), p.name, p.message) for p in problems)
+    schema = next((table[key] for key in _SCHEMA_KEYS if isinstance(table.get(key), dict)), None)
+    name, said = table.get("name"), table.get("description")
+    if schema is None or not isinstance(name, str):
+        raise UsageProblem(plain(f"{what} is no tool definition{_at(doubts[0])}: {doubts[0].message}"))
+    definition = ToolDefinition(name, said if isinstance(said, str) else "", cast("Schema", schema))
+    return ToolFile(what, "tool", (definition,), doubts=doubts)
+
+
+def _schema(schema: Schema, what: str, stem: str) -> ToolFile:
+    _refuse_deep(schema, what)
+    definition = ToolDefinition(stem, "", schema)
+    doubts = tuple(DefinitionProblem(problem.pointer, "", problem.message) for problem in check_schema(schema)[:1])
+    return ToolFile(what, "schema", (definition,), doubts=doubts)
+
+
+def _refuse_deep(root: object, what: str) -> None:
+    stack: list[tuple[object, int]] = [(root, 1)]
+    while stack:
+        value, depth = stack.pop()
+        if depth > MAX_DEPTH:
+            raise UsageProblem(f"{what} is nested deeper than {MAX_DEPTH} levels")
+        if isinstance(value, dict | list):
+            children = cast("dict[str, object] | list[object]", value)
+            stack += [(child, depth + 1) for child in (children.values() if isinstance(children, dict) else children)]
+
+
+def _listed(names: list[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
+    return plain(f" (there are: {', '.join(names[:_MANY])}{more})")
+
+
+def _named(problem: DefinitionProblem) -> str:
+    return f"`{problem.name}`" if problem.name else "this"
+
+
+def _at(problem: DefinitionProblem) -> str:
+    return f" at {problem.pointer}" if problem.pointer else ""

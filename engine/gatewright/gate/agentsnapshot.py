@@ -1,0 +1,310 @@
+"""One agent compiled: its rights, its tools' plans and shapes, immutable to whoever holds it. It decides nothing.
+
+What an edit cannot concern is carried over by tool name from the agent as it was compiled before (``base``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from gatewright.base.errors import GatewrightError
+from gatewright.gate.declared import UNUSABLE, Offer
+from gatewright.gate.plan import ToolPlan, compile_tool, has_conditions, shape_of, unusable
+from gatewright.gate.rulebook import AgentRules, wide_rules
+from gatewright.gate.shape import ShapeCache
+from gatewright.policy.layer import Layers
+from gatewright.policy.right import Layer, Reason
+from gatewright.policy.rulecheck import UNKNOWN, policy_rule_misfits
+from gatewright.policy.toolname import chosen_tools
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gatewright.gate.declared import Key
+    from gatewright.gate.rulebook import WideRule
+    from gatewright.gate.ruleset import BoundRule
+    from gatewright.gate.shape import ToolShape
+    from gatewright.policy.document import Agent, Policy
+    from gatewright.policy.right import ToolFacts, ToolRight
+    from gatewright.tools.tool import Tool
+
+_NO_TOOLS: frozenset[str] = frozenset()
+_T = TypeVar("_T")
+Chosen = Mapping[str, "ToolFacts"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[_T]):
+    """What an earlier snapshot of an agent held by tool name; of the ``stale`` ones nothing may be taken."""
+
+    of: Mapping[str, _T]
+    stale: frozenset[str]
+    chosen: Chosen
+
+    def without(self, touched: frozenset[str]) -> _Kept[_T]:
+        """The same with more of it stale."""
+        return _Kept(self.of, self.stale | touched, self.chosen)
+
+    def without_stale(self) -> dict[str, _T]:
+        """What may be taken."""
+        return {name: one for name, one in self.of.items() if name not in self.stale}
+
+    def renewed(self, make: Callable[[str], _T]) -> dict[str, _T]:
+        """All of it in its order, what is stale made anew."""
+        fresh = {name: make(name) for name in self.chosen.keys() & self.stale}
+        return {**self.of, **fresh}
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What agents are compiled from. It holds no compiled agent, so that one kept over many edits keeps no other."""
+
+    policy: Policy
+    offer: Offer
+    shapes: ShapeCache = field(hash=False)
+    choices: dict[tuple[str, ...], Chosen] = field(default_factory=dict[tuple[str, ...], Chosen], hash=False)
+
+    @property
+    def facts(self) -> tuple[ToolFacts, ...]:
+        """What the policy needs to know of every tool, as it declares them."""
+        return self.offer.facts
+
+    @property
+    def tools(self) -> Mapping[Key, Tool]:
+        """The tools by name and major, as the policy declares them."""
+        return self.offer.tools
+
+    def chosen(self, agent: Agent) -> Chosen:
+        """One major of each tool by bare name: the same object for all who ask for the same majors."""
+        asked = tuple(name for name in agent.tools or () if "@" in name)
+        found = self.choices.get(asked)
+        return found if found is not None else self.choices.setdefault(asked, chosen_tools(self.facts, asked))
+
+    @cached_property
+    def misfits(self) -> Mapping[str, Reason]:
+        """By tool name: the policy rule that closes it, since it names an operation that none of its tools has."""
+        return policy_rule_misfits(self.policy, self.facts)
+
+
+class AgentSnapshot:
+    """What one agent may do, under one policy and one set of tools.
+
+    ``base`` is the agent as it was compiled before, ``touched`` the tools that may differ from then. ``checks`` and
+    ``checked`` are the self-check's: what it found of each tool, here or before, and of all of them here.
+    """
+
+    def __init__(
+        self, ground: Ground, agent: Agent, base: AgentSnapshot | None = None, touched: frozenset[str] = _NO_TOOLS
+    ) -> None:
+        self.agent = agent
+        self.capabilities = agent.capabilities
+        self.sources = ground.policy.sources_of(agent)
+        self.source_ids = tuple(source.source_id for source in self.sources)
+        self.checks: dict[str, object] = {}
+        self.checked: object = None
+        self._ground = ground
+        self._plans: dict[str, ToolPlan] = {}
+        self._kept_rights: _Kept[ToolRight] | None = None
+        self._kept_shapes: _Kept[ToolShape | None] | None = None
+        self._kept_problems: _Kept[tuple[Reason, ...]] | None = None
+        self._kept_told: tuple[_Kept[tuple[BoundRule, ...]], tuple[WideRule, ...]] | None = None
+        self._old_hidden: frozenset[str] | None = None
+        self._old_plans: dict[str, ToolPlan] = {}
+        if base is not None:
+            self._take(base, touched)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that this was compiled from; where it differs from the one in force the agent is not concerned."""
+        return self._ground.policy
+
+    @cached_property
+    def rights(self) -> Mapping[str, ToolRight]:
+        """The right on every tool, hidden ones included, by bare name in the order of the registry."""
+        kept, self._kept_rights = self._kept_rights, None
+        if kept is not None and kept.chosen is self._chosen:
+            return kept.renewed(self._right_on)
+        old: Mapping[str, ToolRight] = {} if kept is None else kept.without_stale()
+        return {
+            name: old[name] if name in old else self._right(facts, self._layers) for name, facts in self._chosen.items()
+        }
+
+    @cached_property
+    def hidden_tools(self) -> frozenset[str]:
+        """The names of the tools that the model does not see."""
+        hidden = frozenset(name for name, right in self.rights.items() if not right.shown)
+        old = self._old_hidden
+        return old if old is not None and old == hidden else hidden
+
+    @cached_property
+    def rules(self) -> AgentRules:
+        """The tool rules that the agent's calls come under."""
+        return AgentRules(self.agent, self.sources, self.rights)
+
+    def told(self, name: str) -> tuple[BoundRule, ...]:
+        """The rules that the model is told of at the tool; the same object as before an edit that concerns none."""
+        found = self._told.get(name)
+        return found if found is not None else self._told.setdefault(name, self.rules.told(name))
+
+    def plan(self, name: str) -> ToolPlan | None:
+        """The tool of that bare name, hidden or not; None when there is none."""
+        return self._plans.get(name) or self._planned(name)
+
+    def plans(self) -> Iterator[ToolPlan]:
+        """Every tool, hidden ones included."""
+        for name in self.rights:
+            plan = self.plan(name)
+            if plan is not None:
+                yield plan
+
+    def tools(self) -> Iterator[Tool]:
+        """Every tool, hidden ones included, as the policy declares it."""
+        tools = self._ground.tools
+        return (tools[name, right.facts.major] for name, right in self.rights.items())
+
+    def shapes(self) -> Iterator[ToolShape]:
+        """What the model sees, tool by tool."""
+        return (shape for shape in self._shapes.values() if shape is not None)
+
+    @cached_property
+    def problems(self) -> Mapping[str, tuple[Reason, ...]]:
+        """By tool what of the policy does not fit it, where something does not."""
+        kept, self._kept_problems = self._kept_problems, None
+        if kept is None or kept.chosen is not self._chosen:
+            names, of = iter(self._chosen), dict[str, tuple[Reason, ...]]()
+        else:
+            names, of = iter(self._chosen.keys() & kept.stale), dict(kept.of)
+        layers = self.__dict__.get("_layers") or self._new_layers()
+        of.update((name, self._problems_of(name, layers)) for name in names)
+        found = {name for name, reasons in of.items() if reasons}
+        return {name: of[name] for name in self._chosen if name in found} if found else {}
+
+    def rights_unkept(self) -> Mapping[str, ToolRight]:
+        """The rights, not held on to if nobody has asked for them so far."""
+        if "rights" in self.__dict__ or self._kept_rights is not None:
+            return self.rights
+        layers = self._new_layers()
+        return {name: self._right(facts, layers) for name, facts in self._chosen.items()}
+
+    def _take(self, base: AgentSnapshot, touched: frozenset[str]) -> None:
+        self._kept_rights = base._kept("rights", base._kept_rights, touched)
+        self._kept_shapes = base._kept("_shapes", base._kept_shapes, touched)
+        self._kept_problems = base._kept("problems", base._kept_problems, touched)
+        if base.__dict__.get("_told"):
+            self._kept_told = _Kept(base._told, touched, base._chosen), base._wide
+        elif base._kept_told is not None:
+            self._kept_told = base._kept_told[0].without(touched), base._kept_told[1]
+        self._old_hidden = base.__dict__.get("hidden_tools")
+        self._old_plans = {**base._old_plans, **base._plans}
+        for name in touched:
+            self._old_plans.pop(name, None)
+        self.checks = base.checks
+
+    def _kept(self, what: str, kept: _Kept[_T] | None, touched: frozenset[str]) -> _Kept[_T] | None:
+        """What of an attribute stays: of its own, or of what was kept for it and not used yet."""
+        held: Mapping[str, _T] | None = self.__dict__.get(what)
+        if held is not None:
+            return _Kept(held, touched, self._chosen)
+        return kept.without(touched) if kept is not None else None
+
+    @cached_property
+    def _chosen(self) -> Chosen:
+        return self._ground.chosen(self.agent)
+
+    @cached_property
+    def _shapes(self) -> Mapping[str, ToolShape | None]:
+        """By tool what the model sees; None where it sees nothing."""
+        kept, self._kept_shapes = self._kept_shapes, None
+        if kept is not None and kept.chosen is self._chosen:
+            return kept.renewed(self._shape)
+        return {name: self._shape(name) for name in self.rights}
+
+    @cached_property
+    def _told(self) -> dict[str, tuple[BoundRule, ...]]:
+        (kept, wide), self._kept_told = self._kept_told or (None, ()), None
+        if kept is None or kept.chosen is not self._chosen or wide != self._wide:
+            return {}
+        return kept.without_stale()
+
+    @cached_property
+    def _wide(self) -> tuple[WideRule, ...]:
+        """The rules that are told at other tools than those that they name: a change of these may concern any tool."""
+        return wide_rules(self.agent, self.sources, self.rights)
+
+    def _planned(self, name: str) -> ToolPlan | None:
+        right = self.rights.get(name)
+        if right is None:
+            return None
+        plan = self._old_plans.pop(name, None)
+        if plan is None:
+            tool = self._ground.tools[name, right.facts.major]
+            shape = self.__dict__.get("_shapes", {}).get(name)
+            plan = compile_tool(self._layers, tool, right, self._ground.shapes, self.hidden_tools, shape)
+        elif plan.hidden_tools is not self.hidden_tools:
+            plan = replace(plan, hidden_tools=self.hidden_tools)
+        return self._plans.setdefault(name, plan)
+
+    def _shape(self, name: str) -> ToolShape | None:
+        right, plan = self.rights[name], self._plans.get(name)
+        if plan is not None or not right.shown:
+            return plan.shape if plan is not None else None
+        tool = self._ground.tools[name, right.facts.major]
+        try:
+            return shape_of(self._layers, tool, right, self._ground.shapes)
+        except GatewrightError:
+            return None
+
+    def _right_on(self, name: str) -> ToolRight:
+        return self._right(self._chosen[name], self._layers)
+
+    def _problems_of(self, name: str, layers: Layers) -> tuple[Reason, ...]:
+        facts = self._chosen[name]
+        if self._ground.tools[name, facts.major].schema_may_fail:
+            reasons = self._right(facts, layers).reasons
+        else:
+            closing = self._ground.offer.unusable.get((name, facts.major)) or layers.closing(facts)
+            reasons = (closing,) if closing is not None else ()
+        return tuple(reason for reason in reasons if reason.code in _PROBLEMS)
+
+    def _right(self, facts: ToolFacts, layers: Layers) -> ToolRight:
+        right = layers.right(facts, self._ground.offer.unusable.get((facts.name, facts.major)))
+        if not right.shown or not self._ground.tools[facts.name, facts.major].schema_may_fail:
+            return right
+        wrong = self._unusable_schema(facts, right, layers)
+        return layers.right(facts, wrong) if wrong is not None else right
+
+    def _unusable_schema(self, facts: ToolFacts, right: ToolRight, layers: Layers) -> Reason | None:
+        tool = self._ground.tools[facts.name, facts.major]
+        try:
+            shape = shape_of(layers, tool, right, self._ground.shapes)
+            if shape is not None:
+                shape.compile()
+                return None
+            text = f"`{facts.name}` has nothing to show"
+        except GatewrightError as error:
+            text = f"`{facts.name}` has no usable schema: {error}"
+        return Reason(Layer.TOOLS, Verdict.DENY, "schema-unusable", text)
+
+    @cached_property
+    def _layers(self) -> Layers:
+        return self._new_layers()
+
+    def _new_layers(self) -> Layers:
+        ground = self._ground
+        conditions = has_conditions(self.agent, self.sources, ground.policy)
+
+        def closed(facts: ToolFacts) -> Reason | None:
+            wrong = ground.misfits.get(facts.name)
+            if wrong is None and (conditions or facts.tool_rules):
+                wrong = unusable(layers, facts, ground.shapes)
+            return wrong
+
+        layers = Layers(ground.policy, self.agent, self.sources, closed)
+        return layers
+
+
+_PROBLEMS = frozenset({UNKNOWN, "condition-unusable", "constraint-unusable", "schema-unusable", UNUSABLE})

@@ -1,0 +1,54 @@
+"""Constraints against the arguments of one call: which of them it breaks, in both sets of words. No stage is here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.gate.call import CallState, Finding
+from gatewright.gate.rulewords import denial
+from gatewright.gate.violation import ConstraintViolation
+from gatewright.schema.walk import pointer_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.gate.condition import Constraint
+    from gatewright.gate.ruleset import BoundRule
+    from gatewright.schema.check import ArgumentError
+
+Found = tuple["BoundRule", Finding]
+SAID = "the arguments are limited:\n"
+
+
+def broken_fields(
+    state: CallState, one: Constraint, arguments: Mapping[str, JsonValue], names: frozenset[str] | None = None
+) -> list[Found]:
+    """The fields whose value, or whose default where it is left out, is not among those allowed.
+
+    ``names``: the fields to look at; None: all that the constraint names.
+    """
+    found: list[Found] = []
+    for name, checker in one.fields:
+        if names is not None and name not in names:
+            continue
+        values = (arguments[name],) if name in arguments else _defaults(state, one, name)
+        errors = next((errors for value in values if (errors := checker.errors(value))), None)
+        if errors:
+            found.append((one.bound, _finding(state, one, name, errors)))
+    return found
+
+
+def _defaults(state: CallState, one: Constraint, name: str) -> Iterator[JsonValue]:
+    """What stands for the field left out, by each operation of the call that the constraint binds."""
+    for part in state.chosen.each:
+        if one.bound.binds(part.name):
+            parameters = state.plan.tool.parameters(part.name)
+            yield from (p.default for p in parameters if p.name == name and p.default is not None)
+
+
+def _finding(state: CallState, one: Constraint, name: str, errors: tuple[ArgumentError, ...]) -> Finding:
+    where = tuple(f"{pointer_text((name,))}{error.pointer}: {error.message}" for error in errors)
+    lines = "\n".join(where)
+    violation = ConstraintViolation(state.tool_name, name, where)
+    return denial("argument-constraint", lines, one.bound, f"{SAID}{lines}", violation)

@@ -1,0 +1,195 @@
+"""Which constraints on arguments the shown schema can say itself, and that schema with them in it.
+
+What it cannot say, or must not, is left to the stage rules, which checks every constraint again on canonical values.
+It knows no agents and no calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gatewright.base.errors import GatewrightError, SchemaError
+from gatewright.base.jsonvalue import canonical_json
+from gatewright.policy.rule import ArgumentConstraints
+from gatewright.schema import OperationSet, narrow
+from gatewright.schema.check import SchemaChecker
+from gatewright.schema.walk import Schema, as_object, map_children, objects, properties_of, required_of, walk
+from gatewright.tools.parameter import Role
+
+if TYPE_CHECKING:
+    from gatewright.gate.ruleset import BoundRule
+    from gatewright.tools.tool import Tool
+
+_UNREADABLE = (GatewrightError, RecursionError, TypeError, ValueError, LookupError)
+_WORDS = frozenset({"title", "description", "$comment", "examples", "default", "deprecated"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What one field of the arguments must satisfy. ``operations`` None: whatever the operation.
+
+    Two are equal when they ask for the same, whoever does.
+    """
+
+    name: str
+    operations: frozenset[str] | None
+    digest: bytes
+    schema: Any = field(hash=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """A schema that says the limits on ``names`` itself, compiled."""
+
+    schema: Schema = field(hash=False)
+    names: frozenset[str]
+    checker: SchemaChecker
+
+
+def limits_of(rules: Iterable[BoundRule], shown: frozenset[str]) -> tuple[Limit, ...]:
+    """What the rules ask of calls of the ``shown`` operations, in an order that is the same for the same limits."""
+    found = {limit for bound in rules for limit in _limits(bound, shown)}
+    if len(found) < 2:
+        return tuple(found)
+    return tuple(sorted(found, key=lambda one: (one.name, sorted(one.operations or ()), one.digest)))
+
+
+def _limits(bound: BoundRule, shown: frozenset[str]) -> Iterator[Limit]:
+    kind = bound.rule.rule_type
+    operations = shown if bound.operations is None else bound.operations & shown
+    if not isinstance(kind, ArgumentConstraints) or not operations:
+        return
+    for name, schema in kind.fields.items():
+        try:
+            digest = canonical_json(schema)
+        except _UNREADABLE:
+            continue  # a condition that is no JSON closes the tool elsewhere
+        yield Limit(name, None if operations == shown else operations, digest, schema)
+
+
+def narrowed(tool: Tool, shown: frozenset[str], schema: Schema, limits: Iterable[Limit]) -> Narrowed | None:
+    """``schema``, shown for those operations, with every limit that it can say; None where it can say none."""
+    reading = _Reading(tool, shown, schema)
+    result, names = schema, set[str]()
+    for limit in limits:
+        if reading.may_say(limit):
+            try:
+                result = reading.limited(result, limit)
+            except _UNREADABLE:
+                continue
+            names.add(limit.name)
+    if result is schema:
+        return None
+    try:
+        return Narrowed(result, frozenset(names), SchemaChecker(result))
+    except _UNREADABLE:
+        return None
+
+
+class _Reading:
+    """A shown schema with what is known of its operations and parameters."""
+
+    def __init__(self, tool: Tool, shown: frozenset[str], schema: Schema) -> None:
+        self._tool, self._shown, self._schema = tool, shown, schema
+        found = _operation_set(tool)
+        self._is_flat = tool.has_operations and (found is None or (found.is_flat and len(found.places) == 1))
+        self._field = tool.operation_field if found is None or not self._is_flat else found.places[0][0]
+        self._selecting = frozenset[str]() if not tool.has_operations else _selecting(found, tool.operation_field)
+        parameters = [one for name in shown for one in tool.parameters(name)]
+        self._marked = frozenset(one.name for one in parameters if one.role is not Role.PLAIN)
+        self._taken = frozenset(one.name for one in parameters) | _declared(schema)
+
+    def may_say(self, limit: Limit) -> bool:
+        """Whether the schema can hold it: for values as they are sent, without naming what is not shown."""
+        if limit.name in self._selecting or limit.name in self._marked or limit.name not in self._taken:
+            return False
+        return limit.operations is None or self._may_depend()
+
+    def limited(self, schema: Schema, limit: Limit) -> Schema:
+        """``schema`` with the limit. Raises SchemaError."""
+        bound = limit.operations or self._shown
+        bare = _bare(limit.schema)
+        defaults = self._broken_defaults(limit.name, bound, bare)
+        wanted, when = {limit.name: bare}, self._when(limit.operations)
+        every = next(iter(defaults.values())) if defaults.keys() == bound else None
+        result = narrow(schema, wanted, when=when, defaults={} if every is None else {limit.name: every})
+        if every is None and defaults and self._may_depend():
+            some = self._when(frozenset(defaults))
+            result = narrow(result, wanted, when=some, defaults={limit.name: next(iter(defaults.values()))})
+        return result
+
+    def _broken_defaults(self, name: str, operations: frozenset[str], schema: object) -> dict[str, object]:
+        """By operation, the default that stands for the field left out, where it does not satisfy the limit."""
+        checker = SchemaChecker(_as_table(schema))
+        found = {
+            operation: one.default
+            for operation in sorted(operations)
+            for one in self._tool.parameters(operation)
+            if one.name == name and one.default is not None
+        }
+        return {operation: value for operation, value in found.items() if not checker.is_valid(value)}
+
+    def _may_depend(self) -> bool:
+        """Whether a limit of some operations only can be said beside the rest."""
+        return self._is_flat and all("unevaluatedProperties" not in node for _, node in walk(self._schema))
+
+    def _when(self, operations: frozenset[str] | None) -> tuple[str, list[Any]] | None:
+        if operations is None:
+            return None
+        names: list[Any] = sorted(operations)
+        called = self._tool.operations_of({})
+        if called is not None and not operations.isdisjoint(called) and not _is_always_text(self._schema, self._field):
+            names.append(None)
+        return self._field, names
+
+
+def _operation_set(tool: Tool) -> OperationSet | None:
+    """How the operation stands in the schema; None for a tool that declares its own, and for one without."""
+    found = getattr(getattr(tool, "_shape", None), "found", None)
+    return found if isinstance(found, OperationSet) else None
+
+
+def _selecting(found: OperationSet | None, written: str) -> frozenset[str]:
+    """The top-level fields that say which operation is called."""
+    if found is None:
+        return frozenset({written})
+    return frozenset(found.names if found.is_keyed else (steps[0] for steps in found.places if steps))
+
+
+def _declared(schema: Schema) -> frozenset[str]:
+    """What the schema names for the object itself, in its branches too."""
+    names, stack = set[str](), [schema]
+    while stack:
+        node = stack.pop()
+        names |= properties_of(node).keys()
+        for keyword in ("allOf", "anyOf", "oneOf"):
+            stack += objects(node.get(keyword))
+        stack += [inner for keyword in ("then", "else") if (inner := as_object(node.get(keyword))) is not None]
+    return frozenset(names)
+
+
+def _is_always_text(schema: Schema, name: str) -> bool:
+    """Whether no valid call leaves the field out or gives null there."""
+    own = as_object(properties_of(schema).get(name))
+    return name in required_of(schema) and own is not None and own.get("type") == "string"
+
+
+def _bare(schema: object) -> object:
+    """Without the author's words: they were written for the operator and may name what this agent does not see."""
+    table = as_object(schema)
+    return schema if table is None else _without_words(table)
+
+
+def _without_words(schema: Schema) -> Schema:
+    return {key: value for key, value in map_children(schema, _without_words).items() if key not in _WORDS}
+
+
+def _as_table(schema: object) -> Schema:
+    if isinstance(schema, bool):
+        return {} if schema else {"not": {}}
+    table = as_object(schema)
+    if table is None:
+        raise SchemaError("a constraint must be a JSON Schema")
+    return table

@@ -1,0 +1,406 @@
+"""What may be done with the blocks of one owner: every writing goes through the one table of levels. It knows no agent.
+
+A caller first asks ``level`` and ``assess`` (no effect), lets the gate decide, and then calls the operation with the
+action that was ``granted``; an operation that turns out to need more, or that the level denies by now, is refused and
+changes nothing. What is acknowledged is durable. Unknown labels and those of level none get the same words.
+Over 400 lines, since every way to a block has to go through the one door that is here.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from gatewright.base.clock import iso_utc
+from gatewright.base.errors import ToolFailure
+from gatewright.base.ids import new_id
+from gatewright.blocks import Block, BlockSize, Hand, TextSchema, is_addition
+from gatewright.memory import blocktable
+from gatewright.memory.record import BlockRecord, BlockType
+from gatewright.memory.shelf import Shelf
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.target import Assessment
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Generator
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.blocks import BlockSchema, Edit, Step
+    from gatewright.memory.block_store import BlockStore
+    from gatewright.memory.shelf import Opened
+
+_MAX_LABEL = 512
+_ORDER = tuple(Action)
+PIN, UNPIN, ARCHIVE, SETTINGS = "pin", "unpin", "archive", "settings"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What an operation did: the block afterwards and the step; None when there was nothing to change."""
+
+    record: BlockRecord
+    step: Step | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockInfo:
+    """A block without its content. ``can_undo`` and ``can_redo`` are of the author who asked."""
+
+    record: BlockRecord
+    size: BlockSize
+    permission: Permission
+    steps: int
+    can_undo: bool
+    can_redo: bool
+
+
+class FileTexts(Protocol):
+    """What sources ask of the text of a block that stands for one of their files."""
+
+    def fitted(self, text: str, edit: Edit) -> Edit:
+        """The edit as it is to be done to that text, with its line ends."""
+        ...
+
+    def check(self, record: BlockRecord, text: str) -> None:
+        """Raises ToolFailure for a text that could not be written to the file."""
+        ...
+
+
+class BlockService:
+    """The blocks of ``owner`` and the shared ones. Of the same label the owner's own is meant.
+
+    ``levels`` says the level of a block that belongs to a source, NONE without it; ``files`` is asked about its text.
+    ``operator``: acts for a person who may do everything, read-only fields included. Raises ToolFailure for what cannot
+    be done, WorkspaceError for a store that cannot be used. Callable from any thread.
+    """
+
+    def __init__(
+        self,
+        store: BlockStore,
+        *,
+        owner: str = "",
+        levels: Callable[[BlockRecord], Permission] | None = None,
+        operator: bool = False,
+        shelf: Shelf | None = None,
+        files: FileTexts | None = None,
+    ) -> None:
+        self._shelf = shelf or Shelf(store)
+        self._clock = store.clock
+        self._owner = owner
+        self._owners = (owner, "") if owner else ("",)
+        self._levels = levels
+        self._operator = operator
+        self._files = files
+
+    # no effect
+
+    def find(self, label: str) -> tuple[BlockRecord, Permission] | None:
+        """What is known of a block and its level, also when that is none; None when there is no such block."""
+        record = self._shelf.record(self._owners, label)
+        return None if record is None else (record, self._level_of(record))
+
+    def level(self, label: str) -> Permission:
+        """The level of a block."""
+        with self._reading(label) as opened:
+            return self._level_of(opened.record)
+
+    def assess(self, label: str, edit: Edit, author: str) -> Assessment:
+        """The action that an edit needs, and its diff when asked for; None as diff when it cannot be done."""
+        with self._reading(label):
+            return Assessment(action_of(edit), later=lambda: self.preview(label, edit, author))
+
+    def preview(self, label: str, edit: Edit, author: str) -> str | None:
+        """The diff that an edit would make now; None when it cannot be done."""
+        try:
+            with self._reading(label) as opened:
+                return self._shown(opened, edit, author)
+        except ToolFailure:
+            return None
+
+    def get(self, label: str) -> BlockRecord:
+        """What is known about a block."""
+        with self._reading(label) as opened:
+            return opened.record
+
+    def list(self) -> tuple[BlockRecord, ...]:
+        """The blocks that may be read, by label."""
+        found: dict[str, BlockRecord] = {}
+        for record in self._shelf.records(self._owners):
+            if record.label not in found or record.owner:
+                found[record.label] = record
+        return tuple(record for record in found.values() if self._level_of(record) is not Permission.NONE)
+
+    def value(self, label: str) -> JsonValue:
+        """All of a block's content."""
+        with self._reading(label) as opened:
+            return opened.block.value
+
+    def rendered(self, label: str) -> str:
+        """What is shown of a block to the model."""
+        with self._reading(label) as opened:
+            return opened.block.rendered()
+
+    def info(self, label: str, author: str = "") -> BlockInfo:
+        """A block's record, size and what could be undone."""
+        with self._reading(label) as opened:
+            block = opened.block
+            undo, redo = block.undo_target(author), block.redo_target(author)
+            level = self._level_of(opened.record)
+            return BlockInfo(opened.record, block.size(), level, opened.last, undo is not None, redo is not None)
+
+    def history(self, label: str, *, limit: int = 100) -> tuple[Step, ...]:
+        """The last steps of a block, oldest first."""
+        with self._reading(label) as opened:
+            return opened.block.steps[-limit:] if limit > 0 else ()
+
+    def value_at(self, label: str, number: int) -> JsonValue:
+        """The content as it was after a step."""
+        with self._reading(label) as opened:
+            return opened.block.at(number).value
+
+    def export(self, label: str) -> bytes:
+        """A snapshot that a copy can be made of, edited elsewhere and merged back."""
+        with self._reading(label) as opened:
+            return opened.block.snapshot()
+
+    # writing
+
+    def create(
+        self,
+        label: str,
+        schema: BlockSchema | None = None,
+        *,
+        author: str,
+        granted: Action = Action.APPEND,
+        content: JsonValue = None,
+        type: BlockType = BlockType.WORKING,  # noqa: A002 - the field's own name
+        permission: Permission = Permission.READ_WRITE,
+        pinned: bool = False,
+        description: str = "",
+        char_limit: int | None = None,
+    ) -> BlockRecord:
+        """Make a new block of this owner; its own level has to let something be added to it."""
+        _check_label(label)
+        schema = schema or TextSchema()
+        hand = self._hand(author)
+        now = hand.at_s
+        record = BlockRecord(
+            new_id("mem"),
+            label,
+            self._owner,
+            "",
+            type,
+            schema,
+            permission,
+            pinned,
+            description,
+            char_limit,
+            now,
+            now,
+            now if type is BlockType.ARCHIVAL else None,
+        )
+        self._permit(record, Action.APPEND, granted)
+        with self._shelf.changing((self._owner,), label) as (connection, opened):
+            if opened is not None:
+                raise ToolFailure("there is a block with that label already", code="exists")
+            block = Block.create(schema, content, hand=hand, char_limit=char_limit)
+            blocktable.insert_block(connection, record, block.snapshot(), "", block.steps[-1])
+        return record
+
+    def edit(
+        self,
+        label: str,
+        edit: Edit,
+        *,
+        author: str,
+        granted: Action,
+        approved: Callable[[], str | None] | None = None,
+    ) -> Changed:
+        """Do an edit, undo and redo among them. ``approved`` gives the one diff that somebody agreed to."""
+        with self._writing(label, action_of(edit), granted) as opened:
+            if approved is not None and self._shown(opened, edit, author) != approved():
+                raise ToolFailure("the block was changed since somebody agreed to this", code="approval-stale")
+            hand = self._hand(author)
+            step = opened.block.edit(self._fitted(opened, edit), hand)
+            if step is not None:
+                self._check(opened)
+                opened.record = replace(opened.record, updated_at=hand.at_s)
+            return Changed(opened.record, step)
+
+    def merge(self, label: str, update: bytes, *, author: str, granted: Action) -> Changed:
+        """Take in what a copy was given meanwhile; refused whole when the result would break the schema or a limit."""
+        with self._writing(label, Action.OVERWRITE, granted) as opened:
+            hand = self._hand(author)
+            step = opened.block.merge(update, hand)
+            if step is not None:
+                self._check(opened)
+                opened.record = replace(opened.record, updated_at=hand.at_s)
+            return Changed(opened.record, step)
+
+    def pin(self, label: str, *, author: str, granted: Action) -> Changed:
+        """Keep a block in context."""
+        return self._noted(label, PIN, author, granted, lambda record, _: replace(record, pinned=True))
+
+    def unpin(self, label: str, *, author: str, granted: Action) -> Changed:
+        """No longer keep a block in context."""
+        return self._noted(label, UNPIN, author, granted, lambda record, _: replace(record, pinned=False))
+
+    def archive(self, label: str, *, author: str, granted: Action) -> Changed:
+        """Put a working block away: its type becomes archival. Nothing is written to the archive's entries."""
+        return self._noted(label, ARCHIVE, author, granted, _archived)
+
+    def settings(
+        self,
+        label: str,
+        *,
+        author: str,
+        permission: Permission | None = None,
+        description: str | None = None,
+        char_limit: int | None = None,
+    ) -> Changed:
+        """Change a block's own level, description or limit: the operator's alone."""
+        if not self._operator:
+            raise ToolFailure("only the operator changes a block's settings", code="not-permitted")
+
+        def changed(record: BlockRecord, _: float) -> BlockRecord:
+            return replace(
+                record,
+                permission=permission or record.permission,
+                description=record.description if description is None else description,
+                char_limit=char_limit or record.char_limit,
+            )
+
+        return self._noted(label, SETTINGS, author, Action.DELETE, changed)
+
+    def delete(self, label: str, *, granted: Action) -> BlockRecord:
+        """Forget a block with its history."""
+        with self._changing(label, Action.DELETE, granted) as (connection, opened):
+            if opened.record.source_id and not self._operator:
+                raise ToolFailure("this block stands for a file: files are deleted with `file`", code="of-a-source")
+            blocktable.delete_block(connection, opened.record.block_id)
+            record = opened.record
+        self._shelf.forget(record.block_id)
+        return record
+
+    # inside
+
+    def _noted(
+        self,
+        label: str,
+        kind: str,
+        author: str,
+        granted: Action,
+        changed: Callable[[BlockRecord, float], BlockRecord],
+    ) -> Changed:
+        """A change of the record alone, with a step that says so."""
+        with self._writing(label, Action.OVERWRITE, granted) as opened:
+            hand = self._hand(author)
+            record = changed(opened.record, hand.at_s)
+            if record == opened.record:
+                return Changed(record, None)
+            opened.record = replace(record, updated_at=hand.at_s)
+            return Changed(opened.record, opened.block.note(hand, kind))
+
+    def _shown(self, opened: Opened, edit: Edit, author: str) -> str:
+        """The diff of an edit, the same whenever it is asked for. Raises ToolFailure when it cannot be done."""
+        hand = Hand(author, may_all=self._operator)
+        diff = opened.block.diff(self._fitted(opened, edit), hand, opened.record.label)
+        return diff.replace(iso_utc(hand.at_s), "(time of writing)")
+
+    def _fitted(self, opened: Opened, edit: Edit) -> Edit:
+        text = opened.block.value
+        if self._files is None or not opened.record.source_id or not isinstance(text, str):
+            return edit
+        return self._files.fitted(text, edit)
+
+    def _check(self, opened: Opened) -> None:
+        """Raises ToolFailure, which takes the edit back, where a file could not hold the text."""
+        text = opened.block.value
+        if self._files is not None and opened.record.source_id and isinstance(text, str):
+            self._files.check(opened.record, text)
+
+    @contextmanager
+    def _writing(self, label: str, action: Action, granted: Action) -> Generator[Opened]:
+        with self._changing(label, action, granted) as (_, opened):
+            yield opened
+
+    @contextmanager
+    def _changing(self, label: str, action: Action, granted: Action) -> Generator[tuple[sqlite3.Connection, Opened]]:
+        """The one door of every writing: the block is there, its level lets it, and it was granted."""
+        with self._shelf.changing(self._owners, label) as (connection, opened):
+            found = self._known(opened)
+            self._permit(found.record, action, granted)
+            yield connection, found
+
+    @contextmanager
+    def _reading(self, label: str) -> Generator[Opened]:
+        with self._shelf.reading(self._owners, label) as opened:
+            yield self._known(opened)
+
+    def _known(self, opened: Opened | None) -> Opened:
+        if opened is None or self._level_of(opened.record) is Permission.NONE:
+            raise ToolFailure("there is no block with that label", code="unknown-block")
+        return opened
+
+    def _level_of(self, record: BlockRecord) -> Permission:
+        if self._operator:
+            return Permission.ADMIN
+        if not record.source_id:
+            return record.permission
+        return Permission.NONE if self._levels is None else self._levels(record)
+
+    def _permit(self, record: BlockRecord, action: Action, granted: Action) -> None:
+        """The table of levels, and what was granted."""
+        level = self._level_of(record)
+        if verdict_for(level, action) is Verdict.DENY:
+            raise ToolFailure(
+                f"the level `{level}` of this block does not let you {_WORDS[action]}", code="not-permitted"
+            )
+        if _ORDER.index(action) > _ORDER.index(granted):
+            raise ToolFailure(f"this would {_WORDS[action]}, and that was not granted", code="not-granted")
+
+    def _hand(self, author: str) -> Hand:
+        return Hand(author, self._clock.wall_s(), may_all=self._operator)
+
+
+def action_of(edit: Edit) -> Action:
+    """What an edit does to a block: an append adds, everything else (undo and redo too) overwrites."""
+    return Action.APPEND if is_addition(edit) else Action.OVERWRITE
+
+
+_WORDS = {
+    Action.READ: "read it",
+    Action.APPEND: "add to it",
+    Action.OVERWRITE: "change what it holds",
+    Action.DELETE: "delete it",
+}
+
+
+def _archived(record: BlockRecord, now: float) -> BlockRecord:
+    if record.source_id:
+        raise ToolFailure("this block stands for a file, and files are not archived", code="of-a-source")
+    if record.type is BlockType.CORE:
+        raise ToolFailure("a core block stays in context: it cannot be archived", code="core-block")
+    if record.type is not BlockType.WORKING:
+        raise ToolFailure(
+            f"only working blocks are archived, and this is a block of type {record.type}", code="wrong-type"
+        )
+    return replace(record, type=BlockType.ARCHIVAL, pinned=False, archived_at=now)
+
+
+def is_label(text: str) -> bool:
+    """Whether a block may have that label, those of files aside."""
+    return 0 < len(text) <= _MAX_LABEL and text.isprintable() and text == text.strip()
+
+
+NO_LABEL = f"a label is 1 to {_MAX_LABEL} printable characters"
+
+
+def _check_label(label: str) -> None:
+    if not is_label(label):
+        raise ToolFailure(NO_LABEL, code="bad-label")
+    if label.startswith("file:"):
+        raise ToolFailure("labels that begin with `file:` are those of files", code="bad-label")

@@ -1,0 +1,274 @@
+"""The tables of blocks in SQLite and how the older ones become these. It knows no level and no edit.
+
+A block is a snapshot and the steps since; a step holds its update until it is folded into the snapshot. All statements
+run inside a transaction of the caller's.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from gatewright.base.errors import SchemaError, WorkspaceError
+from gatewright.base.ids import new_id
+from gatewright.blocks import Step, TextSchema, schema_from_json, schema_to_json
+from gatewright.memory.record import BlockRecord, BlockType
+from gatewright.policy.permission import Permission
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+VERSION = 2
+STORED = "stored"
+KEPT_STEPS = 1000
+"""How many steps of a block's history are kept."""
+
+_TABLES = (
+    """
+CREATE TABLE IF NOT EXISTS block (
+    block_id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    label TEXT NOT NULL,
+    source_id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    schema TEXT NOT NULL,
+    permission TEXT NOT NULL,
+    pinned INTEGER NOT NULL,
+    description TEXT NOT NULL,
+    char_limit INTEGER,
+    snapshot BLOB NOT NULL,
+    snapshot_step INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    disk_digest TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    archived_at REAL,
+    UNIQUE (owner, label)
+)""",
+    """
+CREATE TABLE IF NOT EXISTS block_step (
+    block_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    at REAL NOT NULL,
+    author TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    after BLOB NOT NULL,
+    target INTEGER,
+    has_changes INTEGER NOT NULL,
+    undoable INTEGER NOT NULL,
+    changes BLOB,
+    PRIMARY KEY (block_id, number)
+)""",
+)
+_RECORD = (
+    "block_id, label, owner, source_id, type, schema, permission, pinned, description, char_limit, "
+    "created_at, updated_at, archived_at"
+)
+_STEP = "number, at, author, kind, after, target, has_changes, undoable"
+
+
+def make_tables(connection: sqlite3.Connection) -> None:
+    """The tables as of now, whatever version the file is of; in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        old = version == 1 and connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'block'").fetchone()
+        if old:
+            connection.execute("ALTER TABLE block RENAME TO block_1")
+        for table in _TABLES:
+            connection.execute(table)
+        if old:
+            for row in connection.execute("SELECT label, source_id, disk_digest, updated_at FROM block_1").fetchall():
+                _move(connection, *row)
+            connection.execute("DROP TABLE block_1")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _move(connection: sqlite3.Connection, label: str, source_id: str, disk_digest: str, updated_at: float) -> None:
+    record = BlockRecord(new_id("mem"), label, source_id=source_id, created_at=updated_at, updated_at=updated_at)
+    snapshot = connection.execute("SELECT snapshot FROM block_1 WHERE label = ?", (label,)).fetchone()[0]
+    insert_block(connection, record, snapshot, disk_digest, Step(1, updated_at, "", STORED, undoable=False))
+
+
+def insert_block(
+    connection: sqlite3.Connection, record: BlockRecord, snapshot: bytes, disk_digest: str, step: Step
+) -> None:
+    """A new block and its first step. Raises sqlite3.IntegrityError when there is one of that label."""
+    row = (
+        record.block_id,
+        record.owner,
+        record.label,
+        record.source_id,
+        record.type,
+        json.dumps(schema_to_json(record.schema)),
+        record.permission,
+        record.pinned,
+        record.description,
+        record.char_limit,
+        snapshot,
+        step.number,
+        1,
+        disk_digest,
+        record.created_at,
+        record.updated_at,
+        record.archived_at,
+    )
+    connection.execute(f"INSERT INTO block VALUES ({', '.join('?' * len(row))})", row)
+    insert_step(connection, record.block_id, step, None)
+
+
+def put_snapshot(connection: sqlite3.Connection, record: BlockRecord, snapshot: bytes, disk_digest: str) -> None:
+    """A snapshot from outside in the place of what a text block held; the block is made when there is none."""
+    found = connection.execute(
+        "SELECT block_id FROM block WHERE owner = ? AND label = ?", (record.owner, record.label)
+    ).fetchone()
+    if found is None:
+        step = Step(1, record.updated_at, "", STORED, undoable=False)
+        insert_block(connection, record, snapshot, disk_digest, step)
+        return
+    block_id = str(found[0])
+    number = last_number(connection, block_id) + 1
+    connection.execute("UPDATE block_step SET changes = NULL WHERE block_id = ? AND changes NOT NULL", (block_id,))
+    insert_step(connection, block_id, Step(number, record.updated_at, "", STORED, undoable=False), None)
+    connection.execute(
+        "UPDATE block SET source_id = ?, schema = ?, snapshot = ?, snapshot_step = ?, generation = generation + 1, "
+        "disk_digest = ?, updated_at = ? WHERE block_id = ?",
+        (
+            record.source_id,
+            json.dumps(schema_to_json(TextSchema())),
+            snapshot,
+            number,
+            disk_digest,
+            record.updated_at,
+            block_id,
+        ),
+    )
+    forget_steps(connection, block_id, number - KEPT_STEPS)
+
+
+def insert_step(connection: sqlite3.Connection, block_id: str, step: Step, changes: bytes | None) -> None:
+    """One step more; ``changes``: its update, None when the snapshot holds it."""
+    connection.execute(
+        "INSERT INTO block_step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            block_id,
+            step.number,
+            step.at_s,
+            step.author,
+            step.kind,
+            step.after,
+            step.target,
+            step.has_changes,
+            step.undoable,
+            changes,
+        ),
+    )
+
+
+def fold(connection: sqlite3.Connection, block_id: str, number: int, snapshot: bytes) -> None:
+    """A snapshot that holds every step up to ``number``; older steps than are kept are forgotten."""
+    connection.execute(
+        "UPDATE block SET snapshot = ?, snapshot_step = ? WHERE block_id = ?", (snapshot, number, block_id)
+    )
+    connection.execute("UPDATE block_step SET changes = NULL WHERE block_id = ? AND changes NOT NULL", (block_id,))
+    forget_steps(connection, block_id, number - KEPT_STEPS)
+
+
+def forget_steps(connection: sqlite3.Connection, block_id: str, up_to: int) -> None:
+    """Drop the oldest steps."""
+    if up_to > 0:
+        connection.execute("DELETE FROM block_step WHERE block_id = ? AND number <= ?", (block_id, up_to))
+
+
+def forget_states(connection: sqlite3.Connection, block_id: str, before: int) -> None:
+    """The states of the steps before that number can no longer be had."""
+    connection.execute("UPDATE block_step SET after = x'' WHERE block_id = ? AND number < ?", (block_id, before))
+
+
+def set_state(connection: sqlite3.Connection, block_id: str, step: Step) -> None:
+    """The state that a step led to, where that was not known yet."""
+    connection.execute(
+        "UPDATE block_step SET after = ? WHERE block_id = ? AND number = ?", (step.after, block_id, step.number)
+    )
+
+
+def update_record(connection: sqlite3.Connection, record: BlockRecord) -> None:
+    """What may change about a block besides its content."""
+    connection.execute(
+        "UPDATE block SET type = ?, permission = ?, pinned = ?, description = ?, char_limit = ?, updated_at = ?, "
+        "archived_at = ? WHERE block_id = ?",
+        (
+            record.type,
+            record.permission,
+            record.pinned,
+            record.description,
+            record.char_limit,
+            record.updated_at,
+            record.archived_at,
+            record.block_id,
+        ),
+    )
+
+
+def delete_block(connection: sqlite3.Connection, block_id: str) -> None:
+    """Forget a block and its history."""
+    connection.execute("DELETE FROM block_step WHERE block_id = ?", (block_id,))
+    connection.execute("DELETE FROM block WHERE block_id = ?", (block_id,))
+
+
+def find_record(connection: sqlite3.Connection, owner: str, label: str) -> BlockRecord | None:
+    """The block of that owner and label."""
+    query = f"SELECT {_RECORD} FROM block WHERE owner = ? AND label = ?"
+    row = connection.execute(query, (owner, label)).fetchone()
+    return record_of(row) if row else None
+
+
+def all_records(connection: sqlite3.Connection, owners: Sequence[str]) -> list[BlockRecord]:
+    """The blocks of those owners, by label."""
+    marks = ", ".join("?" * len(owners))
+    query = f"SELECT {_RECORD} FROM block WHERE owner IN ({marks}) ORDER BY label, owner"
+    return [record_of(row) for row in connection.execute(query, tuple(owners))]
+
+
+def record_of(row: tuple[Any, ...]) -> BlockRecord:
+    """A row as a value. Raises WorkspaceError for one that we did not write."""
+    (block_id, label, owner, source_id, kind, schema, permission, pinned, description, limit, *times) = row
+    try:
+        return BlockRecord(
+            block_id,
+            label,
+            owner,
+            source_id,
+            BlockType(kind),
+            schema_from_json(json.loads(schema)),
+            Permission(permission),
+            bool(pinned),
+            description,
+            limit,
+            *times,
+        )
+    except (ValueError, SchemaError) as error:
+        raise WorkspaceError(f"the stored block `{label}` is damaged: {error}") from error
+
+
+def step_rows(connection: sqlite3.Connection, block_id: str, after: int) -> list[tuple[Step, bytes | None]]:
+    """The steps behind that number with their updates, in order."""
+    query = f"SELECT {_STEP}, changes FROM block_step WHERE block_id = ? AND number > ? ORDER BY number"
+    return [(_step(row[:-1]), row[-1]) for row in connection.execute(query, (block_id, after))]
+
+
+def last_number(connection: sqlite3.Connection, block_id: str) -> int:
+    """The number of the last step."""
+    found = connection.execute("SELECT MAX(number) FROM block_step WHERE block_id = ?", (block_id,)).fetchone()[0]
+    return int(found or 0)
+
+
+def _step(row: tuple[Any, ...]) -> Step:
+    number, at_s, author, kind, after, target, has_changes, undoable = row
+    return Step(number, at_s, author, kind, bytes(after), target, bool(has_changes), bool(undoable))

@@ -1,0 +1,185 @@
+"""Blocks opened from the store, kept at hand, brought up to date by what others wrote, and written back step by step.
+
+It knows no level. Two processes that edit one block take turns: each first takes in the other's updates, so that their
+edits are merged. A document at hand is only trusted as far as the store agrees with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure
+from gatewright.blocks import Block
+from gatewright.memory import blocktable
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Generator, Sequence
+
+    from gatewright.memory.block_store import BlockStore
+    from gatewright.memory.record import BlockRecord
+
+_AT_HAND = 16
+_FOLD_STEPS = 64
+_FOLD_BYTES = 1024 * 1024
+_HISTORY_FACTOR = 8
+_HISTORY_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Opened:
+    """A block at hand. ``unfolded``: bytes of the updates that are in no snapshot yet.
+
+    ``settled``: it holds nothing that the store may not hold; False while it is being changed, or when that failed.
+    """
+
+    record: BlockRecord
+    block: Block
+    generation: int
+    snapshot_step: int
+    unfolded: int = 0
+    settled: bool = True
+
+    @property
+    def last(self) -> int:
+        """The number of the last step that the block holds."""
+        steps = self.block.steps
+        return steps[-1].number if steps else self.snapshot_step
+
+
+class Shelf:
+    """The opened blocks of one store; all use is inside the store's own lock."""
+
+    def __init__(self, store: BlockStore) -> None:
+        self.store = store
+        self._at_hand: OrderedDict[str, Opened] = OrderedDict()
+        self._process = 0
+
+    @contextmanager
+    def reading(self, owners: Sequence[str], label: str) -> Generator[Opened | None]:
+        """The block of the first owner that has one of that label, as it stands now; None for none."""
+        with self.store.reading() as connection:
+            yield None if connection is None else self._opened(connection, owners, label)
+
+    @contextmanager
+    def changing(self, owners: Sequence[str], label: str) -> Generator[tuple[sqlite3.Connection, Opened | None]]:
+        """The same for changing it: what was done to it when the context ends is durable, or nothing is."""
+        with self.store.transaction() as connection:
+            opened = self._opened(connection, owners, label)
+            if opened is None:
+                yield connection, None
+                return
+            version, last = opened.block.version, opened.last
+            opened.settled = False
+            try:
+                yield connection, opened
+            except ToolFailure:
+                opened.settled = opened.last == last
+                raise
+            if opened.last > last:
+                self._write(connection, opened, version, last)
+        opened.settled = True
+
+    def records(self, owners: Sequence[str]) -> list[BlockRecord]:
+        """The blocks of these owners."""
+        with self.store.reading() as connection:
+            return [] if connection is None else blocktable.all_records(connection, owners)
+
+    def record(self, owners: Sequence[str], label: str) -> BlockRecord | None:
+        """What is known of the block of the first owner that has one of that label; it is not opened."""
+        with self.store.reading() as connection:
+            if connection is None:
+                return None
+            return next((r for owner in owners if (r := blocktable.find_record(connection, owner, label))), None)
+
+    def forget(self, block_id: str) -> None:
+        """Read a block anew next time."""
+        self._at_hand.pop(block_id, None)
+
+    # inside
+
+    def _opened(self, connection: sqlite3.Connection, owners: Sequence[str], label: str) -> Opened | None:
+        for owner in owners:
+            record = blocktable.find_record(connection, owner, label)
+            if record is not None:
+                return self._current(connection, record)
+        return None
+
+    def _current(self, connection: sqlite3.Connection, record: BlockRecord) -> Opened:
+        if self._process != os.getpid():
+            self._at_hand.clear()  # after a fork: two holders of one document would make different edits of one name
+            self._process = os.getpid()
+        generation, snapshot_step = connection.execute(
+            "SELECT generation, snapshot_step FROM block WHERE block_id = ?", (record.block_id,)
+        ).fetchone()
+        held = self._at_hand.pop(record.block_id, None)
+        if held is not None and held.settled and held.generation == generation and held.last >= snapshot_step:
+            held.record, held.snapshot_step = record, snapshot_step
+            held.block.char_limit = record.char_limit
+            self._catch_up(connection, held)
+        else:
+            held = self._load(connection, record, generation, snapshot_step)
+        self._at_hand[record.block_id] = held
+        while len(self._at_hand) > _AT_HAND:
+            self._at_hand.popitem(last=False)
+        return held
+
+    def _catch_up(self, connection: sqlite3.Connection, held: Opened) -> None:
+        rows = blocktable.step_rows(connection, held.record.block_id, held.last)
+        if rows:
+            updates = [changes for _, changes in rows if changes is not None]
+            held.block.take_in(updates, [step for step, _ in rows])
+            held.unfolded += sum(map(len, updates))
+
+    def _load(self, connection: sqlite3.Connection, record: BlockRecord, generation: int, snapshot_step: int) -> Opened:
+        snapshot = connection.execute("SELECT snapshot FROM block WHERE block_id = ?", (record.block_id,)).fetchone()
+        rows = blocktable.step_rows(connection, record.block_id, 0)
+        inside = [step for step, _ in rows if step.number <= snapshot_step]
+        block = Block.restore(record.schema, snapshot[0], (), (), char_limit=record.char_limit)
+        if inside and not inside[-1].after:
+            inside[-1] = replace(inside[-1], after=block.frontier)
+        updates = [changes for step, changes in rows if step.number > snapshot_step and changes is not None]
+        block.take_in(updates, [*inside, *(step for step, _ in rows if step.number > snapshot_step)])
+        return Opened(record, block, generation, snapshot_step, sum(map(len, updates)))
+
+    def _write(self, connection: sqlite3.Connection, opened: Opened, version: bytes, last: int) -> None:
+        """The new steps, the first that changed the content with the update; folded into a snapshot now and then."""
+        block, block_id = opened.block, opened.record.block_id
+        changes: bytes | None = block.updates_since(version)
+        for step in block.steps:
+            if step.number <= last:
+                continue
+            held = changes if step.has_changes else None
+            blocktable.insert_step(connection, block_id, step, held)
+            if held is not None:
+                opened.unfolded += len(held)
+                changes = b""
+        if last == opened.snapshot_step:
+            self._set_state(connection, opened)
+        blocktable.update_record(connection, opened.record)
+        if opened.last - opened.snapshot_step >= _FOLD_STEPS or opened.unfolded >= _FOLD_BYTES:
+            self._fold(connection, opened)
+
+    def _fold(self, connection: sqlite3.Connection, opened: Opened) -> None:
+        """One snapshot in the place of the updates; a history much longer than the block is cut off."""
+        block, block_id = opened.block, opened.record.block_id
+        snapshot = block.snapshot()
+        if len(snapshot) > _HISTORY_FACTOR * block.size().chars + _HISTORY_BYTES:
+            snapshot = block.shallow_snapshot()
+            blocktable.forget_states(connection, block_id, opened.last)
+            self._at_hand.pop(block_id, None)
+            opened.snapshot_step = 0
+        self._set_state(connection, opened)
+        blocktable.fold(connection, block_id, opened.last, snapshot)
+        block.forget_steps(opened.last - blocktable.KEPT_STEPS)
+        opened.snapshot_step, opened.unfolded = opened.last, 0
+
+    def _set_state(self, connection: sqlite3.Connection, opened: Opened) -> None:
+        """Note the state of the snapshot: of one from outside it was not known, and an undo may begin there."""
+        for step in opened.block.steps:
+            if step.number == opened.snapshot_step:
+                blocktable.set_state(connection, opened.record.block_id, step)

@@ -1,0 +1,75 @@
+"""A copy of the blocks at rest, taken while others may write, for a workspace whose files stand elsewhere.
+
+It copies the file of the store as SQLite itself does, and knows no source: how a label changes is asked.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from gatewright.base.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_PAGES = 256
+_BUSY_S = 5.0
+
+
+def copy_store(
+    origin: Path, target: Path, relabel: Callable[[str, str], str], stop_if_cancelled: Callable[[], None]
+) -> bool:
+    """Copy a block store as it stands at one moment; whether there was one. Raises WorkspaceError.
+
+    ``relabel(source_id, label)`` gives the label that a shared block has in the copy; ``stop_if_cancelled`` is called
+    between pieces and may raise.
+    """
+    if origin.is_symlink():
+        raise WorkspaceError(f"the block store `{origin}` is a symbolic link, which is not followed")
+    if not origin.exists():
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+
+    def goes_on(_status: int, _rest: int, _all: int) -> None:
+        stop_if_cancelled()
+
+    try:
+        with closing(_opened(origin)) as source, closing(sqlite3.connect(target)) as copy:
+            source.backup(copy, pages=_PAGES, progress=goes_on, sleep=0)
+            _relabel(copy, relabel)
+    except sqlite3.Error as error:
+        raise WorkspaceError(f"the block store `{origin}` cannot be copied: {error}") from error
+    return True
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """As it is while others write; where not even a lock can be made, as it was left."""
+    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    found = sqlite3.connect(address, uri=True, timeout=_BUSY_S)
+    try:
+        found.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.OperationalError:
+        found.close()
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise
+        return sqlite3.connect(f"{address}&immutable=1", uri=True)
+    return found
+
+
+def _relabel(copy: sqlite3.Connection, relabel: Callable[[str, str], str]) -> None:
+    """In one transaction; of a store without blocks nothing is asked."""
+    if copy.execute("SELECT 1 FROM sqlite_schema WHERE name = 'block'").fetchone() is None:
+        return
+    columns = {row[1] for row in copy.execute("PRAGMA table_info(block)")}
+    shared = "owner = '' AND " if "owner" in columns else ""
+    rows = copy.execute(f"SELECT rowid, source_id, label FROM block WHERE {shared}source_id != ''").fetchall()
+    with copy:
+        for row, source_id, label in rows:
+            other = relabel(str(source_id), str(label))
+            if other != label:
+                copy.execute("UPDATE block SET label = ? WHERE rowid = ?", (other, row))

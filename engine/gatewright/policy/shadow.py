@@ -1,0 +1,206 @@
+"""Permission rules that can decide nothing, because rules above them match all that they match. It touches no disk.
+
+Decided exactly, on the languages of the patterns (as automata over classes of bytes), for every path there could be;
+where that would take too many steps nothing is said: what is reported is proved. A rule that hides nothing may still
+decide no file of a given tree: that is what hit counts tell.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gatewright.policy.wildmatch import Wild, parse_git_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gatewright.policy.glob import PermissionRules
+    from gatewright.policy.wildmatch import GitPattern, Token
+
+_MAX_STEPS = 300_000
+_MAX_TOKENS = 300
+_SAMPLES = 48
+_SLASH = ord("/")
+_NAMES = ("", "q", "zz.q")
+_FOLDERS = ("", "q/", "zz/q/")
+_BELOW = ("", "/", "/q", "/q/")
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """Rule ``index`` (from 0) decides no path: ``by`` are rules above it that match everything it matches.
+
+    ``harmless``: all of ``by`` give the same level, so that nothing would change without the rule.
+    """
+
+    index: int
+    by: tuple[int, ...]
+    harmless: bool
+
+
+def shadowed(rules: PermissionRules, *, max_steps: int = _MAX_STEPS) -> tuple[Shadow, ...]:
+    """The rules that can never decide, in order. ``max_steps``: how many all proofs together may take."""
+    patterns = [parse_git_pattern(rule.pattern) for rule in rules.rules]
+    machines, classes, budget = [_Machine(one) for one in patterns], _classes(patterns), _Budget(max_steps)
+    found: list[Shadow] = []
+    for index in range(1, len(patterns)):
+        if _decides_a_sample(rules, patterns[index], index):
+            continue
+        by = _hiders(machines, index, classes, budget)
+        if by:
+            level = rules.rules[index].permission
+            found.append(Shadow(index, by, all(rules.rules[one].permission is level for one in by)))
+    return tuple(found)
+
+
+def _decides_a_sample(rules: PermissionRules, pattern: GitPattern, index: int) -> bool:
+    """Whether one of some words of the pattern is decided by it; that spares the proof in nearly every case."""
+    draw = random.Random(index)
+    words: set[str] = set()
+    for _ in range(_SAMPLES):
+        word = "".join(_piece(draw, token) for token in _whole(pattern))
+        words.add(bytes(map(ord, word + draw.choice(_BELOW))).decode("utf-8", "surrogateescape"))
+    return any(rules.explain(word).index == index for word in words)
+
+
+def _piece(draw: random.Random, token: Token) -> str:
+    if isinstance(token, Wild):
+        choices = _FOLDERS if token is Wild.DEEP_FOLDERS else (*_NAMES, "q/z") if token is Wild.DEEP_STAR else _NAMES
+        return draw.choice(choices)
+    liked = [code for code in token if chr(code).isascii() and chr(code).isalnum()] or sorted(token)
+    return chr(draw.choice(liked)) if liked else ""
+
+
+def _whole(pattern: GitPattern) -> tuple[Token, ...]:
+    """The tokens over the whole path."""
+    tokens = pattern.tokens or ()
+    return (Wild.DEEP_FOLDERS, *tokens) if pattern.basename else tokens
+
+
+def _hiders(machines: Sequence[_Machine], index: int, classes: Sequence[int], budget: _Budget) -> tuple[int, ...]:
+    above = [one for one in range(index) if not machines[one].is_long]
+    if machines[index].is_long:
+        return ()
+    for one in above:
+        if _covered(machines[index], [machines[one]], classes, budget):
+            return (one,)
+    if not _covered(machines[index], [machines[one] for one in above], classes, budget):
+        return ()
+    needed = above
+    for one in above:
+        fewer = [other for other in needed if other != one]
+        if _covered(machines[index], [machines[other] for other in fewer], classes, budget):
+            needed = fewer
+    return tuple(needed)
+
+
+def _classes(patterns: Sequence[GitPattern]) -> tuple[int, ...]:
+    """One byte for each class of bytes that no pattern tells apart; ``/`` is one of its own."""
+    sets = {token for pattern in patterns for token in _whole(pattern) if not isinstance(token, Wild)}
+    ordered = sorted(sets, key=sorted)
+    kinds: dict[tuple[bool, ...], int] = {}
+    for code in range(1, 256):
+        if code != _SLASH:
+            kinds.setdefault(tuple(code in one for one in ordered), code)
+    return (*kinds.values(), _SLASH)
+
+
+@dataclass(slots=True)
+class _Budget:
+    """How many steps all proofs together may still take."""
+
+    steps: int
+
+
+class _Machine:
+    """The paths that a pattern matches, by themselves or by a folder above; a state is a set of places, as bits.
+
+    Place ``k`` stands before token ``k``, behind the last one the path itself matches; ``inside`` a folder that does
+    everything matches. A ``**/`` has a second place for being among its folders.
+    """
+
+    def __init__(self, pattern: GitPattern) -> None:
+        self._tokens = _whole(pattern)
+        self._folders_only = pattern.folders_only
+        self.is_long = len(self._tokens) > _MAX_TOKENS
+        count = len(self._tokens)
+        self._matched = 1 << count
+        self.inside = 1 << (count + 1)
+        self._among = count + 2
+        self._known: dict[tuple[int, int], int] = {}
+        self.start = self._closed(1)
+
+    def accepts(self, state: int, *, folder: bool) -> bool:
+        """Whether the path read so far matches; ``folder``: it ends with ``/``."""
+        if state & self.inside:
+            return True
+        return not folder and not self._folders_only and bool(state & self._matched)
+
+    def step(self, state: int, code: int) -> int:
+        """The state after one more byte."""
+        key = (state, code)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._closed(self._moved(state, code))
+        return found
+
+    def _moved(self, state: int, code: int) -> int:
+        if state & self.inside:
+            return self.inside
+        if code == _SLASH and state & self._matched:
+            return self.inside
+        after = 0
+        for place, token in enumerate(self._tokens):
+            if state >> (self._among + place) & 1:
+                after |= 1 << (self._among + place)
+                if code == _SLASH:
+                    after |= 1 << (place + 1)
+            if not state >> place & 1:
+                continue
+            if token is Wild.DEEP_STAR or (token is Wild.STAR and code != _SLASH):
+                after |= 1 << place
+            elif not isinstance(token, Wild) and code in token:
+                after |= 1 << (place + 1)
+        return after
+
+    def _closed(self, state: int) -> int:
+        """With the places that are reached by reading nothing."""
+        for place, token in enumerate(self._tokens):
+            if state >> place & 1 and isinstance(token, Wild):
+                state |= 1 << (place + 1)
+                if token is Wild.DEEP_FOLDERS:
+                    state |= 1 << (self._among + place)
+        return state
+
+
+def _covered(one: _Machine, others: Sequence[_Machine], classes: Sequence[int], budget: _Budget) -> bool:
+    """Whether every path that ``one`` matches is matched by one of ``others``; False where that takes too long."""
+    start: tuple[bool, int, tuple[int, ...]] = (True, one.start, tuple(other.start for other in others))
+    seen: set[tuple[bool, int, tuple[int, ...]]] = {start}
+    waiting: list[tuple[bool, int, tuple[int, ...]]] = [start]
+    while waiting:
+        after_slash, mine, theirs = waiting.pop()
+        budget.steps -= len(classes) * (1 + len(others))
+        if budget.steps < 0:
+            return False
+        for code in classes:
+            if code == _SLASH and after_slash:
+                continue
+            stepped = one.step(mine, code)
+            if not stepped:
+                continue
+            folder = code == _SLASH
+            states = [other.step(state, code) for other, state in zip(others, theirs, strict=True)]
+            if any(state & other.inside for other, state in zip(others, states, strict=True)):
+                continue
+            if one.accepts(stepped, folder=folder) and not any(
+                other.accepts(state, folder=folder) for other, state in zip(others, states, strict=True)
+            ):
+                return False
+            found = (folder, stepped, tuple(states))
+            if found not in seen:
+                seen.add(found)
+                waiting.append(found)
+    return True

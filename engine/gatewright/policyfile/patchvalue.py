@@ -1,0 +1,38 @@
+"""Values edited in the spelling that the author chose: lists of texts, durations. It knows no tables."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING
+
+from gatewright.policyfile.editor import REMOVED, VALUES
+from gatewright.policyfile.plain import duration_like, plain_duration
+
+if TYPE_CHECKING:
+    from gatewright.policyfile.editor import Editor
+    from gatewright.policyfile.scan import Item, RawPath
+
+
+def set_words(editor: Editor, path: RawPath, old: tuple[str, ...] | None, new: tuple[str, ...] | None) -> None:
+    """Turn a list of texts from ``old`` to ``new``; None: the key is not there."""
+    if old == new:
+        return
+    if new is None:
+        editor.remove(path)
+    else:
+        editor.edit_words(path, old or (), new)
+
+
+def written_value(editor: Editor, item: Item) -> object:
+    """What a written value says."""
+    return tomllib.loads(f"v = {editor.source_of(item)}")["v"]
+
+
+def written_duration(editor: Editor, path: RawPath, seconds: float | None) -> object:
+    """A duration as it is spelt at ``path`` now; ``REMOVED`` for None."""
+    if seconds is None:
+        return REMOVED
+    item = editor.find(path)
+    if item is None or item.kind not in VALUES:
+        return plain_duration(seconds)
+    return duration_like(written_value(editor, item), seconds)

@@ -1,0 +1,285 @@
+"""The files of a workspace's roots, read and changed through descriptors from the root's folder on. It knows no agent.
+
+Every use opens the folders on the way anew, none through a link, and looks at protection and levels with the identities
+of what it opened: what was decided by name holds for the object that is used. Disk work runs in threads; whoever
+changes something is alone with it, among processes too. What may be done in which root was decided before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import stat
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure
+from gatewright.policy.permission import Action, Permission
+from gatewright.policy.target import LevelDecision, Located
+from gatewright.sources import descriptor
+from gatewright.sources.descriptor import Identity, identity_of
+from gatewright.sources.filetext import decode_text, digest_of, encode_text, in_line_ending_of, line_count
+from gatewright.sources.rootpath import RootPaths
+from gatewright.sources.rootwalk import Walk
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Generator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.policy.target import FileTarget, Refusal
+    from gatewright.sources.protection import Protection
+    from gatewright.sources.rootpath import RootPlace, SourcesPort
+
+MAX_TEXT_BYTES = 1024 * 1024
+"""The largest text that is read, searched or written."""
+MAX_COPY_BYTES = 16 * 1024 * 1024
+"""The largest file that is copied."""
+_BOM = "\ufeff"
+_GONE = "this path is not available"
+_CHANGED = "somebody else changed this meanwhile; make the call again"
+
+
+class RootFolders:
+    """The roots of a workspace. ``exclusive`` keeps every other process from changing files meanwhile."""
+
+    def __init__(
+        self,
+        folders: Mapping[str, Path],
+        sources: SourcesPort,
+        protection: Protection,
+        exclusive: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._paths = RootPaths(folders, sources, protection)
+        self._exclusive = exclusive
+
+    # the port: places
+
+    def find(
+        self, path: str, *, roots: Sequence[str], parameter: str = "", writes: bool = False
+    ) -> FileTarget | Refusal:
+        """Where a model's path leads, in one of ``roots``; touches metadata only."""
+        return self._paths.find(path, roots, parameter=parameter, writes=writes)
+
+    def shown(self, absolute: str) -> str:
+        """The path with the name of its root in front."""
+        return self._paths.at(absolute).shown
+
+    # the port: what a call would do
+
+    def stands(self, absolute: str) -> bool:
+        """Whether something stands there; what cannot be looked at counts."""
+        at = self._paths.at(absolute)
+        try:
+            return descriptor.look(at.base, at.parts).exists
+        except ToolFailure:
+            return True
+
+    def text_of(self, absolute: str) -> str | None:
+        """The text that stands there now; None where there is none."""
+        try:
+            return decode_text(self._bytes(self._paths.at(absolute), MAX_TEXT_BYTES)[0])
+        except ToolFailure:
+            return None
+
+    def note_of(self, absolute: str) -> str | None:
+        """Size and SHA-256 of a file, or what a folder holds."""
+        at = self._paths.at(absolute)
+        try:
+            if descriptor.look(at.base, at.parts).is_folder:
+                return self._walk(at).told()
+            content = self._bytes(at, MAX_COPY_BYTES)[0]
+        except ToolFailure as failure:
+            return None if failure.code == "not-found" else str(failure)
+        return f"{len(content):,} bytes, sha256:{digest_of(content)}"
+
+    # the port: operations
+
+    async def read(self, absolute: str) -> JsonValue:
+        """The text of a file and its size."""
+        return await asyncio.to_thread(self._read, self._paths.at(absolute))
+
+    async def list_folder(self, absolute: str, *, stopped: Callable[[], bool]) -> JsonValue:
+        """The names in a folder."""
+        return await asyncio.to_thread(self._list, self._paths.at(absolute), stopped)
+
+    async def search(
+        self, absolute: str, find: Callable[[str], int | None], *, hits: int, stopped: Callable[[], bool]
+    ) -> JsonValue:
+        """The lines of texts below a folder, or of one file, where ``find`` answers a position."""
+        return await asyncio.to_thread(self._search, self._paths.at(absolute), find, hits, stopped)
+
+    async def write(self, absolute: str, content: str, granted: Action | None) -> JsonValue:
+        """Make a file with the folders above it, or replace it in one step."""
+        return await asyncio.to_thread(self._write_text, self._paths.at(absolute), content, granted)
+
+    async def edit(self, absolute: str, old: str, new: str, granted: Action | None) -> JsonValue:
+        """Put ``new`` in the one place of ``old``."""
+        return await asyncio.to_thread(self._edit, self._paths.at(absolute), old, new, granted)
+
+    async def delete(self, absolute: str, *, recursive: bool, granted: Action | None) -> JsonValue:
+        """Remove a file or folder."""
+        return await asyncio.to_thread(self._delete, self._paths.at(absolute), recursive, granted)
+
+    async def copy(self, source: str, destination: str, granted: Action | None) -> JsonValue:
+        """Copy the bytes of a file."""
+        return await asyncio.to_thread(self._copy, self._paths.at(source), self._paths.at(destination), granted)
+
+    # in a thread
+
+    def _read(self, at: RootPlace) -> JsonValue:
+        content = self._bytes(at, MAX_TEXT_BYTES)[0]
+        text = decode_text(content)
+        data: dict[str, JsonValue] = {"path": at.shown, "content": text.removeprefix(_BOM), "bytes": len(content)}
+        return data | {"lines": line_count(text), **({"byte_order_mark": True} if text.startswith(_BOM) else {})}
+
+    def _list(self, at: RootPlace, stopped: Callable[[], bool]) -> JsonValue:
+        with _words(at):
+            return self._walk(at, stopped).listed()
+
+    def _search(
+        self, at: RootPlace, find: Callable[[str], int | None], hits: int, stopped: Callable[[], bool]
+    ) -> JsonValue:
+        with _words(at):
+            return self._walk(at, stopped).searched(find, hits)
+
+    def _write_text(self, at: RootPlace, content: str, granted: Action | None) -> JsonValue:
+        return self._write(at, encode_text(content, MAX_TEXT_BYTES), granted)
+
+    def _write(self, at: RootPlace, content: bytes, granted: Action | None) -> JsonValue:
+        if granted not in {Action.APPEND, Action.OVERWRITE}:
+            raise ToolFailure("writing was not granted", code="not-granted")
+        with self._exclusive(), self._folder_of(at, make=True) as (folder, name, passed):
+            there = descriptor.status_of(folder, name)
+            self._refuse_closed(at, (*passed, *(() if there is None else (identity_of(there),))))
+            if there is None:
+                descriptor.write_new(folder, name, content)
+            elif stat.S_ISREG(there.st_mode) and granted is not Action.OVERWRITE:
+                raise ToolFailure(_CHANGED, code="conflict")
+            else:
+                descriptor.replace_bytes(folder, name, content, there)
+        return {"path": at.shown, "bytes": len(content), "created": there is None}
+
+    def _edit(self, at: RootPlace, old: str, new: str, granted: Action | None) -> JsonValue:
+        if granted is not Action.OVERWRITE:
+            raise ToolFailure("changing the file was not granted", code="not-granted")
+        if not old:
+            raise ToolFailure("the old text is empty; give the text that is to go", code="empty-match")
+        with self._exclusive(), self._folder_of(at) as (folder, name, passed):
+            content, seen = descriptor.read_bytes(folder, name, MAX_TEXT_BYTES)
+            self._refuse_closed(at, (*passed, identity_of(seen)))
+            text = decode_text(content)
+            changed = _changed(text, old, new)
+            written = encode_text(changed, MAX_TEXT_BYTES)
+            if written != content:
+                descriptor.replace_bytes(folder, name, written, seen)
+        return {"path": at.shown, "bytes": len(written), "lines": line_count(changed)}
+
+    def _delete(self, at: RootPlace, recursive: bool, granted: Action | None) -> JsonValue:
+        if granted is not Action.DELETE:
+            raise ToolFailure("removing was not granted", code="not-granted")
+        _refuse_root(at)
+        with self._exclusive(), _words(at):
+            standing = descriptor.look(at.base, at.parts)
+            if standing.is_folder:
+                return self._delete_folder(at, recursive)
+            with self._folder_of(at) as (folder, name, passed):
+                there = descriptor.status_of(folder, name)
+                self._refuse_closed(at, (*passed, *(() if there is None else (identity_of(there),))))
+                if not descriptor.remove(folder, name):
+                    raise ToolFailure("there is no such file or folder", code="not-found")
+        return {"path": at.shown, "kind": "file"}
+
+    def _delete_folder(self, at: RootPlace, recursive: bool) -> JsonValue:
+        walk = self._walk(at)
+        walk.refuse_kept()
+        if walk.count and not recursive:
+            raise _not_empty(at)
+        walk.remove()
+        return {"path": at.shown, "kind": "folder", "removed": walk.count + 1}
+
+    def _copy(self, source: RootPlace, destination: RootPlace, granted: Action | None) -> JsonValue:
+        content = self._bytes(source, MAX_COPY_BYTES)[0]
+        written = self._write(destination, content, granted)
+        digest = hashlib.sha256(content).hexdigest()
+        return {"source_path": source.shown, "destination_path": destination.shown, "sha256": digest} | (
+            {key: value for key, value in written.items() if key != "path"} if isinstance(written, dict) else {}
+        )
+
+    # inside
+
+    def _walk(self, at: RootPlace, stopped: Callable[[], bool] | None = None) -> Walk:
+        return Walk(at, self._level, self._paths.protection.now().prefixes, stopped, MAX_TEXT_BYTES)
+
+    def _bytes(self, at: RootPlace, limit: int) -> tuple[bytes, os.stat_result]:
+        with self._folder_of(at) as (folder, name, passed):
+            content, status = descriptor.read_bytes(folder, name, limit)
+            self._refuse_closed(at, (*passed, identity_of(status)))
+        return content, status
+
+    @contextmanager
+    def _folder_of(self, at: RootPlace, *, make: bool = False) -> Generator[tuple[int, str, list[Identity]]]:
+        """The folder that a file is in, the file's name, and the identities of the folders on the way."""
+        if not at.parts:
+            raise ToolFailure("this is a folder, not a file", code="is-a-folder")
+        passed: list[Identity] = []
+        with _words(at), descriptor.open_folder(at.base, at.parts[:-1], make=make, passed=passed) as folder:
+            yield folder, at.parts[-1], passed
+
+    def _refuse_closed(self, at: RootPlace, identities: Sequence[Identity]) -> None:
+        level = self._level(at, identities)
+        if level is not None and (level.protected or level.permission is Permission.NONE):
+            raise ToolFailure(_GONE, code="not-available")
+
+    def _level(self, at: RootPlace, identities: Sequence[Identity]) -> LevelDecision | None:
+        absolute = at.absolute
+        if self._paths.protection.now().covers(absolute, identities):
+            return LevelDecision(Permission.NONE, protected=True)
+        held = self._paths.source_of(absolute)
+        return None if held is None else self._paths.sources.level(Located(held[0], held[1], absolute))
+
+
+def _refuse_root(at: RootPlace) -> None:
+    if not at.parts:
+        raise ToolFailure("this is the top folder of a root, which is never removed", code="root")
+
+
+def _not_empty(at: RootPlace) -> ToolFailure:
+    text = f"the folder `{at.shown}` is not empty: with `recursive` it goes with everything in it"
+    return ToolFailure(text, code="not-empty")
+
+
+def _changed(text: str, old: str, new: str) -> str:
+    """``text`` with ``new`` in the one place of ``old``. Raises ToolFailure with the number of places."""
+    if old not in text:
+        old = in_line_ending_of(text, old)
+    at, count = text.find(old), 0
+    first = at
+    while at >= 0:
+        count += 1
+        at = text.find(old, at + 1)
+    if count == 0:
+        raise ToolFailure("the old text does not stand in the file (0 places)", code="no-match")
+    if count > 1:
+        words = f"the old text stands in the file at {count:,} places: give more of its surroundings"
+        raise ToolFailure(words, code="many-matches")
+    return text[:first] + in_line_ending_of(text, new) + text[first + len(old) :]
+
+
+@contextmanager
+def _words(at: RootPlace) -> Generator[None]:
+    """Failures of the descriptors in the words of roots."""
+    told = {
+        "source-missing": ("root-missing", f"the folder of root `{at.root}` is not there"),
+        "hard-link": ("hard-link", "the file has a second name (hard link), perhaps outside the root"),
+        "conflict": ("conflict", _CHANGED),
+    }
+    try:
+        yield
+    except ToolFailure as failure:
+        if failure.code not in told or (failure.code == "conflict" and str(failure) == _CHANGED):
+            raise
+        code, text = told[failure.code]
+        raise ToolFailure(text, code=code) from None

@@ -1,0 +1,195 @@
+"""Where a model's path leads in the roots of a workspace (shared, tmp, vault), or why nowhere. It opens nothing.
+
+A path begins with the name of a root (``shared/a.txt``, also ``/shared/a.txt``), or is a real absolute one inside a
+root; one that names no root begins in ``shared``. ``..`` is resolved in the text and never leaves the root that the
+path began in; links are not followed, so text and disk agree. Whatever stands at a place that may not be used, the
+words for the model are the same.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from gatewright.arguments import ModelPath, PathRefused, parse_model_path
+from gatewright.base.errors import ToolFailure
+from gatewright.policy.document import ROOT_NAMES
+from gatewright.policy.target import FileTarget, Refusal
+from gatewright.sources.descriptor import look, unusable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from gatewright.policy.target import LevelDecision, Located
+    from gatewright.sources.protection import Protection
+
+_HINT = "that path is not available to you; choose another one"
+_ABOVE = "the path leads above its folder; leave out `..`"
+
+
+class BaseOf(Protocol):
+    """The place of a path below one source's base."""
+
+    def relative_of(self, absolute: str) -> str | None:
+        """The relative path of a canonical absolute one, None outside the base."""
+        ...
+
+
+class SourcesPort(Protocol):
+    """The running sources, whose levels hold in roots too."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the running sources."""
+        ...
+
+    def get(self, source_id: str) -> BaseOf | None:
+        """A running source, or None."""
+        ...
+
+    def level(self, at: Located) -> LevelDecision:
+        """The effective level of a place, by all sources that hold it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RootPlace:
+    """A place in a root: ``base`` is the root's folder with links resolved, ``parts`` the names below it."""
+
+    root: str
+    base: str
+    parts: tuple[str, ...]
+
+    @property
+    def absolute(self) -> str:
+        """The absolute path."""
+        return "/".join((self.base.rstrip("/"), *self.parts)) or "/"
+
+    @property
+    def shown(self) -> str:
+        """The path as conditions and models see it."""
+        return "/".join((self.root, *self.parts))
+
+    def below(self, *names: str) -> RootPlace:
+        """A place inside this one."""
+        return RootPlace(self.root, self.base, (*self.parts, *names))
+
+
+class RootPaths:
+    """The folders of the roots, and what holds in them: protection, and the levels of sources over the same files."""
+
+    def __init__(self, folders: Mapping[str, Path], sources: SourcesPort, protection: Protection) -> None:
+        self._written = {name: os.path.abspath(folder) for name, folder in folders.items()}  # noqa: PTH100 - unresolved
+        self._bases = {name: os.path.realpath(folder) for name, folder in folders.items()}
+        self.sources = sources
+        self.protection = protection
+
+    def find(self, path: str, roots: Sequence[str], *, parameter: str, writes: bool) -> FileTarget | Refusal:
+        """The file or folder that a model names; it need not be there."""
+        parsed = parse_model_path(path)
+        if isinstance(parsed, PathRefused):
+            return Refusal(parsed.code, parsed.reason, parsed.hint)
+        place = self._place(parsed, roots)
+        if isinstance(place, Refusal):
+            return place
+        refused = self._unusable(place, folder=parsed.folder)
+        if refused is not None:
+            return refused
+        source_id, inside = self.source_of(place.absolute) or (None, None)
+        return FileTarget(parameter, place.shown, place.absolute, writes, source_id, place.root, inside)
+
+    def at(self, absolute: str) -> RootPlace:
+        """The place of a path that ``find`` gave. Raises ToolFailure for any other."""
+        found = self._inside(self._bases, absolute)
+        if found is None or any(part in {"", ".", ".."} or "\0" in part for part in found.parts):
+            raise ToolFailure("this path is not available", code="not-available")
+        return found
+
+    def source_of(self, absolute: str) -> tuple[str, str] | None:
+        """The innermost source that holds a path, and the path below its base."""
+        found: tuple[str, str] | None = None
+        for source_id in self.sources.ids:
+            source = self.sources.get(source_id)
+            inside = source.relative_of(absolute) if source is not None else None
+            if inside is not None and (found is None or len(inside) < len(found[1])):
+                found = source_id, inside
+        return found
+
+    def _place(self, path: ModelPath, roots: Sequence[str]) -> RootPlace | Refusal:
+        found = self._real(path) if path.absolute else None
+        if found is None:
+            named = path.parts[0] if path.parts and path.parts[0] in ROOT_NAMES else None
+            if named is None and path.absolute:
+                return Refusal("outside-roots", f"`{path}` lies in none of the roots", self._begin(roots))
+            root = named or ROOT_NAMES[0]
+            if root not in self._bases:
+                return Refusal("no-root", f"`{path}`: the policy names no folder for root `{root}`", self._begin(roots))
+            parts = _resolved(path.parts[1:] if named else path.parts)
+            if parts is None:
+                return Refusal("outside-base", f"`{path}` leads above root `{root}`", _ABOVE)
+            found = RootPlace(root, self._bases[root], parts)
+        if found.root not in roots:
+            listed = " and ".join(f"`{root}`" for root in roots)
+            reason = f"`{path}` is in root `{found.root}`, and this takes paths in {listed} only"
+            return Refusal("outside-roots", reason, self._begin(roots))
+        return found
+
+    def _real(self, path: ModelPath) -> RootPlace | None:
+        """The place of a real absolute path."""
+        parts = _resolved(path.parts)
+        if parts is None:
+            return None
+        absolute = "/" + "/".join(parts)
+        return self._inside(self._bases, absolute) or self._inside(self._written, absolute)
+
+    def _inside(self, folders: Mapping[str, str], absolute: str) -> RootPlace | None:
+        for root, folder in folders.items():
+            top = folder.rstrip("/")
+            if absolute == folder or absolute.startswith(f"{top}/"):
+                rest = absolute[len(top) + 1 :]
+                return RootPlace(root, self._bases[root], tuple(rest.split("/")) if rest else ())
+        return None
+
+    def _begin(self, roots: Sequence[str]) -> str:
+        """What the model can do instead."""
+        there = [f"`{root}/`" for root in roots if root in self._bases]
+        return f"begin the path with {' or '.join(there)}" if there else _HINT
+
+    def _unusable(self, place: RootPlace, *, folder: bool) -> Refusal | None:
+        absolute, protected = place.absolute, self.protection.now()
+        try:
+            standing = look(place.base, place.parts)
+        except ToolFailure as failure:
+            if protected.covers(absolute):
+                return _protected(absolute)
+            if failure.code == "source-missing":
+                text = f"the folder of root `{place.root}` is not there"
+                return Refusal("root-missing", f"{text}: `{place.base}`", text)
+            return Refusal(failure.code, f"`{absolute}`: {failure}", _HINT)
+        if protected.covers(absolute, standing.identities):
+            return _protected(absolute)
+        if standing.is_folder:
+            return None
+        if folder:
+            return Refusal("not-a-folder", f"`{absolute}` is no folder, and the path ends as one", _HINT)
+        failure = None if standing.status is None else unusable(standing.status)
+        return None if failure is None else Refusal(failure.code, f"`{absolute}`: {failure}", _HINT)
+
+
+def _protected(absolute: str) -> Refusal:
+    return Refusal("protected", f"`{absolute}` is protected: no tool reaches it", _HINT)
+
+
+def _resolved(parts: Sequence[str]) -> tuple[str, ...] | None:
+    """The parts without ``..``; None where they lead above the beginning."""
+    kept: list[str] = []
+    for part in parts:
+        if part != "..":
+            kept.append(part)
+        elif kept:
+            kept.pop()
+        else:
+            return None
+    return tuple(kept)

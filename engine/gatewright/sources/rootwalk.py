@@ -1,0 +1,284 @@
+"""What lies below one folder of a root: listed, searched, counted, removed; bounded, and never through a link.
+
+Each folder is opened anew from the root on. What is protected or has level none is as if it were not there; links,
+pipes, devices and files with a second name are passed over, but a folder that is removed takes them along.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gatewright.arguments import ModelPath, parse_model_path
+from gatewright.base.errors import ToolFailure
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.verdict import Verdict
+from gatewright.sources import descriptor
+from gatewright.sources.descriptor import Identity, identity_of, unusable
+from gatewright.sources.filetext import decode_text
+from gatewright.sources.leftover import is_leftover
+
+if TYPE_CHECKING:
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.policy.target import LevelDecision
+    from gatewright.sources.rootpath import RootPlace
+
+MAX_LISTED = 5_000
+MAX_LOOKED_AT = 100_000
+MAX_SEARCHED_BYTES = 64 * 1024 * 1024
+MAX_REMOVED = 10_000
+MAX_DEPTH = 64
+_SHOWN_LINE = 300
+_BEFORE_HIT = 100
+_TOLD = 200
+_EVERY_LINES = 512
+
+LevelOf = Callable[["RootPlace", Sequence[Identity]], "LevelDecision | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Something in a folder, as it was looked at; ``folder``: whether it is one."""
+
+    place: RootPlace
+    status: os.stat_result
+
+    @property
+    def folder(self) -> bool:
+        return stat.S_ISDIR(self.status.st_mode)
+
+
+class Walk:
+    """One way through what lies at and below ``top``. ``prefixes``: the protected paths; ``limit``: bytes of a text."""
+
+    def __init__(
+        self,
+        top: RootPlace,
+        level_of: LevelOf,
+        prefixes: Sequence[str],
+        stopped: Callable[[], bool] | None,
+        limit: int,
+    ) -> None:
+        self._top = top
+        self._level_of = level_of
+        self._prefixes = prefixes
+        self._stopped = stopped or (lambda: False)
+        self._limit = limit
+        self._looked_at = 0
+        self._why = ""
+
+    # listing
+
+    def listed(self) -> JsonValue:
+        """Names in the folder, sorted, those of folders with ``/``."""
+        standing = descriptor.look(self._top.base, self._top.parts)
+        if standing.exists and not standing.is_folder:
+            raise ToolFailure("this is a file, not a folder", code="not-a-folder")
+        names = sorted(self._names())
+        data: dict[str, JsonValue] = {"path": self._top.shown, "entries": list(names[:MAX_LISTED])}
+        if len(names) > MAX_LISTED:
+            data["left_out"] = len(names) - MAX_LISTED
+        return data | ({"stopped": self._why} if self._why else {})
+
+    def _names(self) -> Iterator[str]:
+        for entry in self._entries(self._top):
+            if self._is_open(entry) and (entry.folder or unusable(entry.status) is None):
+                yield entry.place.parts[-1] + ("/" if entry.folder else "")
+
+    # searching
+
+    def searched(self, find: Callable[[str], int | None], most: int) -> JsonValue:
+        """The lines where ``find`` answers a position, as ``path:line:text``, and what was passed over."""
+        hits: list[JsonValue] = []
+        passed_over = {"binary": 0, "large": 0, "unreadable": 0}
+        files = size = 0
+        for place in self._texts():
+            text = self._text(place, passed_over)
+            if text is None:
+                continue
+            files, size = files + 1, size + len(text)
+            for hit in self._hits(place, text, find):
+                if len(hits) == most:
+                    self._why = f"there are more than {most:,} hits"
+                    break
+                hits.append(hit)
+            if size > MAX_SEARCHED_BYTES:
+                self._why = self._why or "enough text was searched; search a smaller folder"
+            if self._why:
+                break
+        skipped: dict[str, JsonValue] = {why: count for why, count in passed_over.items() if count}
+        data: dict[str, JsonValue] = {"path": self._top.shown, "hits": hits, "files": files}
+        if skipped:
+            data["skipped"] = skipped
+        return data | ({"stopped": self._why} if self._why else {})
+
+    def _texts(self) -> Iterator[RootPlace]:
+        """The files to look into, folder by folder, each folder's own files first, by name."""
+        standing = descriptor.look(self._top.base, self._top.parts)
+        if not standing.exists:
+            raise ToolFailure("there is no such file or folder", code="not-found")
+        if not standing.is_folder:
+            yield self._top
+            return
+        waiting = [self._top]
+        while waiting and not self._why:
+            folder = waiting.pop()
+            try:
+                entries = sorted((e for e in self._entries(folder) if self._is_open(e)), key=lambda e: e.place.parts)
+            except ToolFailure:
+                if folder == self._top:
+                    raise
+                continue
+            yield from (entry.place for entry in entries if not entry.folder and unusable(entry.status) is None)
+            deep = len(folder.parts) - len(self._top.parts) >= MAX_DEPTH
+            waiting += [] if deep else [entry.place for entry in reversed(entries) if entry.folder]
+
+    def _text(self, place: RootPlace, passed_over: dict[str, int]) -> str | None:
+        passed: list[Identity] = []
+        try:
+            with descriptor.open_folder(place.base, place.parts[:-1], passed=passed) as folder:
+                content, status = descriptor.read_bytes(folder, place.parts[-1], self._limit)
+            if self._is_closed(place, (*passed, identity_of(status))):
+                return None
+            return decode_text(content)
+        except ToolFailure as failure:
+            why = {"not-text": "binary", "too-large": "large"}.get(failure.code, "unreadable")
+            passed_over[why] += 1
+            return None
+
+    def _hits(self, place: RootPlace, text: str, find: Callable[[str], int | None]) -> Iterator[str]:
+        for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+            if number % _EVERY_LINES == 1 and self._is_over():
+                return
+            plain = line.removesuffix("\r")
+            at = find(plain)
+            if at is not None:
+                yield f"{place.shown}:{number}:{_around(plain, at)}"
+
+    # removing
+
+    @cached_property
+    def _all(self) -> tuple[_Entry, ...]:
+        """Everything below the folder, what is deepest first. Raises ToolFailure where there is too much of it."""
+        found: list[_Entry] = []
+        waiting = [self._top]
+        while waiting:
+            folder = waiting.pop()
+            if len(folder.parts) - len(self._top.parts) >= MAX_DEPTH:
+                raise ToolFailure(f"folders are nested more than {MAX_DEPTH} deep here", code="too-many")
+            entries = sorted(self._entries(folder), key=lambda entry: entry.place.parts)
+            found += entries
+            if len(found) > MAX_REMOVED:
+                raise ToolFailure(f"more than {MAX_REMOVED:,} files and folders are in it", code="too-many")
+            waiting += [entry.place for entry in entries if entry.folder]
+        return tuple(sorted(found, key=lambda entry: (-len(entry.place.parts), entry.place.parts)))
+
+    @property
+    def count(self) -> int:
+        """How many files and folders are below."""
+        return len(self._all)
+
+    def refuse_kept(self) -> None:
+        """Raises ToolFailure where something at or below the folder has to stay.
+
+        What is below a source must be of a level that lets it go without asking: nobody was asked about each of it.
+        """
+        below = self._top.absolute.rstrip("/") + "/"
+        if any(prefix.startswith(below) for prefix in self._prefixes):
+            raise ToolFailure("this folder is not available", code="not-available")
+        for entry in self._all:
+            level = self._level_of(entry.place, (identity_of(entry.status),))
+            if level is not None and verdict_for(level.permission, Action.DELETE) is not Verdict.ALLOW:
+                raise ToolFailure("something in this folder may not go with it", code="not-granted")
+
+    def told(self) -> str:
+        """What goes with the folder, for whoever is asked; the digest stands for all of it."""
+        rows = [_row(entry) for entry in self._all]
+        digest = hashlib.sha256("\n".join(rows).encode("utf-8", "replace")).hexdigest()
+        more = [f"and {len(rows) - _TOLD:,} more"] if len(rows) > _TOLD else []
+        return "\n".join([f"folder with {len(rows):,} files and folders, sha256:{digest}", *rows[:_TOLD], *more])
+
+    def remove(self) -> None:
+        """Remove what was found, then the folder; what came since keeps its folder from going."""
+        for place, seen in [*((entry.place, entry.status) for entry in self._all), (self._top, None)]:
+            self._remove(place, seen)
+
+    def _remove(self, place: RootPlace, seen: os.stat_result | None) -> None:
+        passed: list[Identity] = []
+        with descriptor.open_folder(place.base, place.parts[:-1], passed=passed) as folder:
+            now = descriptor.status_of(folder, place.parts[-1])
+            changed = now is None or (seen is not None and identity_of(now) != identity_of(seen))
+            if now is None or changed or self._is_closed(place, (*passed, identity_of(now))):
+                raise ToolFailure("something in this folder was changed meanwhile; look again", code="conflict")
+            try:
+                if stat.S_ISDIR(now.st_mode):
+                    descriptor.remove_folder(folder, place.parts[-1])
+                else:
+                    os.unlink(place.parts[-1], dir_fd=folder)
+            except OSError as error:
+                raise ToolFailure(f"not all could be removed ({os.strerror(error.errno or 0)})", code="io") from None
+
+    # inside
+
+    def _entries(self, at: RootPlace) -> Iterator[_Entry]:
+        """What stands in a folder; names that no call could hold are left out. Raises ToolFailure."""
+        passed: list[Identity] = []
+        with descriptor.entries_of(at.base, at.parts, passed=passed) as entries:
+            if self._is_closed(at, passed):
+                raise ToolFailure("this path is not available", code="not-available")
+            for entry in entries:
+                self._looked_at += 1
+                if self._looked_at % _EVERY_LINES == 0 and self._is_over():
+                    return
+                if self._looked_at > MAX_LOOKED_AT:
+                    self._why = self._why or "there are too many files and folders; choose a smaller folder"
+                    return
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except OSError as error:
+                    if error.errno in {errno.ENOENT, errno.EACCES}:
+                        continue
+                    raise
+                yield _Entry(at.below(entry.name), status)
+
+    def _is_over(self) -> bool:
+        if not self._why and self._stopped():
+            self._why = "the time was over; choose a smaller folder"
+        return bool(self._why)
+
+    def _is_open(self, entry: _Entry) -> bool:
+        name = entry.place.parts[-1]
+        return (
+            _is_nameable(name)
+            and not is_leftover(name)
+            and not self._is_closed(entry.place, (identity_of(entry.status),))
+        )
+
+    def _is_closed(self, place: RootPlace, identities: Sequence[Identity]) -> bool:
+        level = self._level_of(place, identities)
+        return level is not None and (level.protected or level.permission is Permission.NONE)
+
+
+def _row(entry: _Entry) -> str:
+    what = "folder" if entry.folder else f"{entry.status.st_size:,} bytes, changed {entry.status.st_mtime_ns}"
+    return f"- {entry.place.shown} ({what})"
+
+
+def _around(line: str, at: int) -> str:
+    """The line, of a long one what is around the hit."""
+    if len(line) <= _SHOWN_LINE:
+        return line
+    start = max(0, at - _BEFORE_HIT)
+    end = start + _SHOWN_LINE
+    return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
+
+
+def _is_nameable(name: str) -> bool:
+    """Whether a call can name it: not with control characters, a backslash or bytes that are no UTF-8."""
+    return isinstance(parse_model_path(f"a/{name}"), ModelPath)

@@ -1,0 +1,267 @@
+"""Folders as wholes: what may be read below one, found by pattern, and removing one. It knows no agent.
+
+Everything goes through descriptors, folder by folder, and links are never followed. The walk is in sorted order and
+bounded in entries, depth and time, so that the same tree gives the same beginning. A folder with level none is not
+entered: what an earlier rule opens inside it can be used by its path and is not found here.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure
+from gatewright.policy.document import PermissionRule
+from gatewright.policy.glob import PermissionRules, check_pattern
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.target import NOT_PERMITTED
+from gatewright.policy.verdict import Verdict
+from gatewright.sources import descriptor
+from gatewright.sources.descriptor import entries_of, identity_of, unusable
+from gatewright.sources.filesource import BASE
+from gatewright.sources.leftover import is_leftover
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.policy.target import LevelDecision
+    from gatewright.sources.descriptor import Identity
+    from gatewright.sources.filesource import FileSource
+
+    LevelOf = Callable[[str, bool, Sequence[Identity]], LevelDecision]
+
+MAX_LISTED = 5_000
+MAX_REMOVED = 10_000
+_MAX_EXAMINED = 200_000
+_MAX_DEPTH = 200
+_MAX_STATES = 1_000
+_MAX_SECONDS = 5.0
+_SHOWN = 50
+
+
+@dataclass(slots=True)
+class Found:
+    """One entry that was met: its path below the base, its metadata, its level."""
+
+    relative: str
+    status: os.stat_result
+    level: LevelDecision
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return stat.S_ISDIR(self.status.st_mode)
+
+
+@dataclass(slots=True)
+class Walk:
+    """Everything below a folder, in order; ``stopped`` says why the walk ended early."""
+
+    source: FileSource
+    level_of: LevelOf
+    clock: Callable[[], float] = time.monotonic
+    max_examined: int = _MAX_EXAMINED
+    stopped: str | None = None
+    _examined: int = 0
+    _until: float = field(default=0.0)
+
+    def below(self, relative: str, *, enter: Callable[[Found], bool]) -> Iterator[Found]:
+        """The entries below a folder, a folder before what is in it; those it does not ``enter`` are still given."""
+        self._until = self.clock() + _MAX_SECONDS
+        yield from self._folder(() if relative == BASE else tuple(relative.split("/")), enter)
+
+    def _folder(self, parts: tuple[str, ...], enter: Callable[[Found], bool]) -> Iterator[Found]:
+        folders: list[Iterator[Found]] = [iter(self._entries(parts))]
+        while folders and self.stopped is None:
+            found = next(folders[-1], None)
+            if found is None:
+                folders.pop()
+                continue
+            yield found
+            if found.is_folder and enter(found):
+                if len(folders) >= _MAX_DEPTH:
+                    self.stopped = f"folders more than {_MAX_DEPTH} deep"
+                else:
+                    folders.append(iter(self._entries_or_none(tuple(found.relative.split("/")))))
+
+    def _entries_or_none(self, parts: tuple[str, ...]) -> list[Found]:
+        try:
+            return self._entries(parts)
+        except ToolFailure:
+            return []  # gone or closed since it was met
+
+    def _entries(self, parts: tuple[str, ...]) -> list[Found]:
+        found: list[Found] = []
+        with entries_of(self.source.base, parts) as entries:
+            for entry in entries:
+                self._examined += 1
+                if self._examined > self.max_examined or (self._examined % 256 == 0 and self.clock() > self._until):
+                    self.stopped = "there is more than can be looked at in one go"
+                    break
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                relative = "/".join((*parts, entry.name))
+                folder = stat.S_ISDIR(status.st_mode)
+                found.append(Found(relative, status, self.level_of(relative, folder, (identity_of(status),))))
+        found.sort(key=lambda one: one.relative.rpartition("/")[2])
+        return found
+
+
+def list_tree(
+    source: FileSource,
+    relative: str,
+    level_of: LevelOf,
+    *,
+    pattern: str | None = None,
+    limit: int = MAX_LISTED,
+    recursive: bool = True,
+) -> list[JsonValue]:
+    """What may be read below a folder, by path; with a gitignore pattern the files that it matches.
+
+    The pattern is matched on the path below ``relative``; not ``recursive``: on what is in the folder itself. Where
+    something was left out, the last row says so and why.
+    """
+    if limit < 1:
+        raise ToolFailure("the limit is at least 1", code="bad-argument")
+    limit, matches = min(limit, MAX_LISTED), _matcher(pattern)
+    loaded, skipped = source.loaded_labels(), 0 if relative == BASE else len(relative) + 1
+    walk = Walk(source, level_of)
+    rows: list[JsonValue] = []
+    for found in walk.below(relative, enter=lambda one: recursive and _is_open(one)):
+        if (
+            not _is_open(found)
+            or not _usable(found)
+            or is_leftover(found.relative)
+            or (pattern is not None and found.is_folder)
+        ):
+            continue
+        if not matches(found.relative[skipped:]):
+            continue
+        if len(rows) == limit:
+            walk.stopped = f"more than {limit:,} entries"
+            break
+        rows.append(_row(source, found, loaded))
+    return rows if walk.stopped is None else [*rows, {"kind": "more", "why": walk.stopped}]
+
+
+def _matcher(pattern: str | None) -> Callable[[str], bool]:
+    if pattern is None:
+        return lambda _: True
+    problem = check_pattern(pattern)
+    if problem is not None:
+        raise ToolFailure(problem, code="bad-pattern")
+    rules = PermissionRules([PermissionRule(pattern, Permission.READ_ONLY)], Permission.NONE)
+    return lambda path: rules.level(path) is Permission.READ_ONLY
+
+
+def _is_open(found: Found) -> bool:
+    return found.level.permission is not Permission.NONE
+
+
+def _usable(found: Found) -> bool:
+    if any("\ud800" <= char <= "\udfff" for char in found.relative):
+        return False  # no call could write that name
+    return found.is_folder or unusable(found.status) is None
+
+
+def _row(source: FileSource, found: Found, loaded: frozenset[str]) -> JsonValue:
+    row: dict[str, JsonValue] = {"path": found.relative, "kind": "folder" if found.is_folder else "file"}
+    if not found.is_folder:
+        row["size"] = found.status.st_size
+    row["permission"] = str(found.level.permission)
+    row["loaded"] = not found.is_folder and source.label(found.relative) in loaded
+    return row
+
+
+def status_below(source: FileSource, relative: str, level_of: LevelOf) -> list[JsonValue]:
+    """The states of the files with a block below a folder that have a level; the last row says what was left out."""
+    below = "" if relative == BASE else relative + "/"
+    rows: list[JsonValue] = []
+    until = time.monotonic() + _MAX_SECONDS
+    for path in source.loaded_places():
+        if not path.startswith(below) or level_of(path, False, ()).permission is Permission.NONE:
+            continue
+        if len(rows) == _MAX_STATES or time.monotonic() > until:
+            return [*rows, {"kind": "more", "why": "there is more than can be looked at in one go"}]
+        rows.append(source.status(path))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """What removing a folder takes away. ``asks``: how many files only go after somebody was asked."""
+
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+    blocks: tuple[str, ...]
+    asks: int
+
+    def shown(self) -> str:
+        """The first of them, for a person."""
+        rows = [f"-{path}" for path in self.files[:_SHOWN]]
+        more = len(self.files) - len(rows)
+        return "\n".join([*rows, f"[and {more:,} more]"] if more else rows)
+
+
+def doomed(source: FileSource, relative: str, level_of: LevelOf) -> Doomed:
+    """Everything that goes with a folder. Raises ToolFailure where one file in it may not be deleted, or is no file."""
+    if relative == BASE:
+        raise ToolFailure("the top folder of a source is never removed", code="is-a-folder")
+    files: list[str] = []
+    folders: list[str] = [relative]
+    asks = 0
+    walk = Walk(source, level_of, max_examined=MAX_REMOVED)
+    for found in walk.below(relative, enter=lambda _: True):
+        verdict = verdict_for(found.level.permission, Action.DELETE)
+        if found.level.protected or not _usable(found) or (verdict is Verdict.DENY and not found.is_folder):
+            raise _kept()
+        if found.is_folder:
+            if not _is_open(found):
+                raise _kept()
+            folders.append(found.relative)
+        else:
+            files.append(found.relative)
+            asks += verdict is Verdict.ASK
+    if walk.stopped is not None:
+        raise ToolFailure(f"the folder holds too much to go at once: {walk.stopped}", code="too-large")
+    below = relative + "/"
+    blocks = tuple(path for path in source.loaded_places() if path.startswith(below))
+    for path in blocks:
+        verdict = verdict_for(level_of(path, False, ()).permission, Action.DELETE)
+        if verdict is Verdict.DENY:
+            raise _kept()
+        asks += verdict is Verdict.ASK and path not in files
+    return Doomed(tuple(files), tuple(folders), blocks, asks)
+
+
+def remove_tree(source: FileSource, going: Doomed, level_of: LevelOf) -> JsonValue:
+    """Remove what was found, files first; what came there since stays and is told, with what is gone by then."""
+    gone = 0
+    try:
+        for path in going.files:
+            parts = tuple(path.split("/"))
+            with descriptor.open_folder(source.base, parts[:-1]) as folder:
+                status = descriptor.status_of(folder, parts[-1])
+                if status is None:
+                    continue
+                if level_of(path, False, (identity_of(status),)).protected:
+                    raise _kept()
+                gone += descriptor.remove(folder, parts[-1], sync=False)
+        for path in reversed(going.folders):
+            parts = tuple(path.split("/"))
+            with descriptor.open_folder(source.base, parts[:-1]) as folder:
+                descriptor.remove_folder(folder, parts[-1])
+    except ToolFailure as failure:
+        raise ToolFailure(f"{failure}; {gone:,} of {len(going.files):,} files are gone", code=failure.code) from None
+    blocks = sum(source.forget(path) for path in going.blocks)
+    return {"files": gone, "folders": len(going.folders), "blocks": blocks}
+
+
+def _kept() -> ToolFailure:
+    return ToolFailure("the folder holds something that may not be removed", code=NOT_PERMITTED)

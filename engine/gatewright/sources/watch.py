@@ -1,0 +1,267 @@
+"""Changes from outside, noticed: what is below watched sources, taken into blocks without edits, and told.
+
+One thread for each source, started and stopped by `SourceWatcher`; the operating system says what changed (watchfiles),
+content decides. A base that goes away and comes back is watched again, and everything with a block is compared then.
+Where the system cannot watch, files with a block are looked at every few seconds instead, and that is told. It knows
+no agent: what is told names only what has a level and is reached without a link, and is bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from watchfiles import Change, watch
+
+from gatewright.base.errors import GatewrightError, ToolFailure
+from gatewright.policy.permission import Permission
+from gatewright.policy.target import Located
+from gatewright.sources.leftover import is_leftover
+from gatewright.sources.state import FileState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gatewright.sources.manager import SourceManager
+
+MAX_TOLD = 1_000
+_POLL_TICKS = 4
+
+Signature = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideChange:
+    """One path that changed. ``state``: of block and file before; ``merged``: the block now holds the new text."""
+
+    relative: str
+    state: FileState
+    merged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What changed in a source, by path. ``more``: there was more than is told. ``problem``: watching goes badly."""
+
+    source_id: str
+    changes: tuple[OutsideChange, ...] = ()
+    more: bool = False
+    problem: str | None = None
+
+
+class SourceWatcher:
+    """Watches sources of a manager. ``notify`` is called in a thread of ours, and what it raises is kept quiet.
+
+    ``debounce_ms``: how long changes are gathered at most; ``tick_ms``: how soon a base that came back is seen.
+    """
+
+    def __init__(
+        self,
+        manager: SourceManager,
+        notify: Callable[[Noticed], None],
+        *,
+        debounce_ms: int = 400,
+        tick_ms: int = 500,
+    ) -> None:
+        self._manager = manager
+        self._notify = notify
+        self._debounce_ms, self._tick_ms = debounce_ms, tick_ms
+        self._watches: dict[str, _Watch] = {}
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The sources that are watched."""
+        return tuple(self._watches)
+
+    def follow(self, source_ids: Iterable[str]) -> None:
+        """Watch exactly these sources of the manager from now on, at the bases that they have now."""
+        wanted = {name: found.base for name in source_ids if (found := self._manager.get(name)) is not None}
+        for name in [name for name, one in self._watches.items() if wanted.get(name) != one.base]:
+            self._watches.pop(name).stop()
+        for name, base in wanted.items():
+            if name not in self._watches:
+                self._watches[name] = _Watch(self._manager, name, base, self._notify, self._debounce_ms, self._tick_ms)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until every base that is there is being watched; whether that came to be in time."""
+        return all(one.stands.wait(timeout_s) for one in self._watches.values())
+
+    def close(self) -> None:
+        """Stop watching; afterwards nothing is told any more."""
+        self.follow(())
+
+    def __enter__(self) -> SourceWatcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Watch:
+    """One source, one thread."""
+
+    def __init__(
+        self,
+        manager: SourceManager,
+        source_id: str,
+        base: str,
+        notify: Callable[[Noticed], None],
+        debounce_ms: int,
+        tick_ms: int,
+    ) -> None:
+        self.base = base
+        self.stands = threading.Event()
+        self._manager = manager
+        self._source_id = source_id
+        self._notify = notify
+        self._debounce_ms, self._tick_ms = debounce_ms, tick_ms
+        self._done = threading.Event()
+        self._again: set[str] = set()
+        self._signatures: dict[str, Signature | None] = {}
+        self._thread = threading.Thread(target=self._run, name=f"watch {source_id}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it, unless it is this one."""
+        self._done.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._done.is_set():
+            try:
+                if self._stands():
+                    self._watched()
+                else:
+                    self._done.wait(self._tick_ms / 1000)
+            except Exception as error:  # noqa: BLE001 - the thread's owner: watching must not end without a word
+                self._tell(Noticed(self._source_id, problem=f"changes are looked for every few seconds: {error}"))
+                self._polled()
+
+    def _stands(self) -> bool:
+        try:
+            return stat.S_ISDIR(os.lstat(self.base).st_mode)
+        except OSError:
+            return False
+
+    def _watched(self) -> None:
+        """Until the base is another folder, or the end."""
+        identity = _signature(self.base)
+        first = True
+        for found in watch(
+            self.base,
+            watch_filter=None,
+            debounce=self._debounce_ms,
+            step=max(self._debounce_ms // 8, 1),
+            stop_event=self._done,
+            rust_timeout=self._tick_ms,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            ignore_permission_denied=True,
+        ):
+            if first:
+                self._look_at(self._loaded())  # what changed before the watch stood
+                first = False
+                self.stands.set()
+            if found or self._again:
+                self._look_at(self._relative(path for _, path in found))
+            now = _signature(self.base)
+            gone = (Change.deleted, self.base) in found  # the next folder of that name may have the same inode
+            if gone or now is None or identity is None or now[:2] != identity[:2]:
+                self.stands.clear()
+                self._look_at(self._loaded())
+                return
+
+    def _polled(self) -> None:
+        """Files with a block, by their metadata, until the end or until the base is worth another watch."""
+        for _ in range(_POLL_TICKS):
+            if self._done.wait(self._tick_ms / 1000):
+                return
+        loaded = self._loaded()
+        now = {path: _signature(f"{self.base}/{path}") for path in loaded}
+        self._look_at({path for path in loaded if self._signatures.get(path, (0, 0, 0, 0)) != now[path]})
+        self._signatures = now
+
+    def _loaded(self) -> set[str]:
+        source = self._manager.get(self._source_id)
+        try:
+            return set() if source is None else set(source.loaded_places())
+        except GatewrightError:
+            return set()
+
+    def _relative(self, paths: Iterable[str]) -> set[str]:
+        prefix = self.base.rstrip("/") + "/"
+        below = {path[len(prefix) :] for path in paths if path.startswith(prefix)}
+        return {path for path in below if not is_leftover(path)}
+
+    def _look_at(self, changed: set[str]) -> None:
+        """Take in what has a block, tell that and the rest; what could not be taken in is tried again."""
+        loaded = self._loaded()
+        wanted = (changed | self._again) & loaded
+        wanted |= {path for path in loaded if not changed.isdisjoint(_above(path))}
+        self._again = set()
+        told = [one for path in sorted(wanted) if (one := self._taken_in(path)) is not None]
+        rest = sorted(changed - loaded)
+        for path in rest[: 4 * MAX_TOLD]:
+            if len(told) > MAX_TOLD or self._done.is_set():
+                break
+            if self._may_be_told(path) and (one := self._taken_in(path, without_block=True)) is not None:
+                told.append(one)
+        if told:
+            more = len(told) > MAX_TOLD or len(rest) > 4 * MAX_TOLD
+            self._tell(Noticed(self._source_id, tuple(told[:MAX_TOLD]), more))
+
+    def _taken_in(self, path: str, *, without_block: bool = False) -> OutsideChange | None:
+        """What became of a path; None where that is nothing to tell."""
+        if self._done.is_set():
+            return None
+        try:
+            state = self._manager.take_in(self._source_id, path)
+        except ToolFailure:
+            return None  # the source or the level is gone, or the new content is no text: its state says so
+        except GatewrightError:
+            self._again.add(path)
+            return None
+        if state is None:  # asked under the lock of a call, so none is in the middle of making its block
+            return OutsideChange(path, FileState.NOT_LOADED, merged=False) if without_block else None
+        if state in {FileState.SYNCED, FileState.BLOCK_MODIFIED}:
+            return None
+        return OutsideChange(path, state, state is FileState.DISK_MODIFIED)
+
+    def _may_be_told(self, path: str) -> bool:
+        """Whether it has a level and no link leads there; the temporary and the hidden stay unnamed."""
+        source = self._manager.get(self._source_id)
+        if source is None or any("\ud800" <= char <= "\udfff" for char in path):
+            return False
+        try:
+            standing = source.look(path)
+            level = self._manager.level(Located(self._source_id, path, ""))
+        except GatewrightError:
+            return False
+        is_link = standing.status is not None and stat.S_ISLNK(standing.status.st_mode)
+        return level.permission is not Permission.NONE and not is_link and not standing.is_folder
+
+    def _tell(self, noticed: Noticed) -> None:
+        if self._done.is_set():
+            return
+        try:
+            self._notify(noticed)
+        except Exception:  # noqa: BLE001 - a listener's failure must not end the watching
+            return
+
+
+def _signature(path: str) -> Signature | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _above(path: str) -> set[str]:
+    """The folders above a path."""
+    parts = path.split("/")
+    return {"/".join(parts[:count]) for count in range(1, len(parts))}

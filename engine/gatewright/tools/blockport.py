@@ -1,0 +1,65 @@
+"""What built-in tools and the gate ask of the blocks of memory, as a Protocol. It does not know who answers.
+
+An agent reaches its own blocks, those that the workspace shares, and those that stand for files of its sources. What a
+level denies, or was not granted, is refused again by whoever answers, whatever was decided before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.blocks import Edit
+    from gatewright.policy.permission import Action
+    from gatewright.policy.target import Assessment, BlockTarget, Refusal
+
+BlockNote = Literal["pin", "unpin", "archive"]
+"""A change of what is known about a block, not of what it holds."""
+
+FILE_LABEL = "file:"
+"""How the labels of blocks begin that stand for files."""
+
+
+class BlockPort(Protocol):
+    """The blocks as one agent reaches them. ``granted`` None: nothing was. Methods that do something raise ToolFailure.
+
+    A label that no block bears and one of level none get the same words.
+    """
+
+    def find(self, label: str, *, agent_id: str, parameter: str = "") -> BlockTarget | Refusal:
+        """The block of a label that is no file's, and its level; nothing is opened or made. Refused: no label."""
+        ...
+
+    def assess(self, label: str, change: Edit | BlockNote, *, agent_id: str) -> Assessment:
+        """The action that a change needs, with what it would change; never raises."""
+        ...
+
+    async def edit(
+        self,
+        label: str,
+        edit: Edit,
+        *,
+        agent_id: str,
+        granted: Action | None,
+        approved: Callable[[], str | None] | None = None,
+    ) -> JsonValue:
+        """Do an edit; answers label, whether anything changed, size, and whether there is something to undo or redo.
+
+        ``approved`` gives the change that somebody agreed to, as ``assess`` told it: no other one is made.
+        """
+        ...
+
+    async def note(self, label: str, note: BlockNote, *, agent_id: str, granted: Action | None) -> JsonValue:
+        """Pin, unpin or archive; answers what is known afterwards."""
+        ...
+
+    async def info(self, label: str, *, agent_id: str) -> JsonValue:
+        """What is known of a block: schema, type, permission, size, whether it is pinned."""
+        ...
+
+    async def content(self, label: str, *, agent_id: str) -> JsonValue:
+        """What is shown of a block: ``content`` (text), and what is known of it."""
+        ...

@@ -1,0 +1,53 @@
+"""A tool made of a definition: what it takes is read off its schema. It knows no catalog and no policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from gatewright.base.errors import RegistrationError, SchemaError
+from gatewright.policy.tier import SafetyTier
+from gatewright.schema import check_schema
+from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.schemashape import Runner, definition_shape, selected
+from gatewright.tools.tool import Tool
+
+
+class DefinedTool(Tool, abstract=True):
+    """A stranger's tool. Without a ``runner`` it is shown and gated, and a call of it fails at execution.
+
+    ``trusted``: whether the tiers of the definition count; otherwise everything is privileged. Raises
+    RegistrationError for a definition that cannot be shown or checked.
+    """
+
+    result_type = ResultType.OBJECT
+    normalization = Normalization.JSON
+    needs_description = False
+
+    def __init__(
+        self, definition: ToolDefinition, *, origin: str, trusted: bool = False, runner: Runner | None = None
+    ) -> None:
+        self.name = definition.name
+        self.version = definition.version
+        self.description = definition.description
+        self.origin = origin
+        self.output_schema = definition.output_schema
+        self.definition = definition
+        self.is_executable = runner is not None
+        tier = definition.safety_tier if trusted else None
+        tiers: Mapping[str, SafetyTier] = definition.operation_tiers if trusted else MappingProxyType({})
+        self.safety_tier = tier or SafetyTier.PRIVILEGED
+        problems = check_schema(definition.input_schema)
+        if problems:
+            where = f" at `{problems[0].pointer}`" if problems[0].pointer else ""
+            raise RegistrationError(f"tool `{self.name}`: its schema cannot be used{where}: {problems[0].message}")
+        try:
+            shape = definition_shape(definition.input_schema, self.safety_tier, tiers, runner)
+            if definition.operation_field is not None or definition.operations is not None:
+                shape = selected(shape, definition.operation_field, definition.operations, self.safety_tier, tiers)
+        except SchemaError as error:
+            raise RegistrationError(f"tool `{self.name}`: {error}") from None
+        self._shape = shape
+        self.operation_field = shape.operation_field or self.operation_field
+        self._tiers = tiers

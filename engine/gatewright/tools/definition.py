@@ -1,0 +1,284 @@
+"""Tools known by their definitions alone, as MCP servers and manifests give them. It does not know who runs them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from gatewright.base.errors import RegistrationError
+from gatewright.base.jsonvalue import is_text
+from gatewright.policy.tier import SafetyTier
+from gatewright.schema import check_schema
+from gatewright.schema.walk import Schema, as_list, as_object
+from gatewright.tools.naming import check_tool_name, major_of
+
+EXTRAS = "gatewright"
+"""Our own part of a definition's ``_meta``."""
+
+MAX_TOOLS = 5_000
+MAX_DEPTH = 128
+MAX_VALUES = 20_000
+MAX_CHARACTERS = 1024 * 1024
+_NAME = 128
+_SCHEMA_KEYS = ("inputSchema", "input_schema", "parameters")
+_OUTPUT_KEYS = ("outputSchema", "output_schema")
+_EXTRA_KEYS = frozenset({"version", "safety_tier", "operation_tiers", "operation_field", "operations"})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """Name, words and schemas of a tool. ``safety_tier`` None, and operations that ``operation_tiers`` does not name:
+    nothing was said, which counts as privileged.
+
+    ``operation_field`` and ``operations`` as a policy may declare them: an empty field says that none selects any.
+    """
+
+    name: str
+    description: str
+    input_schema: Schema = field(hash=False)
+    output_schema: Schema | None = field(default=None, hash=False)
+    version: str = "1.0.0"
+    safety_tier: SafetyTier | None = None
+    operation_tiers: Mapping[str, SafetyTier] = field(default_factory=dict[str, SafetyTier], hash=False)
+    operation_field: str | None = None
+    operations: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionProblem:
+    """Why one tool was set aside. ``pointer`` (RFC 6901) is into the manifest; ``name`` is empty where it has none."""
+
+    pointer: str
+    name: str
+    message: str
+
+
+class _SetAside(Exception):
+    """A definition that cannot be used; the pointer is relative to it."""
+
+    def __init__(self, pointer: str, message: str) -> None:
+        super().__init__(message)
+        self.pointer = pointer
+        self.message = message
+
+
+def read_definitions(value: object) -> tuple[tuple[ToolDefinition, ...], tuple[DefinitionProblem, ...]]:
+    """The tools of a parsed manifest, in its order, and what was set aside; it never raises for a JSON value.
+
+    ``value``: a list of tools as MCP, OpenAI or Anthropic spell them, or an object that holds one under ``tools``.
+    """
+    table = as_object(value)
+    rows = as_list(table.get("tools")) if table is not None else as_list(value)
+    if rows is None:
+        return (), (DefinitionProblem("", "", "a manifest is a list of tools, or an object with one under `tools`"),)
+    start = "/tools" if table is not None else ""
+    definitions: dict[tuple[str, int], ToolDefinition] = {}
+    problems: list[DefinitionProblem] = []
+    for index, row in enumerate(rows[:MAX_TOOLS]):
+        try:
+            read = _read(row)
+            _keep(definitions, read)
+        except _SetAside as reason:
+            problems.append(DefinitionProblem(f"{start}/{index}{reason.pointer}", _name_in(row), reason.message))
+    if len(rows) > MAX_TOOLS:
+        message = f"a manifest holds at most {MAX_TOOLS:,} tools; this and those behind it were left out"
+        problems.append(DefinitionProblem(f"{start}/{MAX_TOOLS}", "", message))
+    return tuple(definitions.values()), tuple(problems)
+
+
+def _keep(definitions: dict[tuple[str, int], ToolDefinition], read: ToolDefinition) -> None:
+    key = (read.name, major_of(read.version, read.name))
+    if key in definitions:
+        raise _SetAside("", f"the tool `{read.name}` with major version {key[1]} stands in the manifest twice")
+    definitions[key] = read
+
+
+def _read(value: object) -> ToolDefinition:
+    row = as_object(value)
+    if row is None:
+        raise _SetAside("", "a tool must be a JSON object")
+    _check_size(row)
+    base, row = _unwrapped(row)
+    try:
+        return _definition(row)
+    except _SetAside as reason:
+        raise _SetAside(base + reason.pointer, reason.message) from None
+
+
+def _unwrapped(row: Schema) -> tuple[str, Schema]:
+    """What OpenAI puts into an object of its own under ``function``."""
+    if "function" not in row:
+        return "", row
+    inner = as_object(row["function"])
+    if row.get("type", "function") != "function" or inner is None:
+        raise _SetAside("/function", 'a function must be a JSON object beside `"type": "function"`')
+    return "/function", {"type": "function", **inner, **({"_meta": row["_meta"]} if "_meta" in row else {})}
+
+
+def _definition(row: Schema) -> ToolDefinition:
+    name = row.get("name")
+    if not isinstance(name, str) or not name:
+        raise _SetAside("/name" if "name" in row else "", "the tool has no `name`")
+    try:
+        check_tool_name(name if len(name) <= _NAME else f"{name[:_NAME]}...")
+    except RegistrationError as error:
+        raise _SetAside("/name", str(error)) from None
+    schema_key, schema = _input_schema(row)
+    _check_usable(schema, f"/{schema_key}", "its schema cannot be used")
+    said = _extras(row)
+    version = _version(said, name)
+    return ToolDefinition(
+        name,
+        _text(row, "description"),
+        schema,
+        _output_schema(row),
+        version,
+        _tier(said.get("safety_tier"), "/safety_tier"),
+        _operation_tiers(said),
+        _operation_field(said),
+        _operations(said),
+    )
+
+
+def _text(row: Schema, key: str) -> str:
+    value = row.get(key)
+    if value is not None and not isinstance(value, str):
+        raise _SetAside(f"/{key}", f"`{key}` must be a text")
+    return value or ""
+
+
+def _input_schema(row: Schema) -> tuple[str, Schema]:
+    """The schema under whichever key it stands; an OpenAI function without one takes no arguments."""
+    given = [(key, row[key]) for key in _SCHEMA_KEYS if row.get(key) is not None]
+    if not given and row.get("type") == "function":
+        return "parameters", {"type": "object", "properties": {}}
+    if not given:
+        raise _SetAside("", "the tool has no `inputSchema`")
+    key, value = given[0]
+    if any(other != value for _, other in given[1:]):
+        raise _SetAside(f"/{given[1][0]}", f"`{given[1][0]}` differs from `{key}`")
+    schema = as_object(value)
+    if schema is None:
+        raise _SetAside(f"/{key}", "the schema of a tool must be a JSON object")
+    return key, schema
+
+
+def _output_schema(row: Schema) -> Schema | None:
+    key = next((key for key in _OUTPUT_KEYS if row.get(key) is not None), None)
+    if key is None:
+        return None
+    schema = as_object(row[key])
+    if schema is None:
+        raise _SetAside(f"/{key}", f"`{key}` must be a JSON object")
+    _check_usable(schema, f"/{key}", "its output schema cannot be used")
+    return schema
+
+
+def _check_usable(schema: Schema, base: str, said: str) -> None:
+    problems = check_schema(schema)
+    if problems:
+        raise _SetAside(base + problems[0].pointer, f"{said}: {problems[0].message}")
+
+
+def _extras(row: Schema) -> Schema:
+    meta = row.get("_meta")
+    if meta is None:
+        return {}
+    table = as_object(meta)
+    if table is None:
+        raise _SetAside("/_meta", "`_meta` must be a JSON object")
+    said = as_object(table.get(EXTRAS, {}))
+    if said is None:
+        raise _SetAside(f"/_meta/{EXTRAS}", f"`{EXTRAS}` must be a JSON object")
+    unknown = sorted(said.keys() - _EXTRA_KEYS)
+    if unknown:
+        raise _SetAside(f"/_meta/{EXTRAS}", f"unknown key `{unknown[0][:_NAME]}`")
+    return said
+
+
+def _version(said: Schema, name: str) -> str:
+    version = said.get("version", "1.0.0")
+    if not isinstance(version, str):
+        raise _extra("/version", "`version` must be a text of the form `1.2.3`")
+    try:
+        major_of(version, name)
+    except RegistrationError as error:
+        raise _extra("/version", str(error)[:400]) from None
+    return version
+
+
+def _tier(value: object, place: str) -> SafetyTier | None:
+    if value is None:
+        return None
+    found = next((tier for tier in SafetyTier if tier.value == value), None)
+    if found is None:
+        known = ", ".join(f"`{tier}`" for tier in SafetyTier)
+        raise _extra(place, f"a safety tier is one of {known}")
+    return found
+
+
+def _operation_tiers(said: Schema) -> dict[str, SafetyTier]:
+    table = as_object(said.get("operation_tiers", {}))
+    if table is None:
+        raise _extra("/operation_tiers", "`operation_tiers` must be a JSON object")
+    read = {name: _tier(value, "/operation_tiers") for name, value in table.items()}
+    return {name: tier for name, tier in read.items() if tier is not None}
+
+
+def _operation_field(said: Schema) -> str | None:
+    value = said.get("operation_field")
+    if value is not None and not isinstance(value, str):
+        raise _extra("/operation_field", "`operation_field` must be a text, empty for none")
+    return value
+
+
+def _operations(said: Schema) -> tuple[str, ...] | None:
+    value = said.get("operations")
+    if value is None:
+        return None
+    rows = as_list(value)
+    if not rows or not all(isinstance(row, str) and row for row in rows) or len(set(rows)) != len(rows):
+        raise _extra("/operations", "`operations` must be a list of different names")
+    return tuple(cast("list[str]", rows))
+
+
+def _extra(place: str, message: str) -> _SetAside:
+    return _SetAside(f"/_meta/{EXTRAS}{place}", message)
+
+
+def _check_size(root: Schema) -> None:
+    """Depth, number of values, characters, and texts and numbers that nobody could write down again."""
+    characters = 0
+    for seen, (value, depth) in enumerate(_values(root)):
+        if depth > MAX_DEPTH:
+            raise _SetAside("", f"the definition is nested deeper than {MAX_DEPTH} levels")
+        if isinstance(value, str):
+            characters += len(value)
+            if not is_text(value):
+                raise _SetAside("", "a text in the definition holds half of a surrogate pair")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise _SetAside("", "a number in the definition is not finite")
+        if seen >= MAX_VALUES or characters > MAX_CHARACTERS:
+            raise _SetAside("", f"the definition has more than {MAX_VALUES:,} values or {MAX_CHARACTERS:,} characters")
+
+
+def _values(root: object) -> Iterator[tuple[object, int]]:
+    """Every value and every key with its depth, without recursion."""
+    stack: list[tuple[object, int]] = [(root, 1)]
+    while stack:
+        value, depth = stack.pop()
+        yield value, depth
+        table, rows = as_object(value), as_list(value)
+        if table is not None:
+            stack.extend((key, depth) for key in table)
+            stack.extend((item, depth + 1) for item in table.values())
+        elif rows is not None:
+            stack.extend((item, depth + 1) for item in rows)
+
+
+def _name_in(value: object) -> str:
+    row = as_object(value) or {}
+    name = row.get("name", (as_object(row.get("function")) or {}).get("name"))
+    return name[:_NAME] if isinstance(name, str) and is_text(name) else ""

@@ -1,0 +1,52 @@
+"""What the sources in force say of the blocks that stand for their files: level, line ends, size. It knows no gate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure
+from gatewright.blocks import Append, Replace
+from gatewright.memory import AgentBlocks
+from gatewright.sources.filetext import encode_text, in_line_ending_of
+
+if TYPE_CHECKING:
+    from gatewright.blocks import Edit
+    from gatewright.memory import BlockRecord, Shelf
+    from gatewright.policy.permission import Permission
+    from gatewright.sources import SourceManager
+
+
+class SourceTexts:
+    """The rules of ``sources`` for texts of their blocks."""
+
+    def __init__(self, sources: SourceManager) -> None:
+        self._sources = sources
+
+    def level(self, record: BlockRecord) -> Permission:
+        """The level of the file; none where no running source has it."""
+        return self._sources.level_of_label(record.label).permission
+
+    def fitted(self, text: str, edit: Edit) -> Edit:
+        """The edit with the line ends of the text, as the sources themselves do it."""
+        match edit:
+            case Append(content=str() as content):
+                return replace(edit, content=in_line_ending_of(text, content))
+            case Replace(old=old, regex=False):
+                old = old if old in text else in_line_ending_of(text, old)
+                return replace(edit, old=old, new=in_line_ending_of(text, edit.new))
+            case _:
+                return edit
+
+    def check(self, record: BlockRecord, text: str) -> None:
+        """Raises ToolFailure for a text that is none, or larger than the source takes."""
+        source = self._sources.get(record.source_id)
+        if source is None:
+            raise ToolFailure("the source of this file is not attached any more", code="no-source")
+        encode_text(text, source.source.max_file_bytes)
+
+
+def agent_blocks(shelf: Shelf, sources: SourceManager) -> AgentBlocks:
+    """The blocks of all agents under the levels of these sources."""
+    texts = SourceTexts(sources)
+    return AgentBlocks(shelf, levels=texts.level, files=texts)

@@ -1,0 +1,204 @@
+"""Folders copied below another root, as a disposable copy needs them: by clones where the file system has them.
+
+Links stay links but lead nowhere outside the copy; pipes, sockets and devices are left out; what cannot be read is
+there, empty and just as unreadable. It knows no policy and no workspace.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gatewright.base.errors import WorkspaceError
+
+MAX_COPY_BYTES = 256 * 1024 * 1024
+"""Bytes that are really copied; clones share theirs with the original and do not count."""
+MAX_COPY_FILES = 250_000
+MAX_COPY_DEPTH = 128
+MAX_NAMED = 20
+_PIECE = 1024 * 1024
+_FICLONE = 0x40049409
+_CANNOT_CLONE = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM})
+_NOWHERE = "outside"
+
+
+class CopyCancelled(WorkspaceError):
+    """Whoever asked for the copy does not want it any more; nothing of it is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyWatch:
+    """``cancelled`` is asked before every entry and piece, ``progress`` told the files and bytes after every file."""
+
+    cancelled: Callable[[], bool] = lambda: False
+    progress: Callable[[int, int], None] = lambda files, size: None  # noqa: ARG005 - nobody watches
+
+    def stop_if_cancelled(self) -> None:
+        """Raises CopyCancelled."""
+        if self.cancelled():
+            raise CopyCancelled("the copy was cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What became of a copy. ``cloned``: files that share their bytes with the original.
+
+    ``links_cut``: links that led outside and lead nowhere now. ``unread``: what could not be read, and stands empty;
+    of both at most the first twenty, by relative path.
+    """
+
+    files: int
+    bytes: int
+    cloned: int
+    links_cut: tuple[str, ...]
+    unread: tuple[str, ...]
+
+
+def clone(source: int, target: int) -> bool:
+    """Let an empty file share the bytes of another one, until one of them is written. False where that cannot be."""
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+    except OSError as error:
+        if error.errno in _CANNOT_CLONE:
+            return False
+        raise
+    return True
+
+
+@dataclass(slots=True)
+class FolderCopy:
+    """One run of copying from below ``origin`` (a real path) to below ``target``, and what it may still take."""
+
+    origin: Path
+    target: Path
+    left_out: Collection[str] = ()
+    left_out_names: Collection[str] = ()
+    watch: CopyWatch = field(default_factory=CopyWatch)
+    clone: Callable[[int, int], bool] = clone
+    _files: int = 0
+    _bytes: int = 0
+    _cloned: int = 0
+    _tries_clones: bool = True
+    _links_cut: list[str] = field(default_factory=list[str])
+    _unread: list[str] = field(default_factory=list[str])
+
+    def copy(self, bases: Sequence[Path]) -> Copied:
+        """Copy these real folders, each once, whole. Raises WorkspaceError, OSError."""
+        for base in bases:
+            if not base.is_relative_to(self.origin):
+                raise WorkspaceError(f"the folder `{base}` is outside the workspace; a copy would not hold it")
+        for base in dict.fromkeys(bases):
+            inside_another = any(base != other and base.is_relative_to(other) for other in bases)
+            if base.is_dir() and not inside_another:
+                (self.target / base.relative_to(self.origin)).parent.mkdir(parents=True, exist_ok=True)
+                self._folder(base, self.target / base.relative_to(self.origin), MAX_COPY_DEPTH)
+        return Copied(self._files, self._bytes, self._cloned, tuple(self._links_cut), tuple(self._unread))
+
+    def spend(self, size: int) -> None:
+        """Take bytes off what may be copied. Raises WorkspaceError."""
+        self._bytes += size
+        if self._bytes > MAX_COPY_BYTES:
+            limit = f"{MAX_COPY_BYTES // 1024 // 1024} MiB"
+            raise WorkspaceError(
+                f"the workspace is too large for a disposable copy: more than {limit}, and this file system cannot "
+                "share the bytes of files"
+            )
+
+    def _folder(self, origin: Path, target: Path, depth: int) -> None:
+        if depth == 0:
+            raise WorkspaceError(f"folders are nested too deeply for a disposable copy (more than {MAX_COPY_DEPTH})")
+        target.mkdir(exist_ok=True)
+        try:
+            with os.scandir(origin) as entries:
+                for entry in entries:
+                    self.watch.stop_if_cancelled()
+                    self._entry(entry, origin, target, depth)
+        except PermissionError as error:
+            if error.filename != str(origin):
+                raise
+            self._note(self._unread, origin)
+        shutil.copymode(origin, target)
+
+    def _entry(self, entry: os.DirEntry[str], origin: Path, target: Path, depth: int) -> None:
+        here, goal = origin / entry.name, target / entry.name
+        if entry.is_symlink():
+            self._link(here, goal)
+        elif entry.is_dir(follow_symlinks=False):
+            if entry.name not in self.left_out_names and entry.path not in self.left_out:
+                self._folder(here, goal, depth - 1)
+        elif entry.is_file(follow_symlinks=False):
+            self._file(here, goal)
+
+    def _file(self, origin: Path, goal: Path) -> None:
+        self._files += 1
+        if self._files > MAX_COPY_FILES:
+            limit = f"{MAX_COPY_FILES:,} files"
+            raise WorkspaceError(f"the workspace is too large for a disposable copy: more than {limit}")
+        try:
+            source = os.open(origin, os.O_RDONLY | _FLAGS)
+        except PermissionError:
+            self._note(self._unread, origin)
+            goal.touch()
+            shutil.copymode(origin, goal)
+            return
+        except FileNotFoundError:
+            return  # it went meanwhile
+        try:
+            self._content(source, origin, goal)
+        finally:
+            os.close(source)
+        self.watch.progress(self._files, self._bytes)
+
+    def _content(self, source: int, origin: Path, goal: Path) -> None:
+        status = os.fstat(source)
+        if not stat.S_ISREG(status.st_mode):
+            return  # another thing took its place meanwhile
+        target = os.open(goal, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
+        try:
+            if status.st_size and not self._share(source, target):
+                while piece := os.read(source, _PIECE):
+                    self.watch.stop_if_cancelled()
+                    self.spend(len(piece))
+                    _write(target, piece)
+        finally:
+            os.close(target)
+        shutil.copystat(origin, goal, follow_symlinks=False)
+
+    def _share(self, source: int, target: int) -> bool:
+        self._tries_clones = self._tries_clones and self.clone(source, target)
+        self._cloned += self._tries_clones
+        return self._tries_clones
+
+    def _link(self, origin: Path, goal: Path) -> None:
+        """The same link where it stays inside; else one that leads to a place that is not there, outside as well."""
+        written = origin.readlink()
+        leads_to = Path(os.path.normpath(origin.parent / written))
+        if leads_to.is_relative_to(self.origin):
+            inside = self.target / leads_to.relative_to(self.origin)
+            goal.symlink_to(inside if written.is_absolute() else os.path.relpath(inside, goal.parent))
+            return
+        self._note(self._links_cut, origin)
+        goal.symlink_to(self.target.parent / _NOWHERE / str(leads_to).lstrip(os.sep))
+
+    def _note(self, names: list[str], path: Path) -> None:
+        if len(names) < MAX_NAMED:
+            names.append(path.relative_to(self.origin).as_posix())
+
+
+_FLAGS: int = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
+
+
+def _write(target: int, piece: bytes) -> None:
+    rest = memoryview(piece)
+    while rest:
+        rest = rest[os.write(target, rest) :]

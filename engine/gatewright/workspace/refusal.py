@@ -1,0 +1,87 @@
+"""Why an edit may not become the policy, beyond what the edit itself says. It changes nothing and decides no call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import EditRefused, NotSupported, WeMustFix
+from gatewright.policy.edit import SourceChange, ToolSettingsChange, change_set
+from gatewright.policy.glob import check_pattern
+from gatewright.policy.requirement import has_requirement, hidden_requirements, majors_of
+from gatewright.workspace.assembly import base_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gatewright.base.problem import Address, Place
+    from gatewright.policy.document import Policy
+    from gatewright.policy.edit import Edit
+    from gatewright.policy.right import ToolFacts
+    from gatewright.workspace.policytext import PolicyText
+    from gatewright.workspace.trust import TrustRecords
+
+
+def refuse_bad_pattern(edit: Edit) -> None:
+    """Every glob of a changed source is one. Raises EditRefused, as all of these."""
+    for change in edit.changes:
+        if isinstance(change, SourceChange) and change.after is not None:
+            for rule in change.after.permission_rules:
+                if message := check_pattern(rule.pattern):
+                    raise EditRefused(message)
+
+
+def refuse_untrusted(
+    before: Policy,
+    after: Policy,
+    policy_path: Path,
+    records: TrustRecords,
+    places: Callable[[Address], Place | None],
+) -> None:
+    """No new source reaches outside the workspace without the operator's trust."""
+    known = {(source.source_id, source.base_path) for source in before.sources}
+    fresh = tuple(source for source in after.sources if (source.source_id, source.base_path) not in known)
+    found = base_problems(fresh, policy_path, records, places, trust=False)
+    if refused := next((problem for problem in found if problem.is_error), None):
+        raise EditRefused(refused.message)
+
+
+def refuse_unloadable(text: PolicyText, after: Policy, edit: Edit) -> None:
+    """Settings of a tool decide what everything else may name, so the whole is read as it would be saved."""
+    if not any(isinstance(change, ToolSettingsChange) for change in edit.changes):
+        return
+    try:
+        problems = text.of(after).problems
+    except (NotSupported, WeMustFix) as error:
+        raise EditRefused(str(error)) from None
+    refused = next((problem for problem in problems if problem.is_error), None)
+    if refused is not None:
+        where = f" (line {refused.place.line})" if refused.place else ""
+        raise EditRefused(f"{refused.message}{where}")
+
+
+def refuse_hidden_requirement(after: Policy, edit: Edit, facts: Callable[[], tuple[ToolFacts, ...]]) -> None:
+    """What an agent must call stays visible; ``facts`` are those of all tools under ``after``, asked for if needed."""
+    changed = change_set(edit)
+    everybody = changed.everything or bool(changed.sources)
+    agents = [
+        agent
+        for agent_id, agent in after.agents.items()
+        if (everybody or agent_id in changed.agents) and has_requirement(agent)
+    ]
+    majors = majors_of(facts()) if agents else {}
+    for agent in agents:
+        for found in hidden_requirements(after, agent, majors):
+            raise EditRefused(
+                f"`{agent.agent_id}` must {found.demand} {found.what} by tool rule {found.index + 1}, "
+                "so it cannot be hidden"
+            )
+
+
+def refuse_orphaned_rule(before: Policy, after: Policy) -> None:
+    """A policy rule for an agent that is not there could not be loaded again."""
+    if after.rules is before.rules and after.agents.keys() >= before.agents.keys():
+        return
+    for rule in after.rules:
+        if missing := set(rule.agents or ()) - after.agents.keys():
+            raise EditRefused(f"the policy rule `{rule.name}` is for agent `{min(missing)}`, which is not there")

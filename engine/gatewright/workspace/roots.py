@@ -1,0 +1,124 @@
+"""The roots of a workspace: their folders, what is wrong with them, and the tools that come and go with them.
+
+It reads no policy text and decides no call.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import SchemaError
+from gatewright.base.problem import Problem, Severity
+from gatewright.builtins import root_tools, why_absent
+from gatewright.policyfile.known import Rooted
+from gatewright.workspace.location import is_inside, resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from pathlib import Path
+
+    from gatewright.base.problem import Address, Place
+    from gatewright.builtins import RootTool
+    from gatewright.policy.document import Roots
+    from gatewright.policy.right import ToolFacts
+    from gatewright.tools import Tool, ToolRegistry
+    from gatewright.workspace.trust import TrustRecords
+
+Key = tuple[str, int]
+
+
+def root_folders(roots: Roots, folder: Path) -> dict[str, Path]:
+    """The real folder of each root."""
+    return {name: resolved(written, folder) for name, written in roots.folders.items()}
+
+
+def rooted() -> tuple[Rooted, ...]:
+    """What policies may name where the roots are there."""
+    return tuple(Rooted(tool.facts(), tool.needs_roots) for tool in root_tools())
+
+
+def declare_rooted(facts: ToolFacts, field: str | None, operations: tuple[str, ...] | None) -> ToolFacts:
+    """The facts of one of these tools read with operations that a policy declares. Raises SchemaError."""
+    tool = next((tool for tool in root_tools() if (tool.name, tool.major) == (facts.name, facts.major)), None)
+    if tool is None:
+        raise SchemaError(f"the schema of `{facts.name}` is not at hand")
+    return tool.declared(field, operations).facts()
+
+
+def absences() -> dict[str, str]:
+    """Why each of the tools may not be there."""
+    return {tool.name: why_absent(tool.name, tool.needs_roots) for tool in root_tools()}
+
+
+class RootTools:
+    """The tools on files of roots in a registry. One of a program or a catalog with the same name comes before ours."""
+
+    def __init__(self, registry: ToolRegistry, own: Iterable[Tool]) -> None:
+        self._registry = registry
+        self._own = frozenset((tool.name, tool.major) for tool in own)
+        self._tools = root_tools()
+        self._held: dict[Key, Callable[[], None]] = {}
+
+    def follow(self, roots: Roots, taken: Collection[Tool], change: Callable[[], None]) -> None:
+        """Have exactly the tools for ``roots`` registered; ``change`` registers those of ``taken`` meanwhile."""
+        names = {*self._own, *((tool.name, tool.major) for tool in taken)}
+        wanted = {key: tool for tool in self._tools if (key := _key(tool)) not in names and tool.is_there(roots)}
+        for key in [key for key in self._held if key not in wanted]:
+            self._held.pop(key)()
+        change()
+        for key, tool in wanted.items():
+            if key not in self._held:
+                self._held[key] = self._registry.register(tool)
+
+
+def root_problems(
+    roots: Roots,
+    policy_path: Path,
+    records: TrustRecords,
+    places: Callable[[Address], Place | None],
+    *,
+    trust: bool,
+) -> tuple[Problem, ...]:
+    """Errors for folders that lie in each other, or outside and not trusted; warnings for missing ones."""
+    folders, found = root_folders(roots, policy_path.parent), list[Problem]()
+    for name, folder in folders.items():
+        problem = _overlap(name, folders) or _problem(name, roots, folder, policy_path, records, trust=trust)
+        if problem is not None:
+            severity, code, message = problem
+            found.append(Problem(severity, code, message, places(("workspace", "roots", name))))
+    return tuple(found)
+
+
+def _overlap(name: str, folders: Mapping[str, Path]) -> tuple[Severity, str, str] | None:
+    """Two roots that are one folder on disk, or one in the other, through links perhaps."""
+    for other, folder in folders.items():
+        if other == name:
+            return None
+        if is_inside(folders[name], folder) or is_inside(folder, folders[name]):
+            text = f"the roots `{other}` and `{name}` may not lie in each other: `{folder}` and `{folders[name]}`"
+            return Severity.ERROR, "roots-overlap", text
+    return None
+
+
+def _problem(
+    name: str, roots: Roots, folder: Path, policy_path: Path, records: TrustRecords, *, trust: bool
+) -> tuple[Severity, str, str] | None:
+    if not is_inside(folder, policy_path.parent):
+        if trust:
+            records.trust_root(policy_path, name, folder)
+        elif not records.trusts_root(policy_path, name, folder):
+            message = f"root `{name}` reaches outside the workspace, to `{folder}`, and is not trusted yet"
+            return Severity.ERROR, "not-trusted", f"{message}: `gatewright check --trust` trusts it"
+    written = roots.folder(name)
+    if not folder.exists():
+        return Severity.WARNING, "missing-path", f"the folder `{written}` of root `{name}` is missing"
+    if not folder.is_dir():
+        return Severity.WARNING, "not-a-folder", f"`{written}` of root `{name}` is not a folder"
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return Severity.WARNING, "unreadable", f"the folder `{written}` of root `{name}` is unreadable"
+    return None
+
+
+def _key(tool: RootTool) -> Key:
+    return tool.name, tool.major

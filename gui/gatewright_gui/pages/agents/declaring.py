@@ -1,0 +1,100 @@
+"""The ways to say what the operations of the current tool are: a button, four rows of its menu, the dialog.
+
+It knows no schema: the dialog shows what the engine found, the verbs write.
+"""
+
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QMenu, QPushButton, QWidget
+
+from gatewright.policy.right import ToolFacts
+from gatewright.schema import Survey
+from gatewright_gui.pages.agents.declare_dialog import Answers, DeclareDialog
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.session.operationfield import full_survey
+from gatewright_gui.session.readings import CHOOSE, DECLARE, Reading, is_strange
+from gatewright_gui.session.verbs import operations as verbs
+from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS, Declaration
+
+TASK = "declare"
+_MENU = ((CHOOSE, "list", False), (DECLARE, "pencil", True))
+
+
+class Declaring(QObject):
+    """Follows the current tool; strangers' tools have the button, the others do not."""
+
+    declared = Signal(object)
+    """The operations of a tool were declared: its name, str."""
+
+    def __init__(self, context: PageContext, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._window = parent
+        self._facts: ToolFacts | None = None
+        self.button = QPushButton(CHOOSE)
+        self.button.setObjectName("agents.declare")
+        self.button.setProperty("kind", "link")
+        self.button.setToolTip("Say what selects the operations of this tool")
+        self.button.clicked.connect(self._clicked)
+        self.button.hide()
+
+    def show_tool(self, facts: ToolFacts | None, reading: Reading | None) -> None:
+        """Another tool is the current one."""
+        self._facts = facts if facts is not None and is_strange(facts) else None
+        self.button.setVisible(self._facts is not None)
+        self.button.setText(reading.act if reading is not None else CHOOSE)
+
+    def fill(self, menu: QMenu) -> None:
+        """The rows for the current tool; none for one of our own."""
+        facts = self._facts
+        if facts is None:
+            return
+        menu.addSeparator()
+        for text, icon, wants_free in _MENU:
+            action = menu.addAction(text)
+            tie_icon(action, icon)
+            action.triggered.connect(partial(self._triggered, facts, wants_free))
+        now = verbs.declaration_of(self._context.document.policy, facts.name, facts.major)
+        for text, icon, wanted in (
+            ("No operations here", "circle-slash", NO_OPERATIONS),
+            ("As the schema says", "rotate-ccw", AS_THE_SCHEMA_SAYS),
+        ):
+            action = menu.addAction(text)
+            tie_icon(action, icon)
+            action.setEnabled(now != wanted)
+            action.triggered.connect(partial(self._write, facts, wanted))
+
+    def open(self, facts: ToolFacts, *, wants_free: bool) -> None:
+        """Ask the operator."""
+        self._context.tasks.start(self._ask(facts, wants_free=wants_free), TASK, replace=True)
+
+    def _clicked(self, _checked: bool = False) -> None:
+        if self._facts is not None:
+            self.open(self._facts, wants_free=self.button.text() == DECLARE)
+
+    def _triggered(self, facts: ToolFacts, wants_free: bool, _checked: bool = False) -> None:
+        self.open(facts, wants_free=wants_free)
+
+    def _write(self, facts: ToolFacts, wanted: Declaration, _checked: bool = False) -> None:
+        verbs.declare(self._context.document, facts.name, facts.major, wanted)
+
+    async def _ask(self, facts: ToolFacts, *, wants_free: bool) -> None:
+        survey = await self._context.deriver.derive(lambda workspace: full_survey(workspace, facts.name))
+        if survey is None:
+            self._context.document.say("warning", f"the schema of `{facts.name}` cannot be looked at")
+            return
+        dialog = self._dialog(facts, survey, wants_free=wants_free)
+        if await shown(dialog) and verbs.declare(self._context.document, facts.name, facts.major, dialog.declaration):
+            self.declared.emit(facts.name)
+
+    def _dialog(self, facts: ToolFacts, survey: Survey, *, wants_free: bool) -> DeclareDialog:
+        document = self._context.document
+        now = verbs.declaration_of(document.policy, facts.name, facts.major)
+        answers = Answers(
+            lambda wanted: verbs.declare_refusal(document, facts.name, facts.major, wanted),
+            lambda names: verbs.consequences(document.policy, facts, names),
+        )
+        return DeclareDialog(self._window.window(), facts, survey, now, answers, wants_free=wants_free)

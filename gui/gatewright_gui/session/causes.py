@@ -1,0 +1,32 @@
+"""Which problems of a policy are the reason of others: a manifest that cannot be read hides every name that it holds.
+
+It does not know how they are shown.
+"""
+
+import re
+from collections.abc import Sequence
+
+from gatewright.base.problem import Problem
+
+_UNKNOWN = frozenset({"unknown-tool", "unknown-operation"})
+_CATALOG = frozenset({"bad-manifest", "not-trusted", "missing-path"})
+_QUOTED = re.compile(r"`([^`]+)`")
+
+
+def causes_of(problems: Sequence[Problem]) -> frozenset[Problem]:
+    """The problems that explain why names are unknown; empty where no name is."""
+    unknown = {_first_name(problem) for problem in problems if problem.code in _UNKNOWN}
+    if not unknown:
+        return frozenset()
+    return frozenset(problem for problem in problems if _explains(problem, unknown))
+
+
+def _explains(problem: Problem, unknown: set[str]) -> bool:
+    if problem.code in _CATALOG:
+        return "catalog" in problem.message
+    return problem.code == "tool-set-aside" and _first_name(problem) in unknown
+
+
+def _first_name(problem: Problem) -> str:
+    found = _QUOTED.search(problem.message)
+    return found.group(1) if found else ""

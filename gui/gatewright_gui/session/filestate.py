@@ -1,0 +1,122 @@
+"""How the files of a source and their blocks stand to each other, as values for the Files page. It draws nothing.
+
+Looking reads every file that has a block: it belongs in a thread.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.sources import FileSource, FileState
+
+MAX_LOOKED_AT = 5_000
+"""Files with a block that are looked at."""
+_WORST = (
+    FileState.CONFLICT,
+    FileState.DISK_DELETED,
+    FileState.DISK_MODIFIED,
+    FileState.BLOCK_MODIFIED,
+    FileState.SYNCED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileStanding:
+    """A file with a block. `problem`: why one of them cannot be had."""
+
+    path: str
+    state: FileState
+    problem: str | None = None
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether both changed."""
+        return self.state is FileState.CONFLICT
+
+    @property
+    def needs_reconciling(self) -> bool:
+        """Whether the disk changed under the block."""
+        return self.state in {FileState.CONFLICT, FileState.DISK_MODIFIED, FileState.DISK_DELETED}
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStanding:
+    """The worst state of what is below a folder, and how many files have it."""
+
+    state: FileState
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """Of one source. `truncated`: more files have a block than were looked at."""
+
+    files: Mapping[str, FileStanding] = field(default_factory=dict[str, FileStanding])
+    folders: Mapping[str, FolderStanding] = field(default_factory=dict[str, FolderStanding])
+    truncated: bool = False
+
+    @property
+    def open_conflicts(self) -> int:
+        """Files that wait for somebody to decide."""
+        return sum(one.is_conflict for one in self.files.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What came of reconciling. `is_conflict`: nothing was done; the two differences say why."""
+
+    path: str
+    outcome: str
+    why: str
+    block_diff: str
+    disk_diff: str
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether somebody has to decide."""
+        return self.outcome == "conflict"
+
+
+def standings_of(source: FileSource, cancelled: Callable[[], bool]) -> Standings:
+    """Look at every file of a source that has a block."""
+    found: dict[str, FileStanding] = {}
+    places = source.loaded_places()
+    for path in places[:MAX_LOOKED_AT]:
+        if cancelled():
+            break
+        standing = _standing(source, path)
+        if standing is not None:
+            found[path] = standing
+    return Standings(found, _folders(found), len(places) > MAX_LOOKED_AT)
+
+
+def _standing(source: FileSource, path: str) -> FileStanding | None:
+    try:
+        row = source.status(path)
+    except (ToolFailure, WorkspaceError) as failure:
+        return FileStanding(path, FileState.CONFLICT, str(failure))
+    state, problem = FileState(str(row["state"])), row.get("problem")
+    return None if state is FileState.NOT_LOADED else FileStanding(path, state, str(problem) if problem else None)
+
+
+def _folders(files: Mapping[str, FileStanding]) -> dict[str, FolderStanding]:
+    """What is in step is not told of folders."""
+    counts: dict[str, dict[FileState, int]] = {}
+    for path, standing in files.items():
+        head = path
+        while standing.state is not FileState.SYNCED and "/" in head:
+            head = head.rpartition("/")[0]
+            of_folder = counts.setdefault(head, {})
+            of_folder[standing.state] = of_folder.get(standing.state, 0) + 1
+    worst = {folder: next(state for state in _WORST if state in have) for folder, have in counts.items()}
+    return {folder: FolderStanding(state, counts[folder][state]) for folder, state in worst.items()}
+
+
+def reconciled(path: str, answer: object) -> Reconciled:
+    """What the workspace answers, as a value."""
+    row = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {"outcome": json.dumps(answer)}
+    texts = [row.get(name) for name in ("why", "block_diff", "disk_diff")]
+    why, block, disk = (text if isinstance(text, str) else "" for text in texts)
+    return Reconciled(path, str(row.get("outcome", "")), why, block, disk)

@@ -1,0 +1,132 @@
+"""Verbs on what the operations of a stranger's tool are. They write `[tools.NAME]`; they do not know its schema."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gatewright.policy.document import Policy, ToolSettings
+from gatewright.policy.edit import Edit, ToolSettingsChange
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.rule import AllowedOperations, ToolRule
+from gatewright.policy.toolname import names_tool
+from gatewright_gui.session.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """`field` and `operations` as `[tools.NAME]` holds them; both None: as the schema says; field "": none at all."""
+
+    field: str | None = None
+    operations: tuple[str, ...] | None = None
+
+
+AS_THE_SCHEMA_SAYS = Declaration()
+NO_OPERATIONS = Declaration("")
+
+
+def declaration_of(policy: Policy, tool: str, major: int) -> Declaration:
+    """What the policy declares now."""
+    settings = policy.tools.get(_key(policy, tool, major))
+    return Declaration(settings.operation_field, settings.operations) if settings else AS_THE_SCHEMA_SAYS
+
+
+def declare_edit(policy: Policy, tool: str, major: int, wanted: Declaration) -> Edit:
+    """The edit that makes the policy declare that and nothing else of the tool's settings; empty when it does."""
+    key = _key(policy, tool, major)
+    before = policy.tools.get(key)
+    after = replace(before or ToolSettings(), operation_field=wanted.field, operations=wanted.operations)
+    settings = None if after == ToolSettings() and (before is None or before.declares) else after
+    return Edit(_name(tool, wanted), (ToolSettingsChange(key, before, settings),))
+
+
+def declare(document: Document, tool: str, major: int, wanted: Declaration) -> bool:
+    """Make it so, as one edit."""
+    return document.push(lambda policy, _tools: declare_edit(policy, tool, major, wanted))
+
+
+def declare_refusal(document: Document, tool: str, major: int, wanted: Declaration) -> str:
+    """Why it cannot be made so; empty when it can."""
+    return document.refusal(lambda policy, _tools: declare_edit(policy, tool, major, wanted))
+
+
+def consequences(policy: Policy, facts: ToolFacts, names: tuple[str, ...]) -> tuple[str, ...]:
+    """What it means for rights when the tool has the operations `names` from now on, in sentences."""
+    gone = [name for name in facts.operation_names if name not in names]
+    come = [name for name in names if name not in facts.operation_names]
+    said = [_counted(facts, names)]
+    if gone and names:
+        said.append(f"no longer operations: {', '.join(gone)}")
+    if come and facts.has_operations:
+        said.append(f"new: {', '.join(come)}")
+    said += [f"{where} names {', '.join(lost)}: change it first" for where, lost in _losses(policy, facts, names)]
+    return (*said, _holders(policy, facts))
+
+
+def _key(policy: Policy, tool: str, major: int) -> str:
+    return next((key for key in (f"{tool}@{major}", tool) if key in policy.tools), tool)
+
+
+def _name(tool: str, wanted: Declaration) -> str:
+    if wanted == AS_THE_SCHEMA_SAYS:
+        return f"read the operations of `{tool}` as its schema says"
+    return f"no operations for `{tool}`" if wanted == NO_OPERATIONS else f"declare operations of `{tool}`"
+
+
+def _counted(facts: ToolFacts, names: tuple[str, ...]) -> str:
+    had, has = len(facts.operation_names), len(names)
+    if not names:
+        return "the whole tool is one box" if not had else f"one box takes the place of {had} operations"
+    before = f"instead of {had}" if had else "instead of one box"
+    now = f"{has} operation{'' if has == 1 else 's'}"
+    return f"{now}, as now" if facts.operation_names == names else f"{now} {before}"
+
+
+def _holders(policy: Policy, facts: ToolFacts) -> str:
+    has = [agent.agent_id for agent in policy.agents.values() if _lists(agent.tools, facts)]
+    if not has:
+        return "no agent has the tool yet"
+    limited = [name for name in has if any(_limits(rule, facts) for rule in policy.agents[name].tool_rules)]
+    free = [name for name in has if name not in limited]
+    said = [f"{', '.join(free)}: every operation is on" if free else ""]
+    said.append(f"{', '.join(limited)}: only what their own rules list" if limited else "")
+    return "; ".join(text for text in said if text)
+
+
+def _lists(tools: tuple[str, ...] | None, facts: ToolFacts) -> bool:
+    return tools is None or any(names_tool(name, facts.name, facts.major) for name in tools)
+
+
+def _limits(rule: ToolRule, facts: ToolFacts) -> bool:
+    return isinstance(rule.rule_type, AllowedOperations) and names_tool(rule.tool_name, facts.name, facts.major)
+
+
+def _losses(policy: Policy, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
+    """Every place of the policy that names operations which would go: they could not be loaded again."""
+    for where, named in _places(policy, facts):
+        lost = sorted(named.difference(names))
+        if lost:
+            yield where, lost
+
+
+def _places(policy: Policy, facts: ToolFacts) -> Iterator[tuple[str, frozenset[str]]]:
+    for agent in policy.agents.values():
+        for number, rule in enumerate(agent.tool_rules, 1):
+            yield f"tool rule {number} of {agent.agent_id}", _named(rule, facts)
+        prefix = f"{facts.name}."
+        keys = frozenset(key.removeprefix(prefix) for key in agent.approvals if key.startswith(prefix))
+        yield f"the approvals of {agent.agent_id}", keys
+    for source in policy.sources:
+        for number, rule in enumerate(source.required_tools, 1):
+            yield f"required tool {number} of {source.source_id}", _named(rule, facts)
+    settings = policy.tools.get(_key(policy, facts.name, facts.major))
+    if settings is not None:
+        yield f"operation_tiers of [tools.{facts.name}]", frozenset(settings.operation_tiers)
+    for rule in policy.rules:
+        if rule.tools is not None and _lists(rule.tools, facts) and len(rule.tools) == 1:
+            yield f"policy rule {rule.name}", frozenset(rule.operations or ())
+
+
+def _named(rule: ToolRule, facts: ToolFacts) -> frozenset[str]:
+    if not names_tool(rule.tool_name, facts.name, facts.major):
+        return frozenset()
+    allowed = rule.rule_type.operations if isinstance(rule.rule_type, AllowedOperations) else frozenset[str]()
+    return allowed | frozenset(rule.operations or ())

@@ -1,0 +1,132 @@
+"""Whether the schema that a model is shown and the gate say the same of a call, as it stands and through each format.
+
+The reference implementation of JSON Schema reads the shown schema; nothing of the engine's own checking is used for it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import jsonschema
+from jsonschema.validators import validator_for
+
+from gatewright.gate import Gate
+from gatewright.gate.pipeline import run_stage
+from gatewright.gate.stages.lookup import LOOKUP
+from gatewright.gate.stages.operation import OPERATION
+from gatewright.gate.stages.schema import SCHEMA
+from gatewright.schema import FORMATS, Schema, SchemaChecker
+from gatewright.schema.formats import CallReader
+from tests.agreement.calls import Caller, Json
+from tests.agreement.world import Cell, Stranger
+from tests.engine.schema.provider_calls import Maker, sent_schema
+
+STAGES = (LOOKUP, OPERATION, SCHEMA)
+
+
+def passes(gate: Gate, tool: str, arguments: Json, agent_id: str = "a") -> bool:
+    """Whether lookup, operation and schema let the call through."""
+    state = gate.state(agent_id, tool, arguments).having(arguments=arguments)
+    for stage in STAGES:
+        result = run_stage(stage, state)
+        if result.findings:
+            return False
+        state = result.state
+    return True
+
+
+def reference(schema: Schema) -> Any:
+    """The reference implementation for ``schema``; formats are notes to it, as to the engine."""
+    return cast("Any", validator_for(schema, default=jsonschema.Draft202012Validator))(schema)
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many calls were compared, how many of them were valid, and where anybody disagreed."""
+
+    calls: int = 0
+    valid: int = 0
+    through_formats: int = 0
+    valid_in_a_format: int = 0
+    cells: int = 0
+    disagreements: list[str] = field(default_factory=list[str])
+
+
+def compared(strangers: Iterable[tuple[Stranger, int]], calls_each: int, tally: Tally | None = None) -> Tally:
+    """Compare over the given limits (by number) of tools, ``calls_each`` for each."""
+    tally = tally or Tally()
+    for stranger, number in strangers:
+        _compare(stranger.cells[number], calls_each, tally)
+    return tally
+
+
+def _compare(cell: Cell, count: int, tally: Tally) -> None:
+    rng = random.Random(cell.name)
+    listing = cell.listing
+    oracle = reference(listing.schema)
+    caller = Caller(cell.tool.input_schema(), listing.schema, cell.found, rng)
+    routes = [_Route(cell, form, rng) for form in FORMATS]
+    tally.cells += 1
+    for call in caller.calls(count):
+        shown, gate = oracle.is_valid(call), passes(cell.gate, cell.tool.name, call, cell.agent_id)
+        tally.calls += 1
+        tally.valid += shown
+        if shown != gate:
+            tally.disagreements.append(f"{cell.name}: shown {shown}, gate {gate}: {call}")
+        for route in routes:
+            for problem in route.problems(call, oracle, tally, valid=shown):
+                tally.disagreements.append(f"{cell.name} {route.form}: {problem}")
+
+
+class _Route:
+    """One tool through one provider's format and back."""
+
+    def __init__(self, cell: Cell, form: str, rng: random.Random) -> None:
+        self.form = form
+        self._cell = cell
+        self._view = cell.gate.view(cell.agent_id)
+        self._reader: CallReader = cell.reader(form)
+        body = cell.rendered(form)
+        lints = FORMATS[form].lints(cell.listing)
+        looser = {lint.code for lint in lints if lint.level == "looser"}
+        self._is_narrower = any(lint.level == "narrower" for lint in lints)
+        self._is_looser = bool(looser - {"other-keys"})
+        self._sent: SchemaChecker = sent_schema(form, body)
+        self._takes = sent_schema(form, body, closed=True) if looser == {"other-keys"} else self._sent
+        self._maker = Maker(cell.listing.schema, rng)
+
+    def problems(self, call: Json, oracle: Any, tally: Tally, *, valid: bool) -> list[str]:
+        """What goes wrong with ``call``, and with one like it that the provider's model might have made."""
+        name, spelled = self._reader.spell(self._cell.tool.name, call)
+        found: list[str] = []
+        if valid and not self._is_narrower and not self._sent.is_valid(spelled):
+            found.append(f"the provider refuses {call} sent as {spelled}")
+        for sent in (spelled, self._maker.spoiled(spelled)):
+            restored = self._view.restore(self.form, name, sent)
+            if restored[0] != self._cell.tool.name:
+                found.append(f"comes back as {restored[0]}")
+                continue
+            back = restored[1]
+            tally.through_formats += 1
+            shown = valid if back == call and _same(back, call) else oracle.is_valid(back)
+            gate = isinstance(back, dict) and self._passes(cast("Json", back))
+            if shown != gate:
+                found.append(f"shown {shown}, gate {gate}: {sent} that comes back as {back}")
+            if sent is spelled and valid and not gate:
+                found.append(f"a valid call does not survive: {call} sent as {sent} comes back as {back}")
+            if not self._is_looser and self._takes.is_valid(sent):
+                tally.valid_in_a_format += 1
+                if not gate:
+                    found.append(f"takes {sent} that comes back as {back}")
+        return found
+
+    def _passes(self, call: Json) -> bool:
+        return passes(self._cell.gate, self._cell.tool.name, call, self._cell.agent_id)
+
+
+def _same(one: object, other: object) -> bool:
+    """Equal with the same types: `1 == True` and `1 == 1.0` are other values."""
+    return repr(one) == repr(other)

@@ -1,0 +1,153 @@
+"""Real tools behind real gates: one agent for each set of operations. It makes no calls."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from gatewright.gate import Gate
+from gatewright.policy.document import Agent, Policy
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, ToolRule
+from gatewright.schema import OperationSet, check_schema, discover_operations, inline_references
+from gatewright.schema.formats import CallReader, ToolListing, format_named
+from gatewright.schema.walk import as_object, properties_of
+from gatewright.tools.defined import DefinedTool
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.registry import ToolRegistry
+from gatewright.tools.tool import Tool
+
+RANDOM_SUBSETS = 2
+
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What an agent may do with a tool: the operations (empty: it has none), and constraints on arguments."""
+
+    shown: frozenset[str]
+    fields: Json = field(default_factory=dict[str, Any], hash=False)
+
+    def rules(self, tool: Tool) -> tuple[ToolRule, ...]:
+        """As tool rules."""
+        allowed = [ToolRule(tool.name, AllowedOperations(self.shown))] if self.shown else []
+        return (*allowed, *([ToolRule(tool.name, ArgumentConstraints(self.fields))] if self.fields else []))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One agent's view of one tool."""
+
+    tool: Tool
+    gate: Gate
+    agent_id: str
+    limit: Limit
+    found: OperationSet | None
+
+    @property
+    def listing(self) -> ToolListing:
+        """The tool as this agent's model sees it."""
+        return self.gate.view(self.agent_id).listings()[0]
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.tool.origin}::{self.tool.name} {sorted(self.limit.shown)} {self.limit.fields or ''}"
+
+    def rendered(self, form: str) -> dict[str, Any]:
+        """The tool as the provider is sent it."""
+        return self.gate.view(self.agent_id).tools(form)[0]
+
+    def reader(self, form: str) -> CallReader:
+        """What spells calls as the provider would."""
+        return format_named(form).reader(self.gate.view(self.agent_id).listings())
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """A tool that somebody else wrote. ``said``: the field and operations that an operator has to declare."""
+
+    definition: ToolDefinition
+    origin: str
+    said: tuple[str, tuple[str, ...]] | None = None
+
+    @cached_property
+    def tool(self) -> Tool:
+        """As the gate takes it."""
+        tool = DefinedTool(self.definition, origin=self.origin)
+        return tool if self.said is None else tool.declared(*self.said)
+
+    @cached_property
+    def limits(self) -> tuple[Limit, ...]:
+        """Operations: all, every single one, all but one, and some at random; then a parameter narrowed."""
+        names = tuple(spec.name for spec in self.tool.operations)
+        dice = random.Random(f"{self.origin} {self.definition.name}")
+        some = [frozenset(dice.sample(names, dice.randint(1, len(names)))) for _ in range(RANDOM_SUBSETS) if names]
+        every = [frozenset({name}) for name in names] + [frozenset(names) - {name} for name in names]
+        found = [Limit(one) for one in dict.fromkeys([frozenset(names), *every, *some]) if one or not names]
+        narrowed = self._narrowed(dice)
+        return (*found, *([Limit(dice.choice(found).shown, narrowed)] if narrowed else []))
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """One for each limit, behind one gate."""
+        registry = ToolRegistry()
+        registry.register(self.tool)
+        agents = {f"a{i}": Agent(f"a{i}", tool_rules=limit.rules(self.tool)) for i, limit in enumerate(self.limits)}
+        gate = Gate(Policy(agents=agents), registry)
+        found = self._found() if self.tool.has_operations else None
+        return tuple(
+            Cell(self.tool, gate, agent_id, one, found) for agent_id, one in zip(agents, self.limits, strict=True)
+        )
+
+    def _found(self) -> OperationSet | None:
+        schema = self.tool.input_schema()
+        return discover_operations(schema, field=self.said[0] if self.said else None)
+
+    def _narrowed(self, dice: random.Random) -> Json:
+        """A limit on one plain parameter of the root, where there is one."""
+        field = self.tool.operation_field if self.tool.has_operations else None
+        known = properties_of(inline_references(self.definition.input_schema))
+        kinds = {name: as_object(value) or {} for name, value in known.items() if name != field}
+        rows = [(name, kind) for name, own in kinds.items() if isinstance(kind := own.get("type"), str)]
+        if not rows:
+            return {}
+        name, kind = dice.choice(rows)
+        limits: dict[str, Json] = {
+            "string": dice.choice([{"maxLength": 3}, {"enum": ["a", "read", "x y"]}, {"pattern": "^[a-z]+$"}]),
+            "integer": {"maximum": 3},
+            "number": {"minimum": 1},
+            "boolean": {"const": True},
+            "array": {"maxItems": 1},
+        }
+        return {name: limits[kind]} if kind in limits else {}
+
+
+def strangers(corpora: Path) -> Iterator[Stranger]:
+    """Every tool of the corpora whose schema can be used at all, and the shapes that libraries emit."""
+    marked = {row["id"]: row for row in _read(corpora, "multi_op_annotations.json")}
+    for row in _read(corpora, "mcp_tools.json"):
+        tool = row["tool"]
+        said, note = None, marked.get(row["id"])
+        if note and note["shape"] == "free-string" and note["operations"]:
+            said = (note["operation_field"], tuple(note["operations"]))
+        yield from _usable(tool["name"], tool.get("description") or "", tool["inputSchema"], row["server"], said)
+    for number, row in enumerate(_read(corpora, "library_schema_shapes.json")):
+        yield from _usable(f"shape_{number}", row["model"], row["schema"], row["source"], None)
+
+
+def _usable(
+    name: str, description: str, schema: Any, origin: str, said: tuple[str, tuple[str, ...]] | None
+) -> Iterator[Stranger]:
+    if not check_schema(schema):
+        yield Stranger(ToolDefinition(name, description, cast("dict[str, Any]", schema)), origin, said)
+
+
+def _read(corpora: Path, name: str) -> list[dict[str, Any]]:
+    return json.loads((corpora / name).read_text("utf-8"))

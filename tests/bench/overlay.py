@@ -1,0 +1,87 @@
+"""Row "permission overlay": the first screen of a folder with its levels, and which rule decides how many files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from gatewright.memory import BlockStore
+from gatewright.policy.document import PermissionRule, Source
+from gatewright.policy.permission import Permission
+from gatewright.sources import Protection, SourceManager
+from tests.bench.measure import Effort, quiet
+from tests.bench.row import Figure, Measured, Row, at_most, none_wrong
+
+_SCREEN, _COUNTS = "first screen", "all counts"
+_IN_BASE, _IN_FOLDER = 500, 100
+_NAMES = ("main.py", "readme.md", "a.log", "t.csv", "key.pem", "index.js", "old.bak", "one.txt")
+_KINDS = ("src", "docs", "data", "notes", "drafts", "build", "secrets", "tests")
+_RULES = (
+    ("secrets/", Permission.NONE),
+    ("*.pem", Permission.NONE),
+    ("build/", Permission.READ_ONLY),
+    ("drafts/final/**", Permission.READ_ONLY),
+    ("drafts/**", Permission.READ_WRITE),
+    ("notes/**", Permission.APPEND),
+    ("**/*.log", Permission.APPEND),
+    *((f"src/**/part{i}/*.py", Permission.READ_WRITE) for i in range(23)),
+)
+
+
+def permission_overlay(effort: Effort) -> Row:
+    """Milliseconds until a page could be painted, and until every file is counted."""
+    count = 2_000 if effort.quick else 200_000
+    with TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        base = Path(name).resolve() / "base"
+        written = _write(base, count)
+        blocks = BlockStore(Path(name) / "blocks.sqlite")
+        manager = SourceManager(lambda: lambda: None, blocks, Protection([Path(name) / "policy.toml"]))
+        rules = tuple(PermissionRule(pattern, level) for pattern, level in _RULES)
+        manager.start(Source("tree", "base", permission_rules=rules), base)
+        rounds = 1 if effort.quick else 5
+        seen: list[int] = []
+        screen = _median(lambda: seen.append(len(manager.overlay("tree").scan().entries)), rounds)
+        counts = _median(lambda: seen.append(manager.overlay("tree").hit_counts().files), rounds)
+        blocks.close()
+    entries = _IN_BASE + len(_KINDS)
+    wrong = sum(one != entries for one in seen[:rounds]) + sum(one != written for one in seen[rounds:])
+    figures: dict[str, Measured] = {_SCREEN: screen, _COUNTS: Figure(counts.median, None, "ms", wrong)}
+    return Row(
+        "permission overlay",
+        f"{len(_RULES)} rules, {written:,} files, {_IN_BASE} of them in the folder that is shown",
+        (_SCREEN, _COUNTS),
+        figures,
+        (
+            at_most(_SCREEN, figures[_SCREEN], 100, "ms"),
+            at_most(_COUNTS, figures[_COUNTS], 3_000, "ms"),
+            none_wrong(figures, "every file seen and counted"),
+        ),
+        None,
+        ("the first screen is made anew each time; the names of files are in the memory of the system",),
+    )
+
+
+def _median(act: Callable[[], object], rounds: int) -> Figure:
+    taken: list[float] = []
+    for _ in range(rounds):
+        with quiet():
+            began = time.perf_counter()
+            act()
+            taken.append((time.perf_counter() - began) * 1e3)
+    return Figure(sorted(taken)[len(taken) // 2], None, "ms")
+
+
+def _write(base: Path, count: int) -> int:
+    """Empty files, the same every time; how many."""
+    base.mkdir()
+    for i in range(_IN_BASE):
+        (base / f"{i:03}-{_NAMES[i % len(_NAMES)]}").touch()
+    folders = max((count - _IN_BASE) // _IN_FOLDER, len(_KINDS))
+    for i in range(folders):
+        folder = base / _KINDS[i % len(_KINDS)] / f"group{i // 200}" / f"part{i}"
+        folder.mkdir(parents=True)
+        for j in range(_IN_FOLDER):
+            (folder / f"{j:03}-{_NAMES[j % len(_NAMES)]}").touch()
+    return _IN_BASE + folders * _IN_FOLDER

@@ -1,0 +1,242 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.blocks import (
+    Append,
+    Block,
+    CompositeSchema,
+    Edit,
+    Field,
+    FieldType,
+    Hand,
+    Increment,
+    InsertItem,
+    InsertText,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    Overwrite,
+    Redo,
+    RemoveItem,
+    Replace,
+    Section,
+    SetField,
+    TextSchema,
+    Undo,
+)
+
+ANN, BOB = Hand("ann", 1.0), Hand("bob", 2.0)
+FIELDS = MapSchema((Field("a", FieldType.TEXT), Field("n", FieldType.COUNTER), Field("l", FieldType.LIST)))
+ALL = CompositeSchema((Section("t", TextSchema()), Section("m", FIELDS), Section("i", ListSchema())))
+WORDS = st.text("ab\n😀", max_size=6)
+EDITS: st.SearchStrategy[Edit] = st.one_of(
+    st.builds(Append, WORDS, st.just("t")),
+    st.builds(InsertText, st.just(1), WORDS, st.just("t")),
+    st.builds(Overwrite, WORDS, st.just("t")),
+    st.builds(Replace, st.sampled_from("ab"), WORDS, everywhere=st.booleans(), section=st.just("t")),
+    st.builds(SetField, st.just("a"), st.none() | WORDS, st.just("m")),
+    st.builds(SetField, st.just("l"), st.lists(st.integers(0, 3), max_size=2), st.just("m")),
+    st.builds(Increment, st.just("n"), st.integers(-3, 3), st.just("m")),
+    st.builds(Append, WORDS, st.just("i")),
+    st.builds(InsertItem, st.integers(0, 3), st.integers(0, 9), st.just("i")),
+    st.builds(RemoveItem, st.integers(0, 3), st.just("i")),
+)
+
+
+def copy_of(block: Block) -> Block:
+    return Block.restore(block.schema, block.snapshot(), (), block.steps)
+
+
+def tried(block: Block, edit: Edit, hand: Hand) -> bool:
+    """Whether the edit was done and changed something."""
+    try:
+        return block.edit(edit, hand) is not None
+    except ToolFailure:
+        return False
+
+
+@given(st.lists(EDITS, max_size=12), st.randoms(use_true_random=False))
+def test_undoing_everything_leads_to_the_start_and_redoing_everything_back(
+    edits: list[Edit], dice: random.Random
+) -> None:
+    block = Block.create(ALL, {"t": "ab\n", "i": ["x"]}, hand=ANN)
+    states = [block.value]
+    for edit in edits:
+        if tried(block, edit, ANN):
+            states.append(block.value)
+        if dice.random() < 0.3:
+            block = copy_of(block)  # a restart of the program in between
+    for state in reversed(states[:-1]):
+        block.edit(Undo(), ANN)
+        assert block.value == state
+    with pytest.raises(ToolFailure, match="nothing of yours to undo"):
+        block.edit(Undo(), ANN)
+    block = copy_of(block)
+    for state in states[1:]:
+        block.edit(Redo(), ANN)
+        assert block.value == state
+    with pytest.raises(ToolFailure, match="nothing of yours to redo"):
+        block.edit(Redo(), ANN)
+
+
+@given(st.lists(st.tuples(st.booleans(), EDITS | st.just(Undo()) | st.just(Redo())), max_size=16))
+def test_any_mixture_of_edits_undo_and_redo_of_two_authors_is_the_same_after_a_restart(
+    edits: list[tuple[bool, Edit]],
+) -> None:
+    block = Block.create(ALL, {"t": "ab\n"}, hand=ANN)
+    for mine, edit in edits:
+        twin = copy_of(block)
+        done = tried(block, edit, ANN if mine else BOB)
+        assert tried(twin, edit, ANN if mine else BOB) == done
+        assert twin.value == block.value
+        assert [(step.kind, step.target) for step in twin.steps] == [(step.kind, step.target) for step in block.steps]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 99), st.text("xyz", min_size=1, max_size=3)), max_size=14))
+def test_undo_takes_away_what_its_author_wrote_and_leaves_the_rest(rows: list[tuple[bool, int, str]]) -> None:
+    block = Block.create(TextSchema(), "", hand=ANN)
+    for mine, at, letters in rows:
+        text = block.value
+        assert isinstance(text, str)
+        place = at % (len(text) + 1)
+        written = letters.upper() if mine else letters
+        block.edit(Overwrite(text[:place] + written + text[place:]), ANN if mine else BOB)
+    whole = block.value
+    assert isinstance(whole, str)
+    count = sum(mine for mine, _, _ in rows)
+    for _ in range(count):
+        block.edit(Undo(), ANN)
+    assert isinstance(block.value, str)
+    assert sorted(block.value) == sorted(letter for letter in whole if letter.islower())
+    for _ in range(count):
+        block.edit(Redo(), ANN)
+    assert isinstance(block.value, str)
+    assert sorted(block.value) == sorted(whole)
+
+
+@given(st.lists(EDITS, max_size=8), st.lists(EDITS, max_size=8))
+def test_copies_that_were_edited_apart_are_the_same_once_each_has_taken_in_the_other(
+    here: list[Edit], there: list[Edit]
+) -> None:
+    one = Block.create(ALL, {"t": "ab\n", "i": ["x", "y"]}, hand=ANN)
+    other = copy_of(one)
+    common = one.version
+    for edit in here:
+        tried(one, edit, ANN)
+    for edit in there:
+        tried(other, edit, BOB)
+    mine, theirs = one.updates_since(common), other.updates_since(common)
+    one.merge(theirs, ANN)
+    other.merge(mine, BOB)
+    assert one.value == other.value
+    assert one.merge(theirs, ANN) is None
+
+
+def test_what_was_written_apart_stands_in_the_merge() -> None:
+    one = Block.create(ALL, {"t": "middle\n"}, hand=ANN)
+    other = copy_of(one)
+    one.edit(InsertText(1, "top\n", "t"), ANN)
+    one.edit(Increment("n", 2, "m"), ANN)
+    other.edit(Append("end\n", "t"), BOB)
+    other.edit(Increment("n", 3, "m"), BOB)
+    one.merge(other.snapshot(), ANN)
+    assert one.value == {"t": "top\nmiddle\nend\n", "m": {"n": 5}, "i": []}
+    one.edit(Undo(), ANN)
+    one.edit(Undo(), ANN)
+    assert one.value == {"t": "middle\nend\n", "m": {"n": 3}, "i": []}
+
+
+def test_a_merge_that_breaks_a_rule_is_refused_whole() -> None:
+    schema = CompositeSchema(
+        (
+            Section("t", TextSchema()),
+            Section(
+                "m", MapSchema((Field("k", FieldType.TEXT, read_only=True), Field("r", FieldType.TEXT, required=True)))
+            ),
+            Section("i", ListSchema(max_items=2)),
+            Section("ro", TextSchema(), read_only=True),
+            Section("log", LogSchema()),
+        )
+    )
+    operator = Hand("operator", may_all=True)
+    one = Block.create(schema, {"m": {"r": "x"}, "log": ["a"]}, hand=ANN, char_limit=200)
+    broken: list[tuple[Edit, Edit, str]] = [
+        (Append("x" * 60, "t"), Append("y" * 60, "t"), "too-large"),
+        (Append("x", "i"), Overwrite(["y", "z"], "i"), "too-many-items"),
+        (Append("x", "t"), SetField("k", "new", "m"), "read-only"),
+        (Append("x", "t"), Append("x", "ro"), "read-only"),
+    ]
+    for here, there, code in broken:
+        mine, other = copy_of(one), copy_of(one)
+        mine.char_limit, other.char_limit = 150, None
+        mine.edit(here, ANN)
+        other.edit(there, operator)
+        before = mine.value, mine.version, mine.steps
+        with pytest.raises(ToolFailure) as failure:
+            mine.merge(other.snapshot(), ANN)
+        assert failure.value.code == code
+        assert (mine.value, mine.version, mine.steps) == before
+
+
+def test_bytes_that_are_no_update_are_refused() -> None:
+    block = Block.create(TextSchema(), "abc", hand=ANN)
+    other = copy_of(block)
+    other.edit(Append("1"), BOB)
+    version = other.version
+    other.edit(Append("2"), BOB)
+    for update in (b"", b"junk" * 9, other.updates_since(version), block.snapshot()[:-3]):
+        with pytest.raises(ToolFailure) as failure:
+            block.merge(update, ANN)
+        assert failure.value.code == "bad-update"
+    with pytest.raises(ToolFailure):
+        block.merge(Block.create(ListSchema(), [1], hand=ANN).snapshot(), ANN)
+    with pytest.raises(WorkspaceError, match="damaged"):
+        Block.restore(TextSchema(), b"junk")
+    assert block.value == "abc"
+
+
+def test_an_edit_that_somebody_else_overwrote_has_nothing_left_to_undo() -> None:
+    block = Block.create(FIELDS, {"a": "0"}, hand=ANN)
+    block.edit(SetField("a", "1"), ANN)
+    block.edit(SetField("a", "2"), ANN)
+    block.edit(SetField("a", "bob"), BOB)
+    block.edit(Undo(), ANN)
+    assert block.value == {"a": "bob", "n": 0}
+    assert [(step.kind, step.target) for step in block.steps[-1:]] == [("undo", 3)]
+    block.edit(Undo(), BOB)
+    assert block.value == {"a": "2", "n": 0}
+
+
+def test_every_step_can_be_looked_at_again() -> None:
+    block = Block.create(TextSchema(), "", hand=ANN)
+    for letter in "abc":
+        block.edit(Append(letter), ANN)
+    assert [block.at(step.number).value for step in block.steps] == ["", "a", "ab", "abc"]
+    assert [(step.number, step.author, step.kind) for step in block.at(2).steps] == [
+        (1, "ann", "create"),
+        (2, "ann", "append"),
+    ]
+    assert block.value == "abc"
+    with pytest.raises(ToolFailure, match="not kept"):
+        block.at(9)
+
+
+def test_a_block_without_its_history_is_the_same_text_and_says_that_undo_is_gone() -> None:
+    block = Block.create(TextSchema(), "a", hand=ANN)
+    for _ in range(50):
+        block.edit(Overwrite("b" * 1000), ANN)
+        block.edit(Overwrite("c" * 1000), ANN)
+    shallow = Block.restore(TextSchema(), block.shallow_snapshot(), (), block.steps)
+    assert shallow.value == block.value
+    assert len(shallow.snapshot()) < len(block.snapshot()) / 2
+    with pytest.raises(ToolFailure, match="too old"):
+        shallow.edit(Undo(), ANN)
+    with pytest.raises(ToolFailure, match="not kept"):
+        shallow.at(2)
+    shallow.edit(Append("d"), ANN)
+    shallow.edit(Undo(), ANN)
+    assert shallow.value == block.value

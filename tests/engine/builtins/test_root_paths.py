@@ -1,0 +1,277 @@
+"""Paths into the roots: what is one, what is refused, and that nothing leads outside, whoever swaps names meanwhile."""
+
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewright.base.errors import RegistrationError, ToolFailure
+from gatewright.gate import Status
+from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Verdict
+from gatewright.tools.parameter import FileParameter
+from gatewright.tools.port import RootPort
+from gatewright.workspace import Workspace
+from tests.engine.builtins.rootbench import SECRET, RootBench, names, opened, policy_text, swapping
+
+ROUNDS = 60
+CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("file_read", "path", {}),
+    ("read_file", "path", {}),
+    ("file_list", "path", {}),
+    ("file_search", "path", {"query": "TOP"}),
+    ("file_write", "path", {"content": "overwritten"}),
+    ("file_edit", "path", {"old_text": "TOP", "new_text": "NO"}),
+    ("file_delete", "path", {"recursive": True}),
+    ("vault_copyto", "source_path", {"destination_path": "tmp/copied"}),
+    ("vault_copyto", "destination_path", {"source_path": "vault/plain"}),
+)
+WAYS = pytest.mark.parametrize(("tool", "parameter", "rest"), CALLS, ids=lambda value: str(value)[:20])
+
+
+def outside(bench: RootBench) -> tuple[Path, ...]:
+    """Secrets around the roots."""
+    top = bench.folder.parent
+    places = (top / "etc/passwd", top / "passwd", bench.folder / "etc/passwd", bench.folder / "passwd")
+    for place in places:
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(SECRET)
+    return places
+
+
+@pytest.fixture
+def maze(bench: RootBench) -> RootBench:
+    """Links, hard links and oddities in every root."""
+    places = outside(bench)
+    for root in ("shared", "tmp", "vault"):
+        bench.write(f"{root}/docs/a.md", "fine")
+        for name, target in (
+            ("up", ".."),
+            ("etc", "../etc"),
+            ("root", "/"),
+            ("docs/back", "../.."),
+            ("passwd", "../passwd"),
+        ):
+            (bench.folder / root / name).symlink_to(target)
+        os.link(places[1], bench.folder / root / "hard")
+        os.mkfifo(bench.folder / root / "pipe")
+    bench.write("vault/plain", "fine")
+    return bench
+
+
+@WAYS
+async def test_payloads_of_path_traversal_reach_nothing_outside(
+    maze: RootBench, corpora: Path, tool: str, parameter: str, rest: dict[str, Any]
+) -> None:
+    rows: list[dict[str, Any]] = json.loads((corpora / "attack_path_traversal.json").read_text("utf-8"))
+    places = outside(maze)
+    before = names(maze.folder), names(maze.folder.parent)
+    for row in rows:
+        for file in ("etc/passwd", "passwd", "policy.toml"):
+            outcome = await maze.call(tool, **{parameter: row["payload"].replace("{FILE}", file), **rest})
+            assert SECRET not in (outcome.output or ""), row
+            assert "gatewright = 1" not in (outcome.output or ""), row
+            assert outcome.status in {Status.ALLOWED, Status.DENIED, Status.FAILED}
+    assert [place.read_text() for place in places] == [SECRET] * 4
+    now = names(maze.folder), names(maze.folder.parent)
+    assert set(now[0]) - {".gatewright"} == set(before[0]) - {".gatewright"}
+    assert set(now[1]) - {"keys"} == set(before[1]) - {"keys"}
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "path",
+    [
+        "up/passwd", "etc/passwd", "root/etc/passwd", "docs/back/passwd", "passwd", "hard", "pipe", "up", "root",
+        "../passwd", "docs/../../passwd", "..", "~/x", "a\\b", "a\0b", "file:///etc/passwd", "",
+    ],
+)  # fmt: skip
+async def test_no_way_out_of_any_root(
+    maze: RootBench, tool: str, parameter: str, rest: dict[str, Any], path: str
+) -> None:
+    root = "vault" if parameter == "source_path" else "shared"
+    named = path if path.startswith(("~", "file:")) or not path else f"{root}/{path}"
+    for given in (named, f"/{named}" if not named.startswith(("~", "file:")) else named):
+        decision = maze.decide(tool, **{parameter: given, **rest})
+        assert (decision.verdict, decision.stage) == (Verdict.DENY, "arguments"), decision.reason
+        assert "passwd" not in (decision.model_message or "")
+
+
+def test_words_for_the_model_are_the_same_whatever_stands_there(maze: RootBench) -> None:
+    said = {
+        maze.decide("file_read", path=f"shared/{name}").model_message for name in ("up/x", "hard", "pipe", "passwd")
+    }
+    assert len(said) == 1
+
+
+def test_dots_behind_a_link_are_resolved_in_the_text_and_not_along_the_link(maze: RootBench) -> None:
+    decision = maze.decide("file_read", path="shared/docs/back/../passwd")
+    assert decision.arguments["path"] == str(maze.folder / "shared/docs/passwd")
+
+
+async def test_benign_names_are_written_read_listed_and_removed(bench: RootBench, corpora: Path) -> None:
+    rows: list[dict[str, Any]] = json.loads((corpora / "benign_paths.json").read_text("utf-8"))
+    tried = 0
+    for number, row in enumerate(rows):
+        path: str = row["payload"]
+        named = f"shared/{number}/{path.lstrip('/')}"
+        await bench.data("file_write", path=named, content="x")
+        assert (await bench.data("file_read", path=named))["content"] == "x"
+        folder = named.rpartition("/")[0]
+        assert named.rpartition("/")[2] in (await bench.data("file_list", path=folder))["entries"]
+        await bench.data("file_delete", path=f"shared/{number}", recursive=True)
+        tried += 1
+    assert tried == len(rows) > 100
+
+
+@pytest.mark.parametrize(
+    "name", ["100%25.txt", "%2e%2e", "a b", "ü/ä.md", "a:b", "...", "-rf", "shared", "tmp/x", "con"]
+)
+async def test_odd_names_are_names(bench: RootBench, name: str) -> None:
+    await bench.data("file_write", path=f"shared/{name}", content="x")
+    assert bench.text(f"shared/{name}") == "x"
+
+
+async def test_first_name_of_a_root_counts_and_case_does_too(bench: RootBench) -> None:
+    bench.write("shared/tmp/a", "in shared")
+    bench.write("tmp/a", "in tmp")
+    assert (await bench.data("file_read", path="tmp/a"))["content"] == "in tmp"
+    assert (await bench.data("file_read", path="shared/tmp/a"))["content"] == "in shared"
+    bench.write("shared/TMP/a", "by case")
+    assert (await bench.data("file_read", path="TMP/a"))["content"] == "by case"
+
+
+async def test_policy_state_and_keys_are_out_of_reach_even_inside_a_root(tmp_path: Path) -> None:
+    bench = opened(tmp_path, policy_text(roots='[workspace]\nroots = { shared = "." }\n'))
+    await bench.data("file_write", path="a.txt", content="gatewright = 1")
+    entries = (await bench.data("file_list", path="."))["entries"]
+    assert "a.txt" in entries
+    assert {"policy.toml", ".gatewright/"}.isdisjoint(entries)
+    for name in ("policy.toml", ".gatewright/audit.sqlite", ".gatewright/new", ".gatewright"):
+        assert bench.decide("file_read", path=name).code == "protected"
+        assert bench.decide("file_write", path=name, content="x").code == "protected"
+        assert bench.decide("file_delete", path=name, recursive=True).code == "protected"
+    assert (await bench.data("file_search", query="gatewright = 1"))["hits"] == ["shared/a.txt:1:gatewright = 1"]
+    (bench.folder / "way").symlink_to(".gatewright")
+    assert bench.decide("file_list", path="way").verdict is Verdict.DENY
+    bench.workspace.close()
+
+
+async def test_folder_that_holds_something_protected_is_not_removed(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    text = policy_text(roots='[workspace]\nroots = { shared = "/" }\n')
+    (tmp_path / "ws/policy.toml").write_text(text)
+    with closing(Workspace.open(tmp_path / "ws", keys=tmp_path / "keys", trust=True)) as workspace:
+        bench = RootBench(workspace, [])
+        everywhere = text.replace('["."]', '["/"]')
+        (tmp_path / "ws/policy.toml").write_text(everywhere)
+        workspace.reload()
+        bench.write("free/a", "x")
+        assert await bench.code("file_delete", path=str(tmp_path / "ws"), recursive=True) == "not-available"
+        assert (await bench.data("file_delete", path=str(tmp_path / "ws/free"), recursive=True))["removed"] == 2
+    assert (tmp_path / "ws/policy.toml").read_text() == everywhere
+
+
+def port_of(bench: RootBench) -> RootPort:
+    port = bench.workspace.gate.in_force().ports.roots
+    assert port is not None
+    return port
+
+
+async def tried(work: Any) -> Any:
+    try:
+        return await work
+    except ToolFailure:
+        return None
+
+
+def idle() -> bool:
+    return False
+
+
+async def test_folder_swapped_for_a_link_gives_nothing_away_and_takes_nothing(bench: RootBench) -> None:
+    far = bench.folder.parent / "far"
+    far.mkdir()
+    (far / "a").write_text(SECRET)
+    bench.write("shared/sub/a", "fine")
+    bench.write("vault/plain", "fine")
+    (bench.folder / "shared/twin").symlink_to(far)
+    port, base = port_of(bench), str(bench.folder / "shared")
+    told: list[Any] = []
+    with swapping(bench.folder / "shared/sub", bench.folder / "shared/twin"):
+        for number in range(ROUNDS):
+            told.append(await tried(port.read(f"{base}/sub/a")))
+            told.append(await tried(port.search(f"{base}/sub", lambda _: 0, hits=9, stopped=idle)))
+            told.append(await tried(port.search(base, lambda _: 0, hits=9, stopped=idle)))
+            told.append(await tried(port.list_folder(f"{base}/sub", stopped=idle)))
+            told.append(port.text_of(f"{base}/sub/a"))
+            await tried(port.write(f"{base}/sub/new{number}", "x", Action.OVERWRITE))
+            await tried(port.write(f"{base}/sub/deep{number}/new", "x", Action.OVERWRITE))
+            await tried(port.edit(f"{base}/sub/a", "SECRET", "x", Action.OVERWRITE))
+            await tried(port.delete(f"{base}/sub/gone", recursive=False, granted=Action.DELETE))
+            await tried(port.copy(str(bench.folder / "vault/plain"), f"{base}/sub/copy{number}", Action.OVERWRITE))
+            told.append((await bench.call("file_read", path="sub/a")).output)
+            await bench.call("file_write", path=f"sub/call{number}", content="x")
+    assert "SECRET" not in json.dumps(told)
+    assert names(far) == ["a"]
+    assert (far / "a").read_text() == SECRET
+
+
+async def test_folder_that_is_removed_while_it_is_swapped_takes_nothing_outside_along(bench: RootBench) -> None:
+    far = bench.folder.parent / "far"
+    for number in range(20):
+        (far / f"d{number}").mkdir(parents=True)
+        (far / f"d{number}/a").write_text(SECRET)
+    port, base = port_of(bench), str(bench.folder / "shared")
+    (bench.folder / "shared/twin").symlink_to(far)
+    bench.write("shared/sub/first", "x")
+    with swapping(bench.folder / "shared/sub", bench.folder / "shared/twin"):
+        for _ in range(ROUNDS):
+            for number in range(20):
+                await tried(port.write(f"{base}/sub/d{number}/a", "x", Action.OVERWRITE))
+            await tried(port.delete(f"{base}/sub", recursive=True, granted=Action.DELETE))
+    assert len(names(far)) == 20
+    assert {(far / f"d{number}/a").read_text() for number in range(20)} == {SECRET}
+
+
+async def test_file_swapped_for_a_link_is_neither_read_nor_written(bench: RootBench) -> None:
+    far = bench.folder.parent / "far"
+    far.write_text(SECRET)
+    path = bench.write("shared/a", "fine")
+    (bench.folder / "shared/twin").symlink_to(far)
+    port = port_of(bench)
+    with swapping(path, bench.folder / "shared/twin"):
+        for _ in range(6 * ROUNDS):
+            told = await tried(port.read(str(path)))
+            assert told is None or told["content"].startswith("fine")
+            await tried(port.edit(str(path), "fine", "fine", Action.OVERWRITE))
+            await tried(port.write(str(path), "fine", Action.OVERWRITE))
+    assert (far.read_text(), far.stat().st_nlink) == (SECRET, 1)
+
+
+async def test_vault_swapped_into_an_open_root_stays_closed_for_those_who_hold_a_path(bench: RootBench) -> None:
+    bench.write("vault/s", SECRET)
+    bench.write("shared/sub/s", "fine")
+    (bench.folder / "shared/twin").symlink_to(bench.folder / "vault")
+    port = port_of(bench)
+    with swapping(bench.folder / "shared/sub", bench.folder / "shared/twin"):
+        for _ in range(ROUNDS):
+            told = await tried(port.read(str(bench.folder / "shared/sub/s")))
+            assert told is None or told["content"] == "fine"
+
+
+@pytest.mark.parametrize("path", ["../../etc/passwd", "shared/../../x", "/", "/etc", "relative", ""])
+async def test_port_takes_no_path_that_it_did_not_give(bench: RootBench, path: str) -> None:
+    port = port_of(bench)
+    for given in (path, f"{bench.folder}/shared/{path}" if ".." in path else path):
+        with pytest.raises(ToolFailure) as caught:
+            await port.read(given)
+        assert caught.value.code == "not-available"
+
+
+def test_marker_with_an_unknown_root_is_an_error_where_it_is_written() -> None:
+    with pytest.raises(RegistrationError, match="no root `share`"):
+        FileParameter(roots=("share",))

@@ -1,0 +1,142 @@
+"""Reading, listing and searching the roots of a workspace."""
+
+import os
+
+import pytest
+
+from gatewright.gate import Status
+from gatewright.sources import rootwalk
+from tests.engine.builtins.rootbench import RootBench
+
+
+async def test_text_is_read_under_each_spelling_of_its_path(bench: RootBench) -> None:
+    bench.write("shared/sub/a.txt", "eins\nzwei\n")
+    for path in ("shared/sub/a.txt", "/shared/sub/a.txt", "sub/a.txt", "./sub//x/../a.txt"):
+        data = await bench.data("file_read", path=path)
+        assert data == {"path": "shared/sub/a.txt", "content": "eins\nzwei\n", "bytes": 10, "lines": 2}
+    real = str(bench.folder / "shared/sub/a.txt")
+    assert (await bench.data("file_read", path=real))["path"] == "shared/sub/a.txt"
+
+
+async def test_older_name_gives_the_content_alone(bench: RootBench) -> None:
+    bench.write("tmp/a.txt", "x")
+    assert await bench.data("read_file", path="tmp/a.txt") == {"content": "x"}
+
+
+async def test_byte_order_mark_is_left_out_and_told(bench: RootBench) -> None:
+    bench.write("shared/a.txt", b"\xef\xbb\xbfx\r\n")
+    data = await bench.data("file_read", path="a.txt")
+    assert (data["content"], data["byte_order_mark"]) == ("x\r\n", True)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\x7fELF\0\0", "ELF"),
+        (b"\xff\xfea\0b\0", "UTF-16"),
+        (b"caf\xe9", "Latin-1"),
+        (b"a\0b", "NUL"),
+    ],
+)
+async def test_what_is_no_utf8_is_refused_by_its_kind(bench: RootBench, content: bytes, words: str) -> None:
+    bench.write("shared/a", content)
+    outcome = await bench.call("file_read", path="a")
+    assert (outcome.status, outcome.code) == (Status.FAILED, "not-text")
+    assert words in (outcome.output or "")
+
+
+async def test_too_large_missing_and_folder_are_told_apart(bench: RootBench) -> None:
+    bench.write("shared/large", b"x" * (1024 * 1024 + 1))
+    bench.write("shared/full", b"x" * 1024 * 1024)
+    assert await bench.code("file_read", path="large") == "too-large"
+    assert (await bench.data("file_read", path="full"))["bytes"] == 1024 * 1024
+    assert await bench.code("file_read", path="gone") == "not-found"
+    assert await bench.code("file_read", path="shared") == "is-a-folder"
+
+
+async def test_names_are_listed_sorted_with_folders_marked_and_unusable_ones_left_out(bench: RootBench) -> None:
+    bench.write("shared/b.txt", "x")
+    bench.write("shared/a/deep.txt", "x")
+    bench.write("shared/C.txt", "x")
+    bench.write("shared/odd\nname", "x")
+    (bench.folder / "shared/link").symlink_to("b.txt")
+    os.mkfifo(bench.folder / "shared/pipe")
+    os.link(bench.write("tmp/one", "x"), bench.folder / "shared/hard")
+    assert (await bench.data("file_list"))["entries"] == ["C.txt", "a/", "b.txt"]
+    assert (await bench.data("file_list", path="shared/a"))["entries"] == ["deep.txt"]
+    outcome = await bench.call("file_list", path="tmp")
+    assert "no entries in `tmp`" in (outcome.output or "")
+    assert await bench.code("file_list", path="b.txt") == "not-a-folder"
+    assert await bench.code("file_list", path="gone") == "not-found"
+
+
+async def test_long_list_is_cut_and_says_how_much_is_missing(bench: RootBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rootwalk, "MAX_LISTED", 3)
+    for number in range(5):
+        bench.write(f"shared/{number}", "")
+    data = await bench.data("file_list")
+    assert (data["entries"], data["left_out"]) == (["0", "1", "2"], 2)
+
+
+async def test_search_finds_plain_text_and_patterns_below_a_folder(bench: RootBench) -> None:
+    bench.write("shared/a.md", "Eins\nzwei (2)\r\n")
+    bench.write("shared/sub/b.md", "eins\n")
+    bench.write("tmp/c.md", "eins\n")
+    assert (await bench.data("file_search", query="eins"))["hits"] == ["shared/sub/b.md:1:eins"]
+    folded = await bench.data("file_search", query="EINS", ignore_case=True)
+    assert folded["hits"] == ["shared/a.md:1:Eins", "shared/sub/b.md:1:eins"]
+    assert (await bench.data("file_search", query="(2)"))["hits"] == ["shared/a.md:2:zwei (2)"]
+    found = await bench.data("file_search", query=r"^e.*s$", regex=True, ignore_case=True, path="shared")
+    assert found["hits"] == ["shared/a.md:1:Eins", "shared/sub/b.md:1:eins"]
+    assert (await bench.data("file_search", query="eins", path="tmp/c.md"))["hits"] == ["tmp/c.md:1:eins"]
+
+
+async def test_search_passes_over_binaries_and_large_files_and_counts_them(bench: RootBench) -> None:
+    bench.write("shared/a", "needle")
+    bench.write("shared/b", b"needle\0")
+    bench.write("shared/c", b"needle" * 200_000)
+    (bench.folder / "shared/d").symlink_to(bench.write("vault/d", "needle"))
+    data = await bench.data("file_search", query="needle")
+    assert data == {"path": "shared", "hits": ["shared/a:1:needle"], "files": 1, "skipped": {"binary": 1, "large": 1}}
+
+
+async def test_search_stops_at_its_limits_and_says_so(bench: RootBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.write("shared/a", "x\n" * 500)
+    few = await bench.data("file_search", query="x", max_hits=3)
+    assert (len(few["hits"]), "more than 3 hits" in few["stopped"]) == (3, True)
+    assert len((await bench.data("file_search", query="x"))["hits"]) == 200
+    exact = await bench.data("file_search", query="nothing")
+    assert "stopped" not in exact
+    monkeypatch.setattr(rootwalk, "MAX_SEARCHED_BYTES", 500)
+    bench.write("shared/b", "y\n")
+    assert "enough text" in (await bench.data("file_search", query="y"))["stopped"]
+    monkeypatch.setattr(rootwalk, "MAX_LOOKED_AT", 1)
+    assert "too many files" in (await bench.data("file_search", query="nothing"))["stopped"]
+
+
+async def test_long_line_is_shown_around_its_hit(bench: RootBench) -> None:
+    bench.write("shared/a", "a" * 5_000 + "needle" + "b" * 5_000)
+    (hit,) = (await bench.data("file_search", query="needle"))["hits"]
+    assert "needle" in hit
+    assert len(hit) < 400
+
+
+@pytest.mark.parametrize("query", ["(?=a)b", r"(a)\1", "(unfinished", "a" * 400 + "{1000}{1000}"])
+async def test_pattern_that_is_not_linear_denies_the_call_and_is_not_repeated(bench: RootBench, query: str) -> None:
+    decision = bench.decide("file_search", query=query, regex=True)
+    assert (decision.stage, decision.code) == ("arguments", "arguments-mismatch")
+    assert query not in (decision.model_message or "")
+    assert (await bench.call("file_search", query=query)).status is Status.ALLOWED
+
+
+async def test_evil_pattern_costs_nothing(bench: RootBench) -> None:
+    bench.write("shared/a", "a" * 200_000 + "!")
+    data = await bench.data("file_search", query=r"^(a+)+$", regex=True)
+    assert data["hits"] == []
+
+
+async def test_deep_tree_is_searched_without_end_or_crash(bench: RootBench) -> None:
+    path = "shared/" + "d/" * 80 + "a.txt"
+    bench.write(path, "needle")
+    bench.write("shared/" + "d/" * 20 + "b.txt", "needle")
+    assert len((await bench.data("file_search", query="needle"))["hits"]) == 1

@@ -1,0 +1,308 @@
+"""Writing, changing and removing files of the roots of a workspace."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewright.base.errors import ToolFailure
+from gatewright.gate import Approval, ApprovalRequest, Status
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.verdict import Verdict
+from gatewright.sources import rootwalk
+from tests.engine.builtins.rootbench import EVERYTHING, RootBench, names, opened, policy_text
+
+ASKING = 'approvals = { side_effecting = "ask" }\n'
+
+
+async def test_file_is_made_with_its_folders_and_then_replaced_keeping_its_mode(bench: RootBench) -> None:
+    made = await bench.data("file_write", path="tmp/deep/er/a.sh", content="eins\n")
+    assert made == {"path": "tmp/deep/er/a.sh", "bytes": 5, "created": True}
+    (bench.folder / "tmp/deep/er/a.sh").chmod(0o750)
+    again = await bench.data("file_write", path="tmp/deep/er/a.sh", content="zwei\r\n")
+    assert (again["created"], bench.text("tmp/deep/er/a.sh")) == (False, "zwei\r\n")
+    assert (bench.folder / "tmp/deep/er/a.sh").stat().st_mode & 0o777 == 0o750
+    assert names(bench.folder / "tmp/deep/er") == ["a.sh"]
+
+
+async def test_what_cannot_be_written_leaves_everything_as_it_was(bench: RootBench) -> None:
+    bench.write("shared/a", "x")
+    bench.write("shared/dir/b", "x")
+    assert await bench.code("file_write", path="a", content="x" * (1024 * 1024 + 1)) == "too-large"
+    assert await bench.code("file_write", path="a", content="nul\0") == "not-text"
+    assert await bench.code("file_write", path="dir", content="x") == "is-a-folder"
+    assert await bench.code("file_write", path="a/b", content="x") == "not-a-folder"
+    assert await bench.code("file_write", path="new/", content="x") == "not-a-folder"
+    assert await bench.code("file_write", path="shared", content="x") == "is-a-folder"
+    assert bench.text("shared/a") == "x"
+
+
+async def test_edit_needs_exactly_one_place_and_tells_how_many_there_are(bench: RootBench) -> None:
+    bench.write("shared/a", "eins zwei eins")
+    none = await bench.call("file_edit", path="a", old_text="drei", new_text="x")
+    assert (none.code, "0 places" in (none.output or "")) == ("no-match", True)
+    many = await bench.call("file_edit", path="a", old_text="eins", new_text="x")
+    assert (many.code, "2 places" in (many.output or "")) == ("many-matches", True)
+    assert bench.decide("file_edit", path="a", old_text="", new_text="x").stage == "schema"
+    await bench.data("file_edit", path="a", old_text=" zwei ", new_text="-")
+    assert bench.text("shared/a") == "eins-eins"
+    assert await bench.code("file_edit", path="gone", old_text="x", new_text="y") == "not-found"
+
+
+async def test_overlapping_places_are_more_than_one(bench: RootBench) -> None:
+    bench.write("shared/a", "aaa")
+    assert await bench.code("file_edit", path="a", old_text="aa", new_text="b") == "many-matches"
+
+
+async def test_edit_keeps_line_endings_and_byte_order_mark(bench: RootBench) -> None:
+    bench.write("shared/a", b"\xef\xbb\xbfone\r\ntwo\r\n")
+    await bench.data("file_edit", path="a", old_text="one\ntwo", new_text="1\n2")
+    assert (bench.folder / "shared/a").read_bytes() == b"\xef\xbb\xbf1\r\n2\r\n"
+
+
+async def test_file_and_empty_folder_go_and_a_full_one_only_when_asked(bench: RootBench) -> None:
+    bench.write("shared/dir/sub/a", "x")
+    bench.write("shared/dir/b", "x")
+    outside = bench.write("vault/keep", "x")
+    (bench.folder / "shared/dir/link").symlink_to(outside.parent)
+    assert await bench.code("file_delete", path="dir") == "not-empty"
+    assert (await bench.data("file_delete", path="dir/b"))["kind"] == "file"
+    data = await bench.data("file_delete", path="dir", recursive=True)
+    assert data == {"path": "shared/dir", "kind": "folder", "removed": 4}
+    assert not (bench.folder / "shared/dir").exists()
+    assert outside.read_text() == "x"
+    (bench.folder / "shared/empty").mkdir()
+    await bench.data("file_delete", path="shared/empty")
+    assert await bench.code("file_delete", path="shared/empty") == "not-found"
+
+
+@pytest.mark.parametrize("path", ["shared", "tmp", ".", "shared/x/..", "/shared/"])
+async def test_root_itself_is_never_removed(bench: RootBench, path: str) -> None:
+    bench.write("shared/a", "x")
+    assert await bench.code("file_delete", path=path, recursive=True) == "root"
+    assert bench.text("shared/a") == "x"
+
+
+async def test_too_much_is_not_removed_at_once(bench: RootBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rootwalk, "MAX_REMOVED", 3)
+    for number in range(4):
+        bench.write(f"shared/dir/{number}", "")
+    assert await bench.code("file_delete", path="dir", recursive=True) == "too-many"
+    assert len(names(bench.folder / "shared/dir")) == 4
+
+
+async def test_concurrent_edits_of_one_file_all_arrive(bench: RootBench) -> None:
+    bench.write("shared/a", "".join(f"<{number}>" for number in range(20)))
+    calls = [bench.call("file_edit", path="a", old_text=f"<{n}>", new_text=f"[{n}]") for n in range(20)]
+    assert {outcome.status for outcome in await asyncio.gather(*calls)} == {Status.ALLOWED}
+    assert bench.text("shared/a") == "".join(f"[{number}]" for number in range(20))
+
+
+async def test_approval_shows_what_will_be_written_and_is_bound_to_it(tmp_path: Path) -> None:
+    bench = opened(tmp_path, policy_text(agent=ASKING))
+    bench.write("shared/a", "eins\nzwei\n")
+    await bench.data("file_edit", path="a", old_text="zwei", new_text="drei")
+    assert "-zwei\n+drei" in (bench.asked[-1].diff or "")
+    await bench.data("file_write", path="b", content="neu\n")
+    assert "new file" in (bench.asked[-1].diff or "")
+    assert "+neu" in (bench.asked[-1].diff or "")
+    await bench.data("file_delete", path="a")
+    assert "removes shared/a: 10 bytes, sha256:" in (bench.asked[-1].diff or "")
+    bench.write("shared/dir/c", "x")
+    await bench.data("file_delete", path="dir", recursive=True)
+    assert "- shared/dir/c (1 bytes" in (bench.asked[-1].diff or "")
+    bench.workspace.close()
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("file_write", {"path": "a", "content": "neu"}),
+        ("file_edit", {"path": "a", "old_text": "eins", "new_text": "zwei"}),
+        ("file_delete", {"path": "a"}),
+        ("file_delete", {"path": "dir", "recursive": True}),
+    ],
+)
+async def test_change_of_the_file_between_question_and_answer_makes_the_answer_stale(
+    tmp_path: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    bench = opened(tmp_path, policy_text(agent=ASKING))
+    bench.write("shared/a", "eins\n")
+    bench.write("shared/dir/b", "eins\n")
+
+    async def approve(request: ApprovalRequest) -> Approval:
+        assert request.diff
+        bench.write("shared/a", "eins, anders\n")
+        bench.write("shared/dir/b", "eins, anders\n")
+        return Approval(True, "somebody slow")
+
+    outcome = await bench.workspace.call("a", tool, arguments, approver=approve)
+    assert (outcome.status, outcome.code) == (Status.DENIED, "approval-stale")
+    assert bench.text("shared/a") == "eins, anders\n"
+    bench.workspace.close()
+
+
+SOURCE = """
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "shared/docs"
+default_permission = "read_write"
+permission_rules = [
+  { pattern = "grow/**", permission = "append" },
+  { pattern = "frozen/**", permission = "read_only" },
+  { pattern = "secret/", permission = "none" },
+  { pattern = "open/**", permission = "admin" },
+  { pattern = "mine/keep.md", permission = "read_only" },
+  { pattern = "mine/**", permission = "admin" },
+]
+"""
+
+
+@pytest.fixture
+def levelled(tmp_path: Path) -> RootBench:
+    """A source over a part of ``shared``."""
+    (tmp_path / "ws/shared/docs").mkdir(parents=True)
+    bench = opened(tmp_path, policy_text(more=SOURCE))
+    for name in ("a", "grow/a", "frozen/a", "secret/a", "open/a", "open/b", "mine/a", "mine/keep.md"):
+        bench.write(f"shared/docs/{name}", "needle")
+    return bench
+
+
+async def test_level_of_a_source_over_the_same_files_holds_for_these_tools_too(levelled: RootBench) -> None:
+    for tool, arguments, name, verdict in (
+        ("file_write", {"content": "x"}, "a", Verdict.ALLOW),
+        ("file_write", {"content": "x"}, "grow/new", Verdict.ALLOW),
+        ("file_write", {"content": "x"}, "grow/a", Verdict.DENY),
+        ("file_edit", {"old_text": "x", "new_text": "y"}, "grow/a", Verdict.DENY),
+        ("file_write", {"content": "x"}, "frozen/new", Verdict.DENY),
+        ("file_read", {}, "frozen/a", Verdict.ALLOW),
+        ("file_read", {}, "secret/a", Verdict.DENY),
+        ("file_search", {"query": "x"}, "secret", Verdict.DENY),
+        ("file_delete", {}, "a", Verdict.ASK),
+        ("file_delete", {}, "open/a", Verdict.ALLOW),
+        ("file_delete", {}, "grow/a", Verdict.DENY),
+    ):
+        decision = levelled.decide(tool, path=f"shared/docs/{name}", **arguments)
+        assert decision.verdict is verdict, (tool, name, decision.reason)
+    levelled.workspace.close()
+
+
+async def test_place_without_a_level_is_neither_listed_nor_searched(levelled: RootBench) -> None:
+    entries = (await levelled.data("file_list", path="docs"))["entries"]
+    assert entries == ["a", "frozen/", "grow/", "mine/", "open/"]
+    hits = (await levelled.data("file_search", query="needle"))["hits"]
+    assert len(hits) == 7
+    assert not [hit for hit in hits if "secret" in hit]
+    levelled.workspace.close()
+
+
+async def test_folder_goes_only_if_everything_in_it_may(levelled: RootBench) -> None:
+    assert await levelled.code("file_delete", path="docs/mine", recursive=True) == "not-granted"
+    assert names(levelled.folder / "shared/docs/mine") == ["a", "keep.md"]
+    assert (await levelled.data("file_delete", path="docs/open", recursive=True))["removed"] == 3
+    levelled.workspace.close()
+
+
+async def test_file_that_came_meanwhile_is_not_overwritten_by_a_call_that_may_only_append(levelled: RootBench) -> None:
+    roots = levelled.workspace.gate.in_force().ports.roots
+    assert roots is not None
+    path = str(levelled.folder / "shared/docs/grow/a")
+    with pytest.raises(ToolFailure) as caught:
+        await roots.write(path, "x", Action.APPEND)
+    assert caught.value.code == "conflict"
+    with pytest.raises(ToolFailure):
+        await roots.write(path, "x", None)
+    assert levelled.text("shared/docs/grow/a") == "needle"
+    levelled.workspace.close()
+
+
+async def test_capability_is_needed_and_its_prefixes_hold(tmp_path: Path) -> None:
+    limited = 'capabilities = [{ FsRead = { prefixes = ["shared"] } }, { FsWrite = { prefixes = ["shared/out"] } }]\n'
+    bench = opened(tmp_path, policy_text(capabilities=limited))
+    bench.write("shared/a", "x")
+    assert bench.decide("file_read", path="a").verdict is Verdict.ALLOW
+    assert bench.decide("file_write", path="out/a", content="x").verdict is Verdict.ALLOW
+    for tool, arguments in (
+        ("file_read", {"path": "tmp/a"}),
+        ("file_write", {"path": "a", "content": "x"}),
+        ("file_edit", {"path": "tmp/a", "old_text": "x", "new_text": "y"}),
+        ("file_delete", {"path": "a"}),
+        ("vault_copyto", {"source_path": "vault/a", "destination_path": "shared/out/a"}),
+    ):
+        decision = bench.decide(tool, **arguments)
+        assert (decision.stage, decision.code) == ("capability", "path-not-granted"), tool
+    bench.workspace.close()
+
+
+def test_without_the_kind_the_tools_are_hidden(tmp_path: Path) -> None:
+    readers = 'capabilities = [{ FsRead = { prefixes = ["."] } }]\n'
+    bench = opened(tmp_path, policy_text(capabilities=readers))
+    shown = {tool["name"] for tool in bench.workspace.view("a").tools("mcp")}
+    assert shown == {"file_read", "file_search", "file_list", "read_file"}
+    assert bench.workspace.selfcheck().differences == ()
+    bench.workspace.close()
+
+
+def test_conditions_see_the_path_with_its_root_in_front(tmp_path: Path) -> None:
+    rule = """
+[[policy.rules]]
+name = "drafts only"
+effect = "deny"
+tools = ["file_write"]
+when = { properties = { path = { not = { pattern = "^shared/drafts/" } } } }
+"""
+    bench = opened(tmp_path, policy_text(capabilities=EVERYTHING, more=rule))
+    assert bench.decide("file_write", path="/shared/drafts/../drafts/a", content="x").verdict is Verdict.ALLOW
+    assert bench.decide("file_write", path="drafts/a", content="x").verdict is Verdict.ALLOW
+    real = str(bench.folder / "shared/drafts/a")
+    assert bench.decide("file_write", path=real, content="x").verdict is Verdict.ALLOW
+    denied = bench.decide("file_write", path="shared/drafts/../a", content="x")
+    assert (denied.verdict, denied.stage) == (Verdict.DENY, "policy")
+    bench.workspace.close()
+
+
+MATRIX = (
+    ("file_read", {"path": "docs/a"}, Action.READ),
+    ("read_file", {"path": "docs/a"}, Action.READ),
+    ("file_list", {"path": "docs"}, Action.READ),
+    ("file_search", {"path": "docs", "query": "eins"}, Action.READ),
+    ("file_write", {"path": "docs/new", "content": "x"}, Action.APPEND),
+    ("vault_copyto", {"source_path": "vault/s", "destination_path": "shared/docs/new"}, Action.APPEND),
+    ("file_write", {"path": "docs/a", "content": "x"}, Action.OVERWRITE),
+    ("file_edit", {"path": "docs/a", "old_text": "eins", "new_text": "x"}, Action.OVERWRITE),
+    ("vault_copyto", {"source_path": "vault/s", "destination_path": "shared/docs/a"}, Action.OVERWRITE),
+    ("file_delete", {"path": "docs/a"}, Action.DELETE),
+)
+
+
+@pytest.mark.parametrize("level", list(Permission))
+async def test_every_operation_does_at_every_level_what_the_table_says(tmp_path: Path, level: Permission) -> None:
+    (tmp_path / "ws/shared/docs").mkdir(parents=True)
+    source = f'[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "shared/docs"\ndefault_permission = "{level}"\n'
+    bench = opened(tmp_path, policy_text(more=source))
+    bench.write("vault/s", "x")
+    for tool, arguments, action in MATRIX:
+        bench.write("shared/docs/a", "eins")
+        (bench.folder / "shared/docs/new").unlink(missing_ok=True)
+        wanted, asked = verdict_for(level, action), len(bench.asked)
+        assert bench.decide(tool, **arguments).verdict is wanted, (tool, action)
+        outcome = await bench.call(tool, **arguments)
+        assert outcome.status is (Status.DENIED if wanted is Verdict.DENY else Status.ALLOWED), (tool, outcome.output)
+        assert len(bench.asked) - asked == (wanted is Verdict.ASK)
+        untouched = bench.text("shared/docs/a") == "eins" if (bench.folder / "shared/docs/a").exists() else False
+        assert untouched == (wanted is Verdict.DENY or action in {Action.READ, Action.APPEND}), tool
+    bench.workspace.close()
+
+
+async def test_write_beside_a_loaded_block_is_a_conflict_for_the_block_and_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "ws/shared/docs").mkdir(parents=True)
+    text = policy_text(more=SOURCE).replace('tools = ["', 'tools = ["file", "')
+    bench = opened(tmp_path, text)
+    bench.write("shared/docs/a", "eins")
+    assert (await bench.call("file", op="append", path="a", content=" block")).status is Status.ALLOWED
+    await bench.data("file_write", path="docs/a", content="aussen")
+    assert await bench.code("file", op="save", path="a") == "conflict"
+    assert bench.text("shared/docs/a") == "aussen"
+    bench.workspace.close()

@@ -1,0 +1,313 @@
+"""``operations``, ``filter`` and ``preview`` of schemas, tool definitions and tool lists, as a script sees them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewright.cli.main import main
+from gatewright.schema import discover_operations
+
+ACTION = {"type": "string", "enum": ["get", "put", "drop"]}
+CLOSED = {"type": "object", "properties": {"action": ACTION, "id": {"type": "string"}}, "required": ["action"]}
+FREE = {
+    "type": "object",
+    "properties": {"operation": {"type": "string", "description": "One of: create, delete, list"}},
+    "required": ["operation"],
+}
+RAW = {"type": "object", "properties": {"command": {"type": "string", "description": "The shell command to run"}}}
+SORTED = {"type": "object", "properties": {"sort": {"type": "string", "enum": ["asc", "desc"]}}}
+LIST = [
+    {"name": "store", "description": "Keeps things: get, put or drop them.", "inputSchema": CLOSED},
+    {"name": "notes", "input_schema": FREE},
+    {"type": "function", "function": {"name": "run", "description": "Run a shell command.", "parameters": RAW}},
+    {"name": "rows", "inputSchema": SORTED},
+]
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Runner = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    def ran(*words: str | Path) -> Ran:
+        status = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        assert "internal error" not in captured.err
+        return Ran(status, captured.out, captured.err)
+
+    return ran
+
+
+@pytest.fixture
+def put(tmp_path: Path) -> Callable[[object], Path]:
+    def written(value: object) -> Path:
+        path = tmp_path / "tools.json"
+        content = value if isinstance(value, bytes) else json.dumps(value).encode()
+        path.write_bytes(content)
+        return path
+
+    return written
+
+
+Put = Callable[[object], Path]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        CLOSED,
+        {"name": "store", "inputSchema": CLOSED},
+        {"name": "store", "input_schema": CLOSED},
+        {"type": "function", "name": "store", "parameters": CLOSED},
+        {"type": "function", "function": {"name": "store", "parameters": CLOSED}},
+    ],
+    ids=["schema", "mcp", "anthropic", "responses", "chat"],
+)
+def test_operations_of_one_schema_or_definition_in_every_spelling(value: object, put: Put, run: Runner) -> None:
+    found = run("operations", put(value), "--json")
+    assert found.status == 0
+    names = {"field", "shape", "confidence", "default", "operations", "suggested"}
+    assert found.json.keys() == names
+    assert [operation["name"] for operation in found.json["operations"]] == ["get", "put", "drop"]
+    discovered = discover_operations(CLOSED)
+    assert discovered is not None
+    assert found.json == discovered.to_json()
+
+
+def test_operations_of_a_schema_without_any_is_null(put: Put, run: Runner) -> None:
+    assert run("operations", put({"type": "object", "properties": {"text": {"type": "string"}}}), "--json").json is None
+
+
+def test_field_that_selects_nothing_is_null_and_said_so(put: Put, run: Runner) -> None:
+    path = put(CLOSED)
+    assert run("operations", path, "--field", "id", "--json").json is None
+    assert run("operations", path, "--field", "id").out == "tools: no operations there\n"
+
+
+def test_doubtful_operations_are_shown_and_plainly_off(put: Put, run: Runner) -> None:
+    path = put({"type": "object", "properties": {"method": {"type": "string", "enum": ["GET", "POST"]}}})
+    found = run("operations", path, "--json").json
+    assert found["confidence"] == "low"
+    assert "off by default" in run("operations", path).out
+
+
+def test_free_text_is_reported_with_the_names_of_its_description(put: Put, run: Runner) -> None:
+    path = put(FREE)
+    found = run("operations", path, "--json").json
+    assert (found["field"], found["shape"], found["operations"]) == ("operation", "free-string", [])
+    assert found["suggested"] == ["create", "delete", "list"]
+    told = run("operations", path).out
+    assert '[tools.tools]\n    operation_field = "operation"\n    operations = ["create", "delete", "list"]' in told
+
+
+def test_free_text_is_declared_on_the_command_line(put: Put, run: Runner) -> None:
+    path = put(FREE)
+    found = run("operations", path, "--operations", "create,delete", "--json").json
+    assert [operation["name"] for operation in found["operations"]] == ["create", "delete"]
+    assert found["confidence"] == "declared"
+    kept = run("filter", path, "--operations", "create,delete", "--allow", "create").json
+    assert kept["properties"]["operation"]["enum"] == ["create"]
+    assert "delete" not in json.dumps(kept)
+
+
+def test_open_ended_tool_is_marked_with_the_reason(put: Put, run: Runner) -> None:
+    found = run("operations", put(LIST), "--tool", "run", "--json").json
+    assert (found["shape"], found["operations"]) == ("open-ended", [])
+    assert found["open_ended"][0]["field"] == "command"
+    assert "no list of operations can gate it" in run("operations", put(LIST), "--tool", "run").out
+
+
+def test_operations_of_a_list_are_one_row_for_each_tool(put: Put, run: Runner) -> None:
+    for value in (LIST, {"tools": LIST}):
+        rows = {row["name"]: row for row in run("operations", put(value), "--json").json}
+        assert list(rows) == ["store", "notes", "run", "rows"]
+        assert rows["store"]["operations"]["field"] == "action"
+        assert rows["notes"]["free"][0]["suggested"] == ["create", "delete", "list"]
+        assert rows["run"]["open_ended"][0]["kind"] == "command"
+        assert rows["rows"]["operations"] is None
+
+
+def test_filter_keeps_what_is_allowed_of_one_tool_of_a_list(put: Put, run: Runner) -> None:
+    path = put(LIST)
+    kept = run("filter", path, "--tool", "store", "--allow", "get,put")
+    assert kept.json["properties"]["action"]["enum"] == ["get", "put"]
+    assert run("filter", path, "--tool", "store", "--allow", "").json is None
+    assert run("filter", path, "--tool", "store", "--allow", "get,put,drop").json == CLOSED
+    nothing = run("filter", path, "--tool", "rows", "--allow", "x")
+    assert (nothing.status, nothing.json) == (1, None)
+
+
+def test_filter_tells_lints_on_stderr_unless_json_is_asked_for(put: Put, run: Runner) -> None:
+    path = put({**CLOSED, "additionalProperties": True})
+    assert "open-properties" in run("filter", path, "--allow", "get").err
+    assert run("filter", path, "--allow", "get", "--json").err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("operations", "--field", "action"), "choose it with `--tool`"),
+        (("operations", "--tool", "stor"), "did you mean `store`?"),
+        (("filter", "--allow", "get"), "holds 4 tools"),
+        (("filter", "--allow", "gett", "--tool", "store"), "did you mean `get`?"),
+        (("filter", "--allow", "a", "--tool", "rows", "--operations", "a"), "`rows`"),
+        (("preview", "--agent", "a"), "no `--agent`"),
+        (("preview", "--format", "nope"), "no format `nope`"),
+        (("preview", "--allow", "get"), "holds 4 tools"),
+        (("preview", "--tool", "rows", "--allow", "get"), "no operations found"),
+        (("preview", "--field", "action"), "go with `--allow`"),
+    ],
+)
+def test_wrong_words_are_usage_problems(words: tuple[str, ...], message: str, put: Put, run: Runner) -> None:
+    command, *options = words
+    ran = run(command, put(LIST), *options)
+    assert ran.status == 2
+    assert message in ran.err
+    assert ran.out == ""
+
+
+def test_policy_and_file_do_not_take_each_others_options(tmp_path: Path, run: Runner) -> None:
+    run("init", tmp_path / "demo", "--template", "demo")
+    assert "needs `--agent`" in run("preview", tmp_path / "demo").err
+    mixed = run("preview", tmp_path / "demo", "--agent", "archivist", "--allow", "get")
+    assert mixed.status == 2
+    assert "`--allow` is for JSON" in mixed.err
+
+
+@pytest.mark.parametrize("format_name", ["mcp", "openai", "openai-responses", "anthropic", "gemini", "genai"])
+def test_preview_prints_the_tools_of_a_file_in_each_format(format_name: str, put: Put, run: Runner) -> None:
+    shown = run("preview", put(LIST), "--format", format_name)
+    assert shown.status == 0
+    assert len(shown.json) == 4
+    for name in ("store", "notes", "run", "rows"):
+        assert name in shown.out
+        assert f"{name}: " in shown.err
+    assert "tokens in all" in shown.err
+    assert ("an estimate" in shown.err) == (not format_name.startswith("openai"))
+    assert run("preview", put(LIST), "--format", format_name, "--json").err == ""
+
+
+def test_preview_of_one_tool_with_fewer_operations_tells_what_it_saves(put: Put, run: Runner) -> None:
+    shown = run("preview", put(LIST), "--tool", "store", "--allow", "get", "--format", "anthropic")
+    (tool,) = shown.json
+    assert tool["input_schema"]["properties"]["action"]["enum"] == ["get"]
+    assert "drop" not in json.dumps(tool)
+    assert "% less than unrestricted" in shown.err
+    assert " 0% less" not in shown.err
+    assert run("preview", put(LIST), "--tool", "store", "--allow", "").json == []
+
+
+def test_lints_stand_by_their_level(put: Put, run: Runner) -> None:
+    told = run("preview", put(LIST), "--format", "gemini").err.splitlines()
+    levels = [line.split(":")[0] for line in told if line.split(":")[0] in {"refused", "looser", "narrower", "note"}]
+    assert levels == sorted(levels, key=["refused", "looser", "narrower", "note"].index)
+
+
+def test_json_without_a_telling_name_is_known_by_its_content(tmp_path: Path, run: Runner) -> None:
+    (tmp_path / "tools").write_text("\ufeff " + json.dumps(LIST), encoding="utf-8")
+    assert len(run("preview", tmp_path / "tools").json) == 4
+    (tmp_path / "policy").write_text("[agents.a]\n", encoding="utf-8")
+    assert "needs `--agent`" in run("preview", tmp_path / "policy").err
+
+
+def test_bad_tool_of_a_list_is_set_aside_and_the_rest_is_printed(put: Put, run: Runner) -> None:
+    looking_back = {"type": "object", "properties": {"x": {"type": "string", "pattern": "(?<=a)b"}}}
+    path = put([*LIST, {"name": "odd", "inputSchema": looking_back}, {"name": "bare"}])
+    for command in ("operations", "preview"):
+        ran = run(command, path, "--json")
+        assert ran.status == 1
+        assert len(ran.json) == 4
+        assert "set aside `odd` at /4/inputSchema/properties/x/pattern" in ran.err
+        assert "set aside `bare` at /5" in ran.err
+    refused = run("operations", path, "--tool", "odd")
+    assert refused.status == 2
+    assert "/4/inputSchema/properties/x/pattern" in refused.err
+
+
+def test_single_tool_that_the_gate_would_not_take_is_looked_at_all_the_same(put: Put, run: Runner) -> None:
+    schema = {**CLOSED, "properties": {"action": ACTION, "id": {"type": "string", "pattern": "(?<=a)b"}}}
+    ran = run("operations", put({"name": "odd", "inputSchema": schema}), "--json")
+    assert (ran.status, ran.json["field"]) == (0, "action")
+    assert "the gate would not take `odd` at /inputSchema/properties/id/pattern" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"type":\n "object",}', "at line 2 column"),
+        (b"\xff\xfe\x00", "is not UTF-8 at byte 0"),
+        (b'{"a": "\x80"}', "is not UTF-8 at byte 7"),
+        (b"", "is not JSON"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"a":' * 300 + b"1" + b"}" * 300, "nested deeper than 128 levels"),
+        (b'{"name": "x", "inputSchema": ' + b'{"not":' * 200 + b"{}" + b"}" * 201, "nested deeper than 128 levels"),
+        (b"9" * 10_000, "too many digits"),
+        (b'{"maximum": NaN}', "NaN is no JSON number"),
+        (b'{"maximum": 1e999}', "`1e999` is too large"),
+        (b'{"type": "object", "type": "string"}', "the key `type` twice"),
+        (b"7", "holds no JSON object"),
+        (b'{"$ref": "#/$defs/gone"}', "gone"),
+        (b'{"type": "function", "function": {"description": "x"}}', "is no tool definition"),
+        (b'[{"name": "a\\u001b[2J", "inputSchema": {"type": "object"}}, 5]', "set aside"),
+    ],
+)
+def test_bad_input_is_a_message_with_its_place(content: bytes, message: str, put: Put, run: Runner) -> None:
+    path = put(content)
+    for words in (("operations",), ("filter", "--allow", "a"), ("preview",)):
+        ran = run(words[0], path, *words[1:])
+        if b"$ref" in content and words[0] == "preview":
+            continue
+        assert ran.status == (1 if message == "set aside" and words[0] != "filter" else 2)
+        assert message in ran.err
+        assert "\x1b" not in ran.err + ran.out
+
+
+def test_file_with_a_byte_order_mark_and_stdin_are_read(put: Put, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = json.dumps(LIST).encode()
+    assert run("operations", put(b"\xef\xbb\xbf" + text)).status == 0
+
+    class Stdin:
+        buffer = io.BytesIO(text)
+
+    monkeypatch.setattr("sys.stdin", Stdin)
+    assert len(run("preview", "-", "--json").json) == 4
+
+
+def test_control_characters_of_a_stranger_never_reach_the_terminal(put: Put, run: Runner) -> None:
+    field = {"type": "string", "description": "One of: create, delete, list"}
+    schema = {"type": "object", "properties": {"operation": field}}
+    ran = run("operations", put({"name": "x\x1b[2J\u202e", "inputSchema": schema}))
+    assert "\x1b" not in ran.out + ran.err
+    assert "\u202e" not in ran.out + ran.err
+
+
+def test_real_tools_are_listed_and_previewed_whole(corpora: Path, tmp_path: Path, run: Runner) -> None:
+    rows = json.loads((corpora / "mcp_tools.json").read_text("utf-8"))
+    by_name = {row["tool"]["name"]: row["tool"] for row in rows[::7]}
+    path = tmp_path / "real.json"
+    path.write_text(json.dumps({"tools": list(by_name.values())}), encoding="utf-8")
+    listed = run("operations", path, "--json")
+    assert listed.status in (0, 1)
+    aside = listed.err.count("set aside")
+    assert len(listed.json) + aside == len(by_name)
+    assert aside < 5
+    assert len(run("preview", path, "--format", "openai", "--json").json) + aside == len(by_name)

@@ -1,0 +1,301 @@
+"""The shown schema says what constraints ask for, as far as it can; the rest the stage rules enforces."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate import Decision, Gate
+from gatewright.gate.shape import ToolShape
+from gatewright.gate.violation import ConstraintViolation, violation_of
+from gatewright.policy.document import Agent, Policy
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, ToolRule
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
+from gatewright.schema import FORMATS
+from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.tools.decorator import operation
+from gatewright.tools.defined import DefinedTool
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.registry import ToolRegistry
+from gatewright.tools.tool import Tool
+from tests.engine.gate.conftest import MakeWorld
+from tests.engine.gate.world import POLICY, CounterTool, World
+
+
+class Shelf(Tool):
+    """Keeps books."""
+
+    name = "shelf"
+    description = "Keeps books."
+    safety_tier = SafetyTier.READ_ONLY
+    result_type = ResultType.OBJECT
+    normalization = Normalization.JSON
+
+    @operation
+    async def borrow(self, title: str, days: int = 90) -> JsonValue:
+        """Take a book.
+
+        Args:
+            title: Which book.
+            days: For how long.
+        """
+        return {"title": title, "days": days}
+
+    @operation
+    async def renew(self, title: str, days: int) -> JsonValue:
+        """Keep a book longer."""
+        return {"title": title, "days": days}
+
+    @operation
+    async def burn(self, title: str, match: str = "") -> JsonValue:
+        """Make room."""
+        return {"title": title, "match": match}
+
+
+SELECT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "request": {
+            "type": "object",
+            "properties": {"operation": {"type": "string", "enum": ["get", "put"]}, "key": {"type": "string"}},
+            "required": ["operation"],
+        },
+        "limit": {"type": "integer", "description": "How many."},
+    },
+    "required": ["request"],
+}
+
+
+def stranger(schema: dict[str, Any], name: str = "remote") -> Tool:
+    return DefinedTool(ToolDefinition(name, "Does things.", schema), origin="stranger")
+
+
+def only(tool: str, *operations: str) -> ToolRule:
+    return ToolRule(tool, AllowedOperations(frozenset(operations)))
+
+
+def limit(tool: str, *operations: str, priority: int = 5, rule_id: str = "", **fields: Any) -> ToolRule:
+    """``fields``: what each must satisfy."""
+    return ToolRule(
+        tool, ArgumentConstraints(fields), tuple(f"operation:{one}" for one in operations), priority, rule_id
+    )
+
+
+def gate_of(tool: Tool, *rules: ToolRule) -> Gate:
+    registry = ToolRegistry()
+    registry.register(tool)
+    return Gate(Policy(agents={"a": Agent("a", tool_rules=rules)}), registry)
+
+
+def schema_of(gate: Gate, agent: str = "a") -> dict[str, Any]:
+    return gate.view(agent).listings()[0].schema
+
+
+def shape_of(gate: Gate, agent: str, tool: str) -> ToolShape:
+    snapshot = gate.snapshot().agent(agent)
+    assert snapshot is not None
+    plan = snapshot.plan(tool)
+    assert plan is not None
+    assert plan.shape is not None
+    return plan.shape
+
+
+def stage_and_code(decision: Decision) -> tuple[str, str]:
+    return decision.stage, decision.code
+
+
+def test_shown_parameter_says_its_limit_and_keeps_its_description() -> None:
+    gate = gate_of(Shelf(), limit("shelf", days={"maximum": 30, "description": "never for burn"}))
+
+    assert schema_of(gate)["properties"]["days"] == {"type": "integer", "description": "For how long.", "maximum": 30}
+
+
+def test_limit_of_some_operations_leaves_the_others_as_they_are() -> None:
+    gate = gate_of(Shelf(), limit("shelf", "renew", days={"maximum": 30}))
+
+    assert gate.decide("a", "shelf", {"op": "borrow", "title": "t", "days": 60}).verdict is not Verdict.DENY
+    decision = gate.decide("a", "shelf", {"op": "renew", "title": "t", "days": 60})
+    assert stage_and_code(decision) == ("schema", "argument-constraint")
+
+
+def test_limit_of_every_shown_operation_is_said_without_a_condition() -> None:
+    gate = gate_of(Shelf(), only("shelf", "renew"), limit("shelf", "renew", "burn", days={"maximum": 30}))
+
+    assert schema_of(gate)["properties"]["days"]["maximum"] == 30
+    assert "allOf" not in schema_of(gate)
+
+
+def test_default_that_breaks_a_limit_makes_the_parameter_required_for_its_operation_only() -> None:
+    gate = gate_of(Shelf(), limit("shelf", days={"maximum": 30}))
+
+    assert stage_and_code(gate.decide("a", "shelf", {"op": "borrow", "title": "t"})) == (
+        "schema",
+        "argument-constraint",
+    )
+    assert gate.decide("a", "shelf", {"op": "borrow", "title": "t", "days": 30}).verdict is not Verdict.DENY
+    assert gate.decide("a", "shelf", {"op": "burn", "title": "t"}).verdict is not Verdict.DENY
+
+
+def test_parameter_that_only_a_hidden_operation_takes_is_not_hinted_at() -> None:
+    gate = gate_of(Shelf(), only("shelf", "borrow", "renew"), limit("shelf", match={"const": "long"}))
+
+    assert "match" not in json.dumps(schema_of(gate))
+    assert "burn" not in json.dumps(gate.view("a").tools("mcp"))
+
+
+def test_words_of_a_constraint_stay_with_the_operator() -> None:
+    told = {"description": "not for burn", "title": "burn", "anyOf": [{"maximum": 3, "$comment": "burn"}]}
+    gate = gate_of(Shelf(), only("shelf", "borrow", "renew"), limit("shelf", days=told))
+
+    assert "burn" not in json.dumps(schema_of(gate))
+    assert gate.decide("a", "shelf", {"op": "renew", "title": "t", "days": 4}).stage == "schema"
+
+
+def test_limit_on_the_operation_field_is_enforced_and_not_shown() -> None:
+    gate = gate_of(CounterTool(), limit("counter", op={"const": "up"}))
+
+    assert schema_of(gate)["properties"]["op"]["enum"] == ["down", "up"]
+    assert stage_and_code(gate.decide("a", "counter", {"op": "down"})) == ("rules", "argument-constraint")
+
+
+def test_limit_on_a_path_is_enforced_on_its_canonical_form_and_not_shown(make_world: MakeWorld) -> None:
+    written = 'tool_name = "file"\nrule_type = { ArgumentConstraints = { path = { pattern = "^docs/a/" } } }'
+    world: World = make_world(
+        POLICY.replace("[[sources]]", f"[[agents.archivist.tool_rules]]\n{written}\n\n[[sources]]")
+    )
+    shown = next(row for row in world.gate.view("archivist").listings() if row.name == "file")
+    decision = world.decide("file", {"op": "read", "path": "b/c.md"})
+
+    assert "^docs/a/" not in json.dumps(shown.schema)
+    assert stage_and_code(decision) == ("rules", "argument-constraint")
+
+
+def test_limit_of_an_operation_that_stands_deeper_is_enforced_and_not_shown() -> None:
+    gate = gate_of(stranger(SELECT), limit("remote", "put", limit={"maximum": 3}))
+    put: dict[str, Any] = {"request": {"operation": "put"}, "limit": 4}
+
+    assert schema_of(gate)["properties"] == SELECT["properties"]
+    assert stage_and_code(gate.decide("a", "remote", put)) == ("rules", "argument-constraint")
+    assert gate.decide("a", "remote", {"request": {"operation": "get"}, "limit": 4}).verdict is not Verdict.DENY
+
+
+def test_limit_beside_an_operation_that_stands_deeper_is_shown_when_it_holds_for_all() -> None:
+    gate = gate_of(stranger(SELECT), limit("remote", limit={"maximum": 3}, request={"maxProperties": 1}))
+    shown = schema_of(gate)["properties"]
+
+    assert shown["limit"] == {"type": "integer", "description": "How many.", "maximum": 3}
+    assert shown["request"] == SELECT["properties"]["request"]
+    decision = gate.decide("a", "remote", {"request": {"operation": "get", "key": "k"}})
+    assert stage_and_code(decision) == ("rules", "argument-constraint")
+
+
+def test_limit_in_another_draft_is_enforced_and_not_shown() -> None:
+    pair = {"type": "array", "prefixItems": [{"type": "integer"}]}
+    gate = gate_of(
+        stranger({"type": "object", "properties": {"pair": pair, "n": {"type": "integer"}}}),
+        limit("remote", pair={"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"minimum": 3}]}),
+        limit("remote", n={"maximum": 3}),
+    )
+
+    assert schema_of(gate)["properties"] == {"pair": pair, "n": {"type": "integer", "maximum": 3}}
+    assert stage_and_code(gate.decide("a", "remote", {"pair": [1]})) == ("rules", "argument-constraint")
+    assert gate.decide("a", "remote", {"pair": [3]}).verdict is not Verdict.DENY
+
+
+def test_call_that_breaks_the_schema_too_is_told_every_error_of_it() -> None:
+    gate = gate_of(Shelf(), limit("shelf", days={"maximum": 30}))
+    decision = gate.decide("a", "shelf", {"op": "renew", "title": 3, "days": 31})
+
+    assert stage_and_code(decision) == ("schema", "schema-mismatch")
+    assert decision.model_message is not None
+    assert "/title: must be a string" in decision.model_message
+    assert "/days: must be at most 30" in decision.model_message
+
+
+def test_several_broken_limits_are_told_together_under_the_most_important() -> None:
+    gate = gate_of(
+        Shelf(),
+        limit("shelf", title={"minLength": 3}, rule_id="long"),
+        limit("shelf", days={"maximum": 30}, priority=9, rule_id="month"),
+    )
+    decision = gate.decide("a", "shelf", {"op": "renew", "title": "t", "days": 31})
+
+    assert decision.rule is not None
+    assert decision.rule.rule_id == "month"
+    assert decision.rule.address == ("agents", "a", "tool_rules", 1)
+    assert violation_of(decision) == ConstraintViolation("shelf", "days", ("/days: must be at most 30",))
+    assert decision.model_message == (
+        "Tool execution failed: the arguments are limited:\n"
+        "/days: must be at most 30\n/title: must have at least 3 characters"
+    )
+
+
+def test_limit_that_is_broken_deep_inside_a_value_is_told_with_its_pointer() -> None:
+    schema = {"type": "object", "properties": {"a/b": {"type": "array", "items": {"type": "object"}}}}
+    bound: dict[str, Any] = {"items": {"properties": {"size": {"maximum": 3}}}}
+    gate = gate_of(stranger(schema), ToolRule("remote", ArgumentConstraints({"a/b": bound})))
+    decision = gate.decide("a", "remote", {"a/b": [{}, {"size": 4}]})
+
+    assert violation_of(decision) == ConstraintViolation("remote", "a/b", ("/a~1b/1/size: must be at most 3",))
+
+
+def test_tool_that_limits_its_own_arguments_shows_it() -> None:
+    class Careful(Shelf):
+        name = "careful"
+        tool_rules = (ToolRule("careful", ArgumentConstraints({"days": {"maximum": 7}}), rule_id="week"),)
+
+    gate = gate_of(Careful())
+
+    assert schema_of(gate)["properties"]["days"]["maximum"] == 7
+    assert gate.decide("a", "careful", {"op": "renew", "title": "t", "days": 8}).stage == "schema"
+
+
+def shared_gate() -> Gate:
+    registry = ToolRegistry()
+    registry.register(Shelf())
+    first, second = limit("shelf", days={"maximum": 30}), limit("shelf", title={"minLength": 3})
+    agents = {
+        "one": Agent("one", tool_rules=(first, second, ToolRule("shelf", MaxCalls(9)))),
+        "two": Agent("two", tool_rules=(second, first)),
+        "three": Agent("three", tool_rules=(second,)),
+        "free": Agent("free"),
+    }
+    return Gate(Policy(agents=agents), registry)
+
+
+def test_agents_with_equal_limits_share_one_narrowed_schema() -> None:
+    gate = shared_gate()
+    shapes = {agent: shape_of(gate, agent, "shelf") for agent in gate.policy.agents}
+
+    assert shapes["one"] is shapes["two"]
+    assert len({id(shape) for shape in shapes.values()}) == 3
+    assert shapes["one"].whole is shapes["three"].whole is shapes["free"]
+    assert shapes["free"].narrowed == frozenset()
+
+
+def test_edit_of_one_agents_limits_compiles_no_schema_of_another_anew() -> None:
+    gate = shared_gate()
+    before = {agent: shape_of(gate, agent, "shelf") for agent in gate.policy.agents}
+    gate.reload(gate.policy.with_agent(Agent("two", tool_rules=(limit("shelf", days={"maximum": 9}),))))
+    after = {agent: shape_of(gate, agent, "shelf") for agent in gate.policy.agents}
+
+    assert [agent for agent in after if after[agent] is not before[agent]] == ["two"]
+    assert after["two"].whole is before["two"].whole
+    assert schema_of(gate, "two")["properties"]["days"]["maximum"] == 9
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_takes_a_narrowed_schema_and_calls_come_back(form: str) -> None:
+    rules = (limit("shelf", days={"maximum": 30}), limit("shelf", "renew", title={"enum": ["Ulysses", "Emma"]}))
+    view = gate_of(Shelf(), *rules).view("a")
+    text = json.dumps(view.tools(form))
+    name, arguments = view.restore(form, "shelf", json.dumps({"op": "renew", "title": "Emma", "days": 3}))
+
+    assert "Emma" in text or form == "gemini"
+    assert name == "shelf"
+    assert arguments == {"op": "renew", "title": "Emma", "days": 3} or json.loads(arguments)["title"] == "Emma"
+    assert all(lint.level != "refused" for lints in view.lints(form).values() for lint in lints)

@@ -1,0 +1,146 @@
+"""The self-check over tools of real servers and libraries: listed, valid and passed agree, and a call can be made."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewright.base.errors import RegistrationError
+from gatewright.gate import Gate, selfcheck
+from gatewright.gate.fieldprobe import FieldRules, naming, over
+from gatewright.gate.witness import witness
+from gatewright.policy.document import Agent, Policy
+from gatewright.policy.rule import AllowedOperations, ToolRule
+from gatewright.schema import SchemaChecker
+from gatewright.tools.defined import DefinedTool
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.registry import ToolRegistry
+
+WHOLE = "whole"
+
+
+@pytest.fixture(scope="module")
+def strangers(corpora: Path) -> tuple[DefinedTool, ...]:
+    """Every usable tool, under a name of its own."""
+    rows: list[dict[str, Any]] = [row["tool"] for row in json.loads((corpora / "mcp_tools.json").read_text("utf-8"))]
+    shapes = json.loads((corpora / "library_schema_shapes.json").read_text("utf-8"))
+    rows += [{"inputSchema": row["schema"]} for row in shapes]
+    found: list[DefinedTool] = []
+    for at, row in enumerate(rows):
+        definition = ToolDefinition(f"tool{at}", row.get("description") or "", row["inputSchema"])
+        try:
+            found.append(DefinedTool(definition, origin="there"))
+        except RegistrationError:
+            continue
+    assert len(found) > 1_300
+    return tuple(found)
+
+
+def gate_over(tools: tuple[DefinedTool, ...]) -> Gate:
+    """Agents with one operation of each tool, or all but one."""
+    registry = ToolRegistry()
+    agents = {WHOLE: Agent(WHOLE)}
+    for tool in tools:
+        registry.register(tool)
+        names = frozenset(spec.name for spec in tool.operations)
+        for at, name in enumerate(sorted(names)):
+            for kind, kept in (("one", frozenset({name})), ("but", names - {name})):
+                agent = agents.get(f"{kind}{at}", Agent(f"{kind}{at}", tools=()))
+                rules = (*agent.tool_rules, ToolRule(tool.name, AllowedOperations(kept)))
+                listed = (*(agent.tools or ()), tool.name)
+                agents[agent.agent_id] = replace(agent, tools=listed, tool_rules=rules)
+    return Gate(Policy(agents=agents), registry)
+
+
+def test_views_agree_over_all_real_tools(strangers: tuple[DefinedTool, ...]) -> None:
+    result = selfcheck(gate_over(strangers), (WHOLE,))
+
+    assert result.differences == ()
+    assert result.checked > 1_600
+    assert len(result.no_witness) <= 5, [row.tool for row in result.no_witness]
+
+
+def test_views_agree_for_every_single_operation_and_all_but_one(strangers: tuple[DefinedTool, ...]) -> None:
+    several = tuple(tool for tool in strangers if tool.has_operations)
+    assert len(several) >= 100
+    result = selfcheck(gate_over(several))
+
+    assert result.differences == ()
+    assert result.no_witness == ()
+
+
+def test_schema_that_still_accepts_what_is_hidden_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    element: dict[str, Any] = {"type": "object", "properties": {"op": {"type": "string", "enum": ["a", "b"]}}}
+    schema = {"type": "object", "properties": {"operations": {"type": "array", "items": element}}}
+    tool = DefinedTool(ToolDefinition("t", "", schema, operation_field="operations[].op"), origin="there")
+    registry = ToolRegistry()
+    registry.register(tool)
+    rule = ToolRule("t", AllowedOperations(frozenset({"a"})))
+
+    def unfiltered(_: DefinedTool, __: frozenset[str]) -> dict[str, Any]:
+        return schema
+
+    monkeypatch.setattr(DefinedTool, "schema_for", unfiltered)
+    result = selfcheck(Gate(Policy(agents={"x": Agent("x", tool_rules=(rule,))}), registry))
+
+    assert [(row.operation, row.what) for row in result.differences] == [
+        ("b", "listed, valid, not passed"),
+        ("b", "a call that fits the shown schema is denied"),
+    ]
+
+
+def test_field_rules_look_at_the_operation_only() -> None:
+    branches = [
+        {"properties": {"op": {"const": name}, name: {"type": "string"}}, "required": ["op", name]} for name in "ab"
+    ]
+    places = (("request", "op"),)
+    rules = FieldRules({"type": "object", "properties": {"request": {"oneOf": branches}}}, places)
+
+    assert rules.accept(naming("a", places))
+    assert not rules.accept(naming("c", places))
+    assert naming("a", (("steps", "[]", "op"), ("mode",))) == {"steps": [{"op": "a"}], "mode": "a"}
+    assert naming("a", ()) == {"a": {}}
+    assert over({"steps": [{"x": 1}, {"x": 2}]}, {"steps": [{"op": "a"}]}) == {
+        "steps": [{"x": 1, "op": "a"}, {"x": 2, "op": "a"}]
+    }
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "format": "uuid"},
+        {"type": "string", "pattern": "^[0-9]{4}$"},
+        {"type": ["null", "string"], "minLength": 3},
+        {"type": "number", "minimum": 0.5, "multipleOf": 0.25},
+        {"type": "array", "items": {"$ref": "#/$defs/a"}, "minItems": 2, "$defs": {"a": {"enum": [1]}}},
+        {"oneOf": [{"type": "string"}, {"type": "string", "maxLength": 0}, {"type": "integer"}]},
+        {"type": "object", "required": ["x"], "allOf": [{"properties": {"x": {"type": "integer"}}}]},
+        {
+            "type": "object",
+            "properties": {"x": {"const": 1}, "y": {"type": "string"}},
+            "required": ["x"],
+            "if": {"properties": {"x": {"const": 1}}},
+            "then": {"required": ["y"]},
+        },
+        {"type": "object", "properties": {"x": {"type": "string", "default": 3}}, "required": ["x"]},
+    ],
+)
+def test_witness_fits_its_schema(schema: dict[str, Any]) -> None:
+    assert SchemaChecker(schema).is_valid(witness(schema))
+
+
+def test_witness_fills_the_places_that_are_wanted() -> None:
+    schema = {"type": "object", "properties": {"steps": {"anyOf": [{"type": "string"}, {
+        "type": "array", "items": {"type": "object", "properties": {"op": {"enum": ["a"]}}}}]}}}  # fmt: skip
+
+    assert witness(schema) == {}
+    assert witness(schema, [("steps", "[]", "op")]) == {"steps": [{"op": "a"}]}
+
+
+def test_witness_of_what_cannot_be_said_is_none() -> None:
+    with pytest.raises(LookupError):
+        witness({"type": "string", "pattern": "^zebra-[0-9]{17}$"})

@@ -1,0 +1,94 @@
+"""Rules that can decide nothing, and those that still can."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gatewright.policy.document import PermissionRule
+from gatewright.policy.glob import PermissionRules
+from gatewright.policy.permission import Permission
+from gatewright.policy.shadow import Shadow, shadowed
+from tests.bench.globs import _PATTERNS  # pyright: ignore[reportPrivateUsage]
+from tests.engine.glob.test_git_oracle import PATHS, PATTERNS
+
+
+def rules(*patterns: str) -> PermissionRules:
+    return PermissionRules([PermissionRule(pattern, Permission.NONE) for pattern in patterns])
+
+
+def hidden(*patterns: str) -> list[tuple[int, tuple[int, ...]]]:
+    return [(one.index, one.by) for one in shadowed(rules(*patterns))]
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("*", "*.md"),
+        ("docs/", "docs/**"),
+        ("docs/", "/docs/drafts/*.md"),
+        ("docs/**", "docs/a/**"),
+        ("**/x/**", "a/x/*.c"),
+        ("*.md", "/readme.md"),
+        ("*.md", "notes/**/*.md"),
+        ("[a-f]*", "[bc]x?"),
+        ("a", "a/"),
+        ("**/a", "a"),
+        ("a", "**/a"),
+        ("a*", "a?b"),
+    ],
+)
+def test_a_rule_below_one_that_matches_all_of_it_is_found(above: str, below: str) -> None:
+    assert hidden(above, below) == [(1, (0,))]
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("*.md", "*"),
+        ("docs/**", "docs/"),  # the folder itself
+        ("docs", "docs*"),
+        ("/a", "a"),
+        ("a/", "a"),  # a file of that name
+        ("a/*/c", "a/**/c"),
+        ("[a-f]*", "[a-g]*"),
+        ("?", "??"),
+        ("é", "è"),
+    ],
+)
+def test_a_rule_that_can_decide_a_path_is_not_reported(above: str, below: str) -> None:
+    assert hidden(above, below) == []
+
+
+def test_rules_that_hide_one_only_together_are_all_named() -> None:
+    assert hidden("zz", "[!a-m]*", "[a-m]*", "x.md") == [(3, (1,))]
+    assert hidden("[!a-m]*", "zz9", "[a-m]*", "*.md") == [(1, (0,)), (3, (0, 2))]
+
+
+def test_a_hidden_rule_of_the_same_level_is_harmless() -> None:
+    rows = [
+        PermissionRule("*", Permission.NONE),
+        PermissionRule("a", Permission.NONE),
+        PermissionRule("b", Permission.ADMIN),
+    ]
+    assert shadowed(PermissionRules(rows)) == (Shadow(1, (0,), harmless=True), Shadow(2, (0,), harmless=False))
+
+
+@settings(max_examples=200, deadline=None)
+@given(patterns=st.lists(PATTERNS, min_size=2, max_size=4))
+def test_a_rule_that_is_reported_decides_none_of_many_paths(patterns: list[str]) -> None:
+    try:
+        made = rules(*patterns)
+    except ValueError:
+        return
+    decided = {index for index, count in enumerate(made.hits(PATHS)) if count}
+    assert not decided & {one.index for one in shadowed(made)}
+
+
+def test_thirty_rules_and_hard_ones_take_little_time() -> None:
+    began = time.process_time()
+    assert shadowed(rules(*_PATTERNS)) == ()
+    hard = [f"**/*a{'?' * number}" for number in range(20)]
+    shadowed(rules(*hard, *hard))
+    assert time.process_time() - began < 60

@@ -1,0 +1,203 @@
+"""Every writing operation of the service against every level and every grant, as the contract's table says."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks import (
+    Append,
+    Block,
+    CompositeSchema,
+    Edit,
+    Field,
+    FieldType,
+    Hand,
+    Increment,
+    InsertItem,
+    InsertText,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    Overwrite,
+    Patch,
+    Redo,
+    RemoveItem,
+    Replace,
+    Section,
+    SetField,
+    SetItem,
+    TextSchema,
+    Undo,
+)
+from gatewright.memory import BlockService, BlockStore
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.verdict import Verdict
+
+ANN = "agent:ann"
+FIELDS = MapSchema((Field("f", FieldType.TEXT), Field("n", FieldType.COUNTER)))
+SCHEMA = CompositeSchema(
+    (
+        Section("t", TextSchema()),
+        Section("m", FIELDS),
+        Section("i", ListSchema()),
+        Section("log", LogSchema()),
+    )
+)
+CONTENT: dict[str, JsonValue] = {"t": "one\n", "m": {"f": "x"}, "i": ["a"], "log": ["begun"]}
+EDITS: dict[str, tuple[Edit, Action]] = {
+    "append to text": (Append("x", "t"), Action.APPEND),
+    "append to list": (Append("x", "i"), Action.APPEND),
+    "append to log": (Append("x", "log"), Action.APPEND),
+    "replace": (Replace("one", "two", section="t"), Action.OVERWRITE),
+    "replace pattern": (Replace("o", "0", regex=True, section="t"), Action.OVERWRITE),
+    "patch": (Patch("@@ -1 +1 @@\n-one\n+two\n", "t"), Action.OVERWRITE),
+    "insert text": (InsertText(1, "x", "t"), Action.OVERWRITE),
+    "set field": (SetField("f", "y", "m"), Action.OVERWRITE),
+    "set section": (SetField("t", "y"), Action.OVERWRITE),
+    "increment": (Increment("n", 1, "m"), Action.OVERWRITE),
+    "insert item": (InsertItem(1, "x", "i"), Action.OVERWRITE),
+    "set item": (SetItem(0, "x", "i"), Action.OVERWRITE),
+    "remove item": (RemoveItem(0, "i"), Action.OVERWRITE),
+    "overwrite": (Overwrite("x", "t"), Action.OVERWRITE),
+    "undo": (Undo(), Action.OVERWRITE),
+    "redo": (Redo(), Action.OVERWRITE),
+}
+OTHERS = ("pin", "unpin", "archive", "merge", "delete")
+
+
+class Bench:
+    """One block of each kind under a level that is set after it was filled."""
+
+    def __init__(self, folder: Path, level: Permission, *, of_a_source: bool) -> None:
+        self.store = BlockStore(folder / "memory.sqlite")
+        made = BlockService(self.store, owner=ANN, operator=True)
+        made.create("b", SCHEMA, author=ANN, content=dict(CONTENT))
+        made.edit("b", Append("two\n", "t"), author=ANN, granted=Action.DELETE)
+        made.edit("b", Append("three\n", "t"), author=ANN, granted=Action.DELETE)
+        made.edit("b", Undo(), author=ANN, granted=Action.DELETE)
+        copy = Block.restore(SCHEMA, made.export("b"))
+        copy.edit(Append("!", "t"), Hand("bob"))
+        self.update = copy.snapshot()
+        if of_a_source:
+            with self.store.transaction() as connection:
+                connection.execute("UPDATE block SET source_id = 'docs'")
+        else:
+            made.settings("b", author="operator", permission=level)
+        self.service = BlockService(self.store, owner=ANN, levels=lambda _: level)
+
+    def operations(self) -> dict[str, tuple[Callable[[Action], object], Action]]:
+        found: dict[str, tuple[Callable[[Action], object], Action]] = {}
+        for name, (edit, action) in EDITS.items():
+            found[name] = (lambda granted, edit=edit: self.service.edit("b", edit, author=ANN, granted=granted), action)
+        service = self.service
+        found["pin"] = (lambda granted: service.pin("b", author=ANN, granted=granted), Action.OVERWRITE)
+        found["unpin"] = (lambda granted: service.unpin("b", author=ANN, granted=granted), Action.OVERWRITE)
+        found["archive"] = (lambda granted: service.archive("b", author=ANN, granted=granted), Action.OVERWRITE)
+        found["merge"] = (
+            lambda granted: service.merge("b", self.update, author=ANN, granted=granted),
+            Action.OVERWRITE,
+        )
+        found["delete"] = (lambda granted: service.delete("b", granted=granted), Action.DELETE)
+        return found
+
+    def state(self) -> tuple[object, object]:
+        operator = BlockService(self.store, owner=ANN, operator=True)
+        return operator.get("b"), operator.history("b")
+
+
+@pytest.fixture(params=[False, True], ids=["own level", "level of a source"])
+def of_a_source(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture(params=list(Permission), ids=str)
+def level(request: pytest.FixtureRequest) -> Permission:
+    return Permission(request.param)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, level: Permission, of_a_source: bool) -> Iterator[Bench]:
+    bench = Bench(tmp_path, level, of_a_source=of_a_source)
+    yield bench
+    bench.store.close()
+
+
+@pytest.mark.parametrize("name", [*EDITS, *OTHERS])
+def test_an_operation_is_done_exactly_when_the_table_lets_it_and_it_was_granted(
+    bench: Bench, level: Permission, of_a_source: bool, name: str
+) -> None:
+    run, action = bench.operations()[name]
+    before = bench.state()
+    weaker = [granted for granted in Action if list(Action).index(granted) < list(Action).index(action)]
+    for granted in weaker:
+        with pytest.raises(ToolFailure):
+            run(granted)
+        assert bench.state() == before
+    belongs = of_a_source and name in {"archive", "delete"}
+    if verdict_for(level, action) is Verdict.DENY or belongs:
+        with pytest.raises(ToolFailure) as failure:
+            run(action)
+        wanted = "unknown-block" if level is Permission.NONE else "not-permitted"
+        assert failure.value.code == ("of-a-source" if verdict_for(level, action) is not Verdict.DENY else wanted)
+        assert bench.state() == before
+    else:
+        run(action)
+        if name not in {"delete", "unpin"}:
+            assert bench.state() != before
+
+
+def test_reading_is_let_by_every_level_but_none(bench: Bench, level: Permission) -> None:
+    service = bench.service
+    readings: list[Callable[[], object]] = [
+        lambda: service.get("b"),
+        lambda: service.value("b"),
+        lambda: service.rendered("b"),
+        lambda: service.info("b"),
+        lambda: service.history("b"),
+        lambda: service.value_at("b", 1),
+        lambda: service.export("b"),
+        lambda: service.level("b"),
+        lambda: service.assess("b", Append("x", "t"), ANN),
+    ]
+    for read in readings:
+        if level is Permission.NONE:
+            with pytest.raises(ToolFailure, match=r"^there is no block with that label$"):
+                read()
+        else:
+            read()
+    assert [record.label for record in service.list()] == ([] if level is Permission.NONE else ["b"])
+
+
+def test_an_unknown_block_gets_the_words_of_a_hidden_one(tmp_path: Path) -> None:
+    with BlockStore(tmp_path / "memory.sqlite") as store:
+        service = BlockService(store, owner=ANN)
+        for run in (
+            lambda: service.value("x"),
+            lambda: service.edit("x", Append("y"), author=ANN, granted=Action.DELETE),
+            lambda: service.delete("x", granted=Action.DELETE),
+        ):
+            with pytest.raises(ToolFailure, match=r"^there is no block with that label$"):
+                run()
+
+
+def test_a_block_of_a_source_is_hidden_from_who_brings_no_levels(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Permission.ADMIN, of_a_source=True)
+    with pytest.raises(ToolFailure, match="no block"):
+        BlockService(bench.store, owner=ANN).value("b")
+    bench.store.close()
+
+
+@pytest.mark.parametrize("made", list(Permission), ids=str)
+def test_a_block_is_made_when_its_own_level_lets_it_be_added_to(tmp_path: Path, made: Permission) -> None:
+    with BlockStore(tmp_path / "memory.sqlite") as store:
+        service = BlockService(store, owner=ANN)
+        with pytest.raises(ToolFailure):
+            service.create("n", author=ANN, granted=Action.READ, permission=made)
+        if verdict_for(made, Action.APPEND) is Verdict.DENY:
+            with pytest.raises(ToolFailure):
+                service.create("n", author=ANN, permission=made)
+        else:
+            assert service.create("n", author=ANN, permission=made).permission is made

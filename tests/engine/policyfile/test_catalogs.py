@@ -1,0 +1,176 @@
+"""`[[catalogs]]`: how entries are read, and how the tools of their manifests join the known ones."""
+
+import pytest
+
+from gatewright.base.problem import Place, Severity
+from gatewright.policy.document import Catalog, CatalogType
+from gatewright.policy.right import ToolFacts
+from gatewright.policyfile import CatalogFacts, KnownTools
+from tests.engine.policyfile.catalog import BARE, FACTS, load, policy_of, stranger
+
+HEAD = "gatewright = 1\n"
+ENTRY = "[[catalogs]]\nid = 'cal'\ntype = 'host'\nmanifest = 'calendar.json'\n"
+USE = "[agents.a]\ntools = ['calendar']\n"
+
+
+def _known(**manifests: CatalogFacts) -> KnownTools:
+    """Catalogs by the stems of their manifests; a manifest that is not among them is a test's mistake."""
+    return KnownTools(FACTS, catalogs=lambda catalog: manifests[catalog.manifest.removesuffix(".json")])
+
+
+def _facts(*names: str, version: str = "1.0.0") -> tuple[ToolFacts, ...]:
+    return tuple(stranger(name, version, verb=None).facts() for name in names)
+
+
+def test_an_entry_is_read_and_its_tools_may_be_named() -> None:
+    policy = policy_of(f"{HEAD}{USE}{ENTRY}trusted = true\n")
+
+    assert policy.catalogs == (Catalog("cal", CatalogType.HOST, "calendar.json", trusted=True),)
+
+
+def test_without_the_entry_its_tools_are_unknown() -> None:
+    assert [problem.code for problem in load(HEAD + USE).problems] == ["unknown-tool"]
+
+
+def test_a_tool_of_a_catalog_is_declared_in_the_same_file() -> None:
+    declared = "[tools.calendar]\noperation_field = 'verb'\noperations = ['add', 'drop']\n"
+    rule = "[[agents.a.tool_rules]]\ntool_name = 'calendar'\nrule_type = { AllowedOperations = ['add'] }\n"
+
+    assert policy_of(f"{HEAD}{declared}{USE}{rule}{ENTRY}").tools["calendar"].operations == ("add", "drop")
+
+
+FAULTS = [
+    ("[[catalogs]]\ntype = 'host'\nmanifest = 'm.json'\n", "missing-key", 2, 1, None),
+    ("[[catalogs]]\nid = 'x'\nmanifest = 'm.json'\n", "missing-key", 2, 1, None),
+    ("[[catalogs]]\nid = 'x'\ntype = 'host'\n", "missing-key", 2, 1, None),
+    ("[[catalogs]]\nid = ' '\ntype = 'host'\nmanifest = 'm.json'\n", "bad-value", 3, 6, None),
+    ("[[catalogs]]\nid = 'built-in'\ntype = 'host'\nmanifest = 'm.json'\n", "bad-value", 3, 6, None),
+    ("[[catalogs]]\nid = 'x'\ntype = 'hots'\nmanifest = 'm.json'\n", "unknown-variant", 4, 8, "host"),
+    ("[[catalogs]]\nid = 'x'\ntype = 'mcp'\ncommand = 'c'\n", "not-supported", 4, 8, None),
+    ("[[catalogs]]\nid = 'x'\ntype = 'http'\nurl = 'u'\nmanifest = 'm.json'\n", "not-supported", 4, 8, None),
+    (f"{ENTRY}{ENTRY.replace('cal', 'CAL', 1).replace('calendar', 'm')}", "duplicate", 7, 6, None),
+    (f"{ENTRY}{ENTRY.replace('cal', 'two', 1)}", "duplicate", 9, 12, None),
+    ("[[catalogs]]\nid = 'x'\ntype = 'host'\nmanifest = ''\n", "bad-value", 5, 12, None),
+    ("[[catalogs]]\nid = 'x'\ntype = 'host'\nmanifest = '/m.json'\n", "bad-value", 5, 12, None),
+    ("[[catalogs]]\nid = 'x'\ntype = 'host'\nmanifest = 'C:\\m.json'\n", "bad-value", 5, 12, None),
+    ("[[catalogs]]\nid = 'x'\ntype = 'host'\nmanifest = 3\n", "wrong-type", 5, 12, None),
+    (f"{ENTRY}trusted = 'yes'\n", "wrong-type", 6, 11, None),
+    (f"{ENTRY}manifst = 'x'\n", "unknown-key", 6, 1, "manifest"),
+    (f"{ENTRY}command = 'x'\n", "key-of-other-type", 6, 1, None),
+    (f"{ENTRY}prefix = 'x'\n", "key-of-other-type", 6, 1, None),
+    ("catalogs = 3\n", "wrong-type", 2, 12, None),
+    ("[catalogs]\nid = 'x'\n", "wrong-type", 2, 1, None),
+]
+
+
+@pytest.mark.parametrize(("body", "code", "line", "column", "near"), FAULTS)
+def test_a_fault_of_a_catalog_is_named_with_its_place(
+    body: str, code: str, line: int, column: int, near: str | None
+) -> None:
+    loaded = load(HEAD + body)
+
+    (problem,) = loaded.problems
+    assert loaded.policy is None
+    assert (problem.code, problem.place, problem.near_miss) == (code, Place("policy.toml", line, column), near)
+
+
+def test_a_type_that_is_not_supported_is_named() -> None:
+    (problem,) = load(f"{HEAD}[[catalogs]]\nid = 'x'\ntype = 'wasm'\nmodule = 'm.wasm'\n").problems
+
+    assert "`wasm`" in problem.message
+    assert "`host`" in problem.message
+
+
+def test_a_key_of_another_type_says_what_to_do() -> None:
+    (problem,) = load(f"{HEAD}{ENTRY}url = 'x'\n").problems
+
+    assert "`url`" in problem.message
+    assert problem.message.endswith("remove it")
+
+
+def test_no_catalog_takes_a_bare_name_from_another_by_a_higher_version() -> None:
+    first, second = (CatalogFacts(_facts("till", version=version)) for version in ("1.0.0", "2.0.0"))
+    two = ENTRY.replace("cal", "two", 1).replace("calendar", "other")
+    (problem,) = load(HEAD + ENTRY + two, known=_known(calendar=first, other=second)).problems
+
+    assert (problem.code, str(problem.place)) == ("duplicate", "policy.toml:9:12")
+    assert "`till` is in catalog `cal` too" in problem.message
+
+
+def test_what_is_wrong_with_a_manifest_stands_at_its_name() -> None:
+    said = ((Severity.WARNING, "bad-tool", "`x` has no schema"), (Severity.ERROR, "bad-manifest", "it is no JSON"))
+    loaded = load(HEAD + ENTRY, known=_known(calendar=CatalogFacts((), said)))
+
+    assert loaded.policy is None
+    assert [(p.severity, p.code, p.message, str(p.place)) for p in loaded.problems] == [
+        (*finding, "policy.toml:5:12") for finding in said
+    ]
+
+
+def test_a_manifest_with_warnings_alone_loads() -> None:
+    said = ((Severity.WARNING, "bad-tool", "`x` has no schema"),)
+
+    assert load(HEAD + ENTRY, known=_known(calendar=CatalogFacts((), said))).policy is not None
+
+
+def test_a_tool_of_the_program_itself_wins_over_the_same_one_of_a_catalog() -> None:
+    """`block` of the program has the operation `info`, that of the catalog none."""
+    rule = "[[agents.a.tool_rules]]\ntool_name = 'block'\nrule_type = { AllowedOperations = ['info'] }\n"
+
+    text = f"{HEAD}{ENTRY}[agents.a]\ntools = ['block']\n{rule}"
+
+    assert not load(text, known=_known(calendar=CatalogFacts(_facts("block")))).problems
+
+
+def test_another_major_of_a_tool_of_the_program_stands_beside_it() -> None:
+    known = _known(calendar=CatalogFacts(_facts("block", version="2.0.0")))
+
+    assert not load(
+        f"{HEAD}{ENTRY}[agents.a]\ntools = ['block@2']\n[agents.b]\ntools = ['block@1']\n", known=known
+    ).problems
+
+
+@pytest.mark.parametrize("name", ["calendar", "block"])
+def test_a_tool_in_two_catalogs_is_an_error_that_names_both(name: str) -> None:
+    known = _known(calendar=CatalogFacts(_facts(name)), two=CatalogFacts(_facts(name)))
+    (problem,) = load(
+        f"{HEAD}{ENTRY}[[catalogs]]\nid = 'b'\ntype = 'host'\nmanifest = 'two.json'\n", known=known
+    ).problems
+
+    assert (problem.code, str(problem.place)) == ("duplicate", "policy.toml:9:12")
+    assert f"`{name}`" in problem.message
+    assert "`cal`" in problem.message
+
+
+def test_a_manifest_is_read_once_and_only_for_an_entry_that_is_whole() -> None:
+    asked: list[Catalog] = []
+
+    def catalogs(catalog: Catalog) -> CatalogFacts:
+        asked.append(catalog)
+        return CatalogFacts()
+
+    other = "[[catalogs]]\nid = 'x'\ntype = 'mcp'\nmanifest = 'x.json'\n"
+    absolute = "[[catalogs]]\nid = 'y'\ntype = 'host'\nmanifest = '/y'\n"
+    load(f"{HEAD}{ENTRY}{other}{absolute}", known=KnownTools(FACTS, catalogs=catalogs))
+
+    assert asked == [Catalog("cal", CatalogType.HOST, "calendar.json")]
+
+
+def test_where_nobody_reads_manifests_catalogs_are_not_supported() -> None:
+    (problem,) = load(f"{HEAD}[[catalogs]]\nid = 'git'\n", known=BARE).problems
+
+    assert (problem.code, str(problem.place)) == ("not-supported", "policy.toml:2:1")
+
+
+def test_a_catalog_is_no_key_of_a_file_in_patterns_shape() -> None:
+    rule = "[[tool_rules]]\ntool_name = 'calc'\nrule_type = 'ExitLoop'\n"
+
+    assert [problem.code for problem in load(f"tools = ['calc']\n{rule}{ENTRY}").problems] == ["unknown-key"]
+
+
+def test_the_address_of_a_catalog_leads_to_its_entry() -> None:
+    text = f"{HEAD}{ENTRY.replace('calendar', 'other').replace('cal', 'first', 1)}{ENTRY}"
+    places = load(text).places
+
+    assert str(places.place(("catalogs", "cal"))) == "policy.toml:6:1"
+    assert str(places.place(("catalogs", "cal", "manifest"))) == "policy.toml:9:1"

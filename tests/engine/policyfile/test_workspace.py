@@ -1,0 +1,131 @@
+"""``[workspace]``: roots are read, kept in place and written; the rest is not supported yet, key by key."""
+
+from dataclasses import replace
+
+import pytest
+
+from gatewright.base.errors import NotSupported
+from gatewright.base.problem import Severity
+from gatewright.policy.document import Policy, Roots
+from gatewright.policy.right import OperationFacts, ToolFacts
+from gatewright.policy.tier import SafetyTier
+from gatewright.policyfile import KnownTools, parse_policy, patch_text, render_policy
+from gatewright.policyfile.export import render_pattern
+from gatewright.policyfile.known import Rooted
+from tests.engine.policyfile.catalog import FACTS, load, policy_of
+
+HEAD = "gatewright = 1\n"
+TEXT = """\
+gatewright = 1   # version
+
+[workspace]
+# where notes are
+roots = { shared = 'notes',  vault = "kept" } # care
+
+[agents.a]
+tools = []
+"""
+
+
+def test_roots_are_read_inline_and_as_a_table() -> None:
+    wanted = Roots("notes", None, "kept")
+    assert policy_of(TEXT).roots == wanted
+    assert policy_of(f'{HEAD}[workspace.roots]\nvault = "kept"\nshared = "notes"\n').roots == wanted
+    assert policy_of(f"{HEAD}[workspace]\n").roots == policy_of(HEAD).roots == Roots()
+    assert list(wanted.folders.items()) == [("shared", "notes"), ("vault", "kept")]
+
+
+FAULTS = [
+    ("[workspace]\nshell = {}\nweb = {}\nendpoints = {}\n", ["not-supported"] * 3, "`shell` of `[workspace]`"),
+    ("[workspace]\nrots = {}\n", ["unknown-key"], "unknown key `rots`"),
+    ("[workspace]\nroots = { share = 'x' }\n", ["unknown-key"], "unknown key `share`"),
+    ("[workspace]\nroots = 'x'\n", ["wrong-type"], "must be a table"),
+    ("[workspace]\nroots = { tmp = 1 }\n", ["wrong-type"], "must be text"),
+    ("[workspace]\nroots = { tmp = ' ' }\n", ["bad-value"], "may not be blank"),
+    ("[workspace]\nroots = { shared = 'x', tmp = './x/' }\n", ["roots-overlap"], "`shared` and `tmp`"),
+    ("[workspace]\nroots = { shared = '.', vault = 'a/../b' }\n", ["roots-overlap"], "`shared` and `vault`"),
+    ("[workspace]\nroots = { shared = '/a', tmp = '/a/b', vault = '/' }\n", ["roots-overlap"] * 2, "`vault`"),
+]
+
+
+@pytest.mark.parametrize(("body", "codes", "words"), FAULTS)
+def test_a_fault_of_the_table_is_named(body: str, codes: list[str], words: str) -> None:
+    loaded = load(HEAD + body)
+    assert loaded.policy is None
+    assert [problem.code for problem in loaded.problems] == codes
+    assert any(words in problem.message for problem in loaded.problems)
+
+
+@pytest.mark.parametrize("folder", ["ab", "../a", "a-b", "/a"])
+def test_folders_that_only_look_alike_do_not_overlap(folder: str) -> None:
+    assert policy_of(f"{HEAD}[workspace]\nroots = {{ shared = 'a', tmp = '{folder}' }}\n").roots.tmp == folder
+
+
+@pytest.mark.parametrize(
+    ("roots", "line"),
+    [
+        (Roots("notes", None, "safe"), "roots = { shared = 'notes',  vault = \"safe\" } # care"),
+        (Roots("notes", "t", "kept"), 'roots = { shared = \'notes\',  vault = "kept", tmp = "t" } # care'),
+        (Roots("notes"), "roots = { shared = 'notes' } # care"),
+    ],
+)
+def test_a_change_touches_its_own_words_only(roots: Roots, line: str) -> None:
+    before = policy_of(TEXT)
+    after = replace(before, roots=roots)
+    assert patch_text(TEXT, before, after) == TEXT.replace(
+        "roots = { shared = 'notes',  vault = \"kept\" } # care", line
+    )
+
+
+@pytest.mark.parametrize("text", [TEXT, HEAD, f'{HEAD}[workspace.roots]\ntmp = "t"\n', f"{HEAD}workspace = {{ }}\n"])
+@pytest.mark.parametrize("roots", [Roots(), Roots("a"), Roots("a", "b", "c"), Roots(None, "t", "kept")])
+def test_every_change_of_the_roots_can_be_written_and_read_back(text: str, roots: Roots) -> None:
+    before = policy_of(text)
+    after = replace(before, roots=roots)
+    assert policy_of(patch_text(text, before, after)) == after
+    assert policy_of(render_policy(after)) == after
+
+
+def test_a_pattern_file_holds_no_roots() -> None:
+    text = 'name = "a"\ntools = ["file"]\n[[tool_rules]]\ntool_name = "file"\nrule_type = { type = "ContinueLoop" }\n'
+    before = policy_of(text)
+    with pytest.raises(NotSupported, match="roots"):
+        patch_text(text, before, replace(before, roots=Roots("a")))
+    ours = policy_of(f'{HEAD}[workspace]\nroots = {{ shared = "a" }}\n[agents.a]\ntools = ["calc"]\n')
+    assert "the root shared" in render_pattern(ours, "a")
+
+
+def rooted(*more: ToolFacts) -> KnownTools:
+    plain = (OperationFacts("", SafetyTier.READ_ONLY, parameters=("path",), required=("path",)),)
+    facts = (ToolFacts("file_read", 1, plain, SafetyTier.READ_ONLY), ToolFacts("copy", 1, plain, SafetyTier.READ_ONLY))
+    needs = ((("shared", "tmp"),), (("vault",), ("shared", "tmp")))
+    return KnownTools((*FACTS, *more), rooted=tuple(map(Rooted, facts, needs)))
+
+
+def read(text: str, known: KnownTools) -> tuple[Policy | None, list[tuple[str, str, str]]]:
+    loaded = parse_policy(HEAD + text, file="policy.toml", known=known)
+    return loaded.policy, [(str(problem.severity), problem.code, problem.message) for problem in loaded.problems]
+
+
+def test_a_tool_whose_root_is_not_named_is_a_warning_where_an_agent_has_it() -> None:
+    agent = "[agents.a]\ntools = ['file_read', 'copy']\n"
+    policy, problems = read(agent, rooted())
+    assert policy is not None
+    assert [code for _, code, _ in problems] == ["no-root", "no-root"]
+    assert {severity for severity, _, _ in problems} == {str(Severity.WARNING)}
+    _, problems = read(f"[workspace]\nroots = {{ tmp = 't' }}\n{agent}", rooted())
+    assert [message.count("`vault`") for _, _, message in problems] == [1]
+    assert read(f"[workspace]\nroots = {{ tmp = 't', vault = 'v' }}\n{agent}", rooted())[1] == []
+
+
+def test_a_tool_of_somebody_else_with_the_name_needs_no_root() -> None:
+    own = ToolFacts("file_read", 1, (OperationFacts("", SafetyTier.PRIVILEGED),), SafetyTier.PRIVILEGED, "own")
+    assert read("[agents.a]\ntools = ['file_read']\n", rooted(own))[1] == []
+
+
+def test_policy_rules_are_held_against_the_tools_that_are_there() -> None:
+    rule = '[[policy.rules]]\nname = "x"\neffect = "deny"\nwhen = { properties = { path = { type = "null" } } }\n'
+    without, _ = read(rule, rooted()), None
+    there = read(f"[workspace]\nroots = {{ shared = 's' }}\n{rule}", rooted())
+    assert "file_read" not in str(without[1])
+    assert (there[0] is None, without[0] is None) == (False, False)

@@ -1,0 +1,407 @@
+"""Block and file between two changes: states, differences, and ways back into step."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.memory import BlockStore
+from gatewright.policy.permission import Action, Permission
+from gatewright.policy.target import Located
+from gatewright.sources.filetext import with_lines
+from tests.engine.sources.bench import Bench, make_bench, source_of
+
+BASE = "1\n2\n3\n4\n5\n"
+
+
+async def state(bench: Bench, at: Located) -> JsonValue:
+    row = await bench.manager.status(at)
+    assert isinstance(row, dict)
+    return row["state"]
+
+
+async def text(bench: Bench, at: Located) -> str:
+    return (await bench.port.read(at)).content
+
+
+async def in_conflict(bench: Bench, mine: str = "five", other: str = "one\n2\n3\n4\n5\n") -> Located:
+    """A block whose last line was changed, and a file whose first one was."""
+    path = bench.write("a.md", BASE)
+    at = bench.at("a.md")
+    await bench.port.replace(at, "5", mine)
+    path.write_text(other)
+    return at
+
+
+# inserting and patching
+
+
+async def test_lines_are_put_before_a_line(bench: Bench) -> None:
+    path = bench.write("a.md", "1\n2\n")
+    at = bench.at("a.md")
+    await bench.manager.insert(at, 1, "0")
+    await bench.manager.insert(at, 3, "1.5\n1.6\n")
+    await bench.manager.insert(at, 6, "3")
+    assert await text(bench, at) == "0\n1\n1.5\n1.6\n2\n3"
+    assert path.read_text() == "1\n2\n", "the disk waits for the writing"
+
+
+async def test_lines_get_the_ending_of_the_file(bench: Bench) -> None:
+    bench.write("a.md", b"1\r\n2")
+    at = bench.at("a.md")
+    await bench.manager.insert(at, 2, "x\ny")
+    await bench.manager.insert(at, 5, "z")
+    assert await text(bench, at) == "1\r\nx\r\ny\r\n2\r\nz"
+
+
+@pytest.mark.parametrize("line", [0, -1, 4, 10**9])
+async def test_a_line_that_is_not_there_is_named_and_nothing_is_touched(bench: Bench, line: int) -> None:
+    bench.write("a.md", "1\n2\n")
+    at = bench.at("a.md")
+    with pytest.raises(ToolFailure, match=r"no line -?[\d,]+: lines count from 1, and the last is 2") as caught:
+        await bench.manager.insert(at, line, "x")
+    assert caught.value.code == "no-line"
+    assert await state(bench, at) == "not_loaded"
+
+
+@given(st.text("ab\n\r", max_size=12), st.text("cd\n", min_size=1, max_size=6), st.integers(1, 20))
+def test_inserting_keeps_every_line_whole(before: str, content: str, line: int) -> None:
+    if line > before.count("\n") + (not before.endswith("\n") and bool(before)) + 1:
+        return
+    after = with_lines(before, line, content)
+    got, had = after.replace("\r", "").split("\n"), before.replace("\r", "").split("\n")
+    put = content.removesuffix("\n").split("\n")
+    assert got[: line - 1] == had[: line - 1]
+    assert got[line - 1 : line - 1 + len(put)] == put
+
+
+async def test_a_patch_changes_what_it_says(bench: Bench) -> None:
+    bench.write("a.md", BASE)
+    at = bench.at("a.md")
+    await bench.manager.patch(at, "@@ -2,3 +2,4 @@\n 2\n-3\n+three\n+and\n 4\n")
+    assert await text(bench, at) == "1\n2\nthree\nand\n4\n5\n"
+
+
+@pytest.mark.parametrize(
+    ("patch", "words"),
+    [
+        ("@@ -2,2 +2,2 @@\n 2\n-x\n+y\n", "line 3 of the text"),
+        ("@@ -2,2 +2,2 @@\n x\n-3\n+y\n", "line 2 of the text"),
+        ("@@ -1 +1 @@\n-1\n+one\n@@ -5 +5 @@\n-6\n+six\n", "line 5 of the text"),
+        ("nonsense", "line 1"),
+        ("@@ -1,3 +1 @@\n-1\n", "line 1 of the patch"),
+    ],
+)
+async def test_a_patch_that_does_not_fit_names_the_line_and_changes_nothing(
+    bench: Bench, patch: str, words: str
+) -> None:
+    bench.write("a.md", BASE)
+    at = bench.at("a.md")
+    await bench.port.append(at, "6 more\n")
+    with pytest.raises(ToolFailure, match=words):
+        await bench.manager.patch(at, patch)
+    assert await text(bench, at) == BASE + "6 more\n"
+
+
+async def test_the_size_limit_holds_for_inserting_and_patching(bench: Bench) -> None:
+    bench.manager.update(source_of(max_file_bytes=12))
+    bench.write("a.md", "12345678\n")
+    at = bench.at("a.md")
+    with pytest.raises(ToolFailure, match="limit of 12"):
+        await bench.manager.insert(at, 1, "xxxx")
+    with pytest.raises(ToolFailure, match="limit of 12"):
+        await bench.manager.patch(at, "@@ -1 +1,2 @@\n 12345678\n+xxxx\n")
+    assert await state(bench, at) == "not_loaded"
+
+
+# states
+
+
+async def test_the_state_follows_the_content_whatever_the_times_say(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    assert await state(bench, at) == "not_loaded"
+    await bench.port.load(at)
+    assert await state(bench, at) == "synced"
+    await bench.port.append(at, "two\n")
+    assert await state(bench, at) == "block_modified"
+    path.write_text("other\n")
+    assert await state(bench, at) == "conflict"
+    path.write_text("one\ntwo\n")
+    assert await state(bench, at) == "synced", "the disk has the block's text"
+    path.write_text("one\n")
+    assert await state(bench, at) == "block_modified"
+    path.unlink()
+    assert await state(bench, at) == "disk_deleted"
+
+
+async def test_a_file_changed_only_on_disk_is_disk_modified(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.port.load(at)
+    path.write_text("two\n")
+    assert await state(bench, at) == "disk_modified"
+    path.write_bytes(b"\x89PNG\0")
+    row = await bench.manager.status(at)
+    assert isinstance(row, dict)
+    assert row["state"] == "disk_modified"
+    assert "PNG picture" in str(row["problem"])
+
+
+async def test_the_states_of_a_folder_leave_out_what_has_no_level(bench: Bench) -> None:
+    for name in ("b.md", "sub/a.md", "sub/c.key"):
+        bench.write(name, "x\n")
+        await bench.port.load(bench.at(name))
+    await bench.port.append(bench.at("sub/a.md"), "y\n")
+    bench.manager.update(source_of(rules=(("*.key", Permission.NONE),)))
+    rows = [
+        {"path": "b.md", "state": "synced", "unsaved": False},
+        {"path": "sub/a.md", "state": "block_modified", "unsaved": True},
+    ]
+    assert await bench.manager.status(bench.at(".")) == rows
+    assert await bench.manager.status(bench.at("sub")) == rows[1:]
+
+
+async def test_there_is_no_state_of_what_is_not_there(bench: Bench) -> None:
+    with pytest.raises(ToolFailure, match="no such file"):
+        await bench.manager.status(bench.at("none.md"))
+
+
+async def test_the_difference_is_what_writing_the_block_would_change(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    with pytest.raises(ToolFailure, match="no block"):
+        await bench.manager.diff(at)
+    await bench.port.append(at, "two\n")
+    found = await bench.manager.diff(at)
+    assert isinstance(found, dict)
+    assert str(found["diff"]).endswith("@@ -1,1 +1,2 @@\n one\n+two\n")
+    path.write_text("one\ntwo\n")
+    assert await bench.manager.diff(at) == {"path": "a.md", "state": "synced", "diff": ""}
+    path.write_text("".join(f"{n}\n" for n in range(15_000)))
+    found = await bench.manager.diff(at)
+    assert isinstance(found, dict)
+    assert len(str(found["diff"])) < 70_000
+
+
+async def test_reloading_throws_edits_away_and_asks_before(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    with pytest.raises(ToolFailure, match="no block"):
+        await bench.manager.reload(at)
+    await bench.port.append(at, "two\n")
+    assessed = bench.manager.assess_reload(at)
+    assert (assessed.action, assessed.ask is not None) == (Action.READ, True)
+    await bench.manager.reload(at)
+    assert await text(bench, at) == "one\n"
+    assert bench.manager.assess_reload(at).ask is None
+
+
+# into step again
+
+
+async def test_merging_keeps_the_changes_of_both_and_they_can_be_written(bench: Bench) -> None:
+    at = await in_conflict(bench)
+    with pytest.raises(ToolFailure, match="file modified externally, use file load to refresh"):
+        await bench.port.save(at, Action.OVERWRITE)
+    told = await bench.manager.reconcile(at, "merge")
+    assert isinstance(told, dict)
+    assert told["outcome"] == "merged"
+    assert await text(bench, at) == "one\n2\n3\n4\nfive\n"
+    assert await state(bench, at) == "block_modified"
+    await bench.port.save(at, Action.OVERWRITE)
+    assert (bench.folder / "a.md").read_text() == "one\n2\n3\n4\nfive\n"
+    assert await state(bench, at) == "synced"
+
+
+async def test_what_cannot_be_merged_is_told_with_its_place_and_nothing_is_lost(bench: Bench) -> None:
+    at = await in_conflict(bench, other="1\n2\n3\n4\nother\n")
+    told = await bench.manager.reconcile(at, "merge")
+    assert isinstance(told, dict)
+    assert told["outcome"] == "conflict"
+    assert told["conflicts"] == [
+        {"base_line": 5, "block_line": 5, "disk_line": 5, "base": "5\n", "block": "five\n", "disk": "other\n"}
+    ]
+    assert await text(bench, at) == "1\n2\n3\n4\nfive\n"
+    assert (bench.folder / "a.md").read_text() == "1\n2\n3\n4\nother\n"
+    assert await state(bench, at) == "conflict"
+
+
+async def test_asking_tells_both_differences_and_does_nothing(bench: Bench) -> None:
+    at = await in_conflict(bench)
+    told = await bench.manager.reconcile(at, "ask")
+    assert isinstance(told, dict)
+    assert told["outcome"] == "conflict"
+    assert "+five" in str(told["block_diff"])
+    assert "+one" in str(told["disk_diff"])
+    assert await state(bench, at) == "conflict"
+
+
+async def test_ours_keeps_the_block_so_that_it_may_be_written_over_the_file(bench: Bench) -> None:
+    at = await in_conflict(bench)
+    await bench.manager.reconcile(at, "ours")
+    assert await state(bench, at) == "block_modified"
+    assert bench.port.assess_save(at).action is Action.OVERWRITE
+    await bench.port.save(at, Action.OVERWRITE)
+    assert (bench.folder / "a.md").read_text() == "1\n2\n3\n4\nfive\n"
+
+
+async def test_theirs_takes_the_file_and_asks_before(bench: Bench) -> None:
+    at = await in_conflict(bench)
+    assert bench.manager.assess_reconcile(at, "theirs").ask is not None
+    await bench.manager.reconcile(at, "theirs")
+    assert await text(bench, at) == "one\n2\n3\n4\n5\n"
+    assert await state(bench, at) == "synced"
+
+
+async def test_a_file_in_step_needs_nothing(bench: Bench) -> None:
+    bench.write("a.md", BASE)
+    at = bench.at("a.md")
+    with pytest.raises(ToolFailure, match="no block"):
+        await bench.manager.reconcile(at, "merge")
+    await bench.port.append(at, "6\n")
+    for strategy in ("ours", "theirs", "merge", "ask"):
+        told = await bench.manager.reconcile(at, strategy)
+        assert isinstance(told, dict)
+        assert told["outcome"] == "nothing"
+    assert await text(bench, at) == BASE + "6\n"
+    with pytest.raises(ToolFailure, match="none of the strategies"):
+        await bench.manager.reconcile(at, "best")
+
+
+async def test_a_removed_file_is_made_again_by_ours_and_its_block_goes_by_theirs(bench: Bench) -> None:
+    at = await in_conflict(bench)
+    (bench.folder / "a.md").unlink()
+    told = await bench.manager.reconcile(at, "merge")
+    assert isinstance(told, dict)
+    assert told["outcome"] == "conflict"
+    await bench.manager.reconcile(at, "ours")
+    assert await state(bench, at) == "block_modified"
+    assert bench.port.assess_save(at).action is Action.APPEND
+    with pytest.raises(ToolFailure):
+        await bench.port.save(at, Action.READ)
+    await bench.port.save(at, Action.APPEND)
+    assert (bench.folder / "a.md").read_text() == "1\n2\n3\n4\nfive\n"
+    (bench.folder / "a.md").unlink()
+    await bench.manager.reconcile(at, "theirs")
+    assert bench.blocks.labels() == ()
+
+
+async def test_a_new_file_where_one_was_gone_is_not_written_over(bench: Bench) -> None:
+    at = await in_conflict(bench)
+    path = bench.folder / "a.md"
+    path.unlink()
+    await bench.manager.reconcile(at, "ours")
+    path.write_text("somebody's\n")
+    with pytest.raises(ToolFailure, match="modified externally"):
+        await bench.port.save(at, Action.OVERWRITE)
+    assert path.read_text() == "somebody's\n"
+
+
+async def test_the_common_text_is_known_after_a_restart_and_in_edits_of_other_tools(bench: Bench) -> None:
+    at = await in_conflict(bench)
+    bench.blocks.close()
+    again = make_bench(bench.folder, bench.blocks)
+    again.manager.start(source_of(), bench.folder)
+    told = await again.manager.reconcile(at, "merge")
+    assert isinstance(told, dict)
+    assert told["outcome"] == "merged"
+
+
+async def test_a_block_without_a_known_common_text_is_a_conflict(bench: Bench) -> None:
+    at = await in_conflict(bench)
+    for label in bench.blocks.labels():
+        if label.startswith("disk:"):
+            bench.blocks.delete(label)
+    told = await bench.manager.reconcile(at, "merge")
+    assert isinstance(told, dict)
+    assert told["outcome"] == "conflict"
+    assert "not known" in str(told["why"])
+
+
+async def test_texts_kept_for_comparing_go_when_they_are_no_longer_needed(bench: Bench) -> None:
+    at = await in_conflict(bench)
+    for number in range(5):
+        (bench.folder / "a.md").write_text(f"{number}\n")
+        await bench.port.load(at)
+    assert len(bench.blocks.labels()) == 2
+    await bench.port.delete(at)
+    assert bench.blocks.labels() == ()
+
+
+# levels of labels
+
+
+async def test_the_level_of_a_file_is_the_level_of_its_block_whichever_tool_asks(bench: Bench) -> None:
+    bench.manager.update(source_of(rules=(("*.md", Permission.APPEND), ("*.key", Permission.NONE))))
+    bench.write("a.md", "x")
+    await bench.port.load(bench.at("a.md"))
+    labels = {label.split(":")[0]: label for label in bench.blocks.labels()}
+    assert bench.manager.level_of_label(labels["file"]).permission is Permission.APPEND
+    assert bench.manager.level_of_label(labels["disk"]).permission is Permission.NONE
+    assert bench.manager.level_of_label(bench.port.label_of(bench.place("b.key"))).permission is Permission.NONE
+    assert bench.manager.level_of_label("file:00000000:a.md").permission is Permission.NONE
+    bench.manager.stop("docs")
+    assert bench.manager.level_of_label(labels["file"]).permission is Permission.NONE
+
+
+async def test_over_one_file_of_two_sources_the_stricter_level_is_the_block_s(bench: Bench) -> None:
+    bench.manager.start(source_of("inner", default=Permission.READ_ONLY), bench.folder / "sub")
+    bench.write("sub/a.md", "x")
+    labels = {bench.port.label_of(bench.place("sub/a.md")), bench.port.label_of(bench.place("a.md", "inner"))}
+    assert {bench.manager.level_of_label(label).permission for label in labels} == {Permission.READ_ONLY}
+
+
+# exactness
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.text(st.sampled_from("ab\n\r\ufeffé\U0001f600"), max_size=20), mode=st.sampled_from([0o600, 0o755]))
+def test_a_file_loaded_and_written_is_the_same_byte_for_byte(tmp_path: Path, content: str, mode: int) -> None:
+    base = tmp_path / "base"
+    base.mkdir(exist_ok=True)
+    (base / "a.md").write_bytes(content.encode())
+    (base / "a.md").chmod(mode)
+    with BlockStore(tmp_path / "blocks.sqlite") as blocks:
+        made = make_bench(base, blocks)
+        made.manager.start(source_of(), base)
+        source = made.manager.get("docs")
+        assert source is not None
+        source.load("a.md")
+        source.append("a.md", "end")
+        source.save("a.md", Action.APPEND)
+    assert (base / "a.md").read_bytes() == content.encode() + b"end"
+    assert (base / "a.md").stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\xff\xfea\0b\0", "UTF-16 text (little endian)"),
+        (b"\xfe\xff\0a", "UTF-16 text (big endian)"),
+        (b"caf\xe9", "byte 4 (0xe9) is not UTF-8, perhaps Latin-1"),
+        (b"\x89PNG\r\n\x1a\n\0", "PNG picture"),
+        (b"ab\0c", "byte 3 is NUL"),
+    ],
+)
+async def test_what_is_no_utf8_text_is_refused_by_what_it_is(bench: Bench, content: bytes, words: str) -> None:
+    bench.write("x", content)
+    with pytest.raises(ToolFailure) as caught:
+        await bench.port.load(bench.at("x"))
+    assert words in str(caught.value)
+
+
+async def test_an_empty_file_is_a_file_like_others(bench: Bench) -> None:
+    path = bench.write("a.md", "")
+    at = bench.at("a.md")
+    await bench.port.load(at)
+    assert await state(bench, at) == "synced"
+    await bench.manager.insert(at, 1, "x")
+    await bench.port.save(at, Action.APPEND)
+    assert path.read_text() == "x"
+    await bench.port.replace(at, "x", "")
+    await bench.port.save(at, Action.OVERWRITE)
+    assert path.read_text() == ""

@@ -1,0 +1,142 @@
+"""Folders as wholes: what is found below one, and what goes with one."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.permission import Action, Permission
+from gatewright.sources.tree import Walk
+from tests.engine.sources.bench import Bench, source_of
+
+
+def paths(rows: list[JsonValue]) -> list[JsonValue]:
+    return [row.get("path", row.get("kind")) for row in rows if isinstance(row, dict)]
+
+
+@pytest.fixture
+def tree(bench: Bench, tmp_path: Path) -> Bench:
+    for name in ("b.md", "a/x.md", "a/y.txt", "a/deep/z.md", "c/k.key", "shut/in.md"):
+        bench.write(name, "text")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret.md").write_text("TOP SECRET")
+    (bench.folder / "way").symlink_to(tmp_path / "outside")
+    (bench.folder / "a/link.md").symlink_to("x.md")
+    os.mkfifo(bench.folder / "a/pipe.md")
+    rules = (("*.key", Permission.NONE), ("shut/", Permission.NONE), ("*.txt", Permission.READ_ONLY))
+    bench.manager.update(source_of(rules=rules, default=Permission.ADMIN))
+    return bench
+
+
+async def test_everything_that_may_be_read_is_found_in_order(tree: Bench) -> None:
+    await tree.port.load(tree.at("a/x.md"))
+    rows = await tree.manager.list_tree(tree.at("."))
+    assert paths(rows) == ["a", "a/deep", "a/deep/z.md", "a/x.md", "a/y.txt", "b.md", "c"]
+    assert rows[3] == {"path": "a/x.md", "kind": "file", "size": 4, "permission": "admin", "loaded": True}
+
+
+async def test_a_pattern_finds_files_below_the_folder(tree: Bench) -> None:
+    assert paths(await tree.manager.list_tree(tree.at("."), "*.md")) == ["a/deep/z.md", "a/x.md", "b.md"]
+    assert paths(await tree.manager.list_tree(tree.at("."), "/a/*.md")) == ["a/x.md"]
+    assert paths(await tree.manager.list_tree(tree.at("a"), "/*.md")) == ["a/x.md"]
+    assert paths(await tree.manager.list_tree(tree.at("."), "a/**")) == ["a/deep/z.md", "a/x.md", "a/y.txt"]
+    for pattern in ("!x", "", "a["):
+        with pytest.raises(ToolFailure) as caught:
+            await tree.manager.list_tree(tree.at("."), pattern)
+        assert caught.value.code == "bad-pattern"
+
+
+async def test_what_was_left_out_is_told(tree: Bench) -> None:
+    rows = await tree.manager.list_tree(tree.at("."), "*.md", 2)
+    assert paths(rows) == ["a/deep/z.md", "a/x.md", "more"]
+    assert rows[-1] == {"kind": "more", "why": "more than 2 entries"}
+    with pytest.raises(ToolFailure):
+        await tree.manager.list_tree(tree.at("."), limit=0)
+    with pytest.raises(ToolFailure, match="not a folder"):
+        await tree.manager.list_tree(tree.at("b.md"))
+
+
+def test_the_walk_ends_in_time(tree: Bench) -> None:
+    source = tree.manager.get("docs")
+    assert source is not None
+    for number in range(600):
+        (tree.folder / f"n{number}").touch()
+    times = iter(range(100))
+    walk = Walk(source, tree.manager.overlay("docs").level_of, clock=lambda: next(times) * 10.0)
+    found = sum(1 for _ in walk.below(".", enter=lambda _: True))
+    assert walk.stopped is not None
+    assert found < 300
+
+
+# deleting
+
+
+async def test_a_folder_goes_only_when_that_is_asked_for(tree: Bench) -> None:
+    with pytest.raises(ToolFailure) as caught:
+        await tree.port.delete(tree.at("c"))
+    assert caught.value.code == "is-a-folder"
+    for relative in (".", "."):
+        with pytest.raises(ToolFailure, match="top folder"):
+            await tree.manager.delete(tree.at(relative), recursive=True)
+    assert (tree.folder / "c/k.key").exists()
+
+
+async def test_a_folder_goes_with_its_files_and_blocks(tree: Bench) -> None:
+    at = tree.at("a/deep")
+    await tree.port.load(tree.at("a/deep/z.md"))
+    assessed = tree.manager.assess_delete(at, recursive=True)
+    assert (assessed.action, assessed.ask, assessed.diff) == (Action.DELETE, None, "-a/deep/z.md")
+    assert await tree.manager.delete(at, recursive=True) == {"files": 1, "folders": 1, "blocks": 1}
+    assert not (tree.folder / "a/deep").exists()
+    assert tree.blocks.labels() == ()
+
+
+async def test_one_file_that_may_not_be_deleted_keeps_the_whole_folder(tree: Bench) -> None:
+    for folder in ("a", "c"):
+        before = sorted(path.name for path in (tree.folder / folder).rglob("*"))
+        with pytest.raises(ToolFailure, match="may not be removed") as caught:
+            await tree.manager.delete(tree.at(folder), recursive=True)
+        assert "key" not in str(caught.value)
+        with pytest.raises(ToolFailure):
+            tree.manager.assess_delete(tree.at(folder), recursive=True)
+        assert sorted(path.name for path in (tree.folder / folder).rglob("*")) == before
+
+
+async def test_files_that_ask_go_only_when_somebody_agreed(tree: Bench) -> None:
+    tree.manager.update(source_of(rules=(("*.md", Permission.READ_WRITE),), default=Permission.ADMIN))
+    at = tree.at("a/deep")
+    assert tree.manager.assess_delete(at, recursive=True).ask == "1 of 1 files go only when somebody agrees"
+    with pytest.raises(ToolFailure) as caught:
+        await tree.manager.delete(at, recursive=True)
+    assert caught.value.code == "not-granted"
+    assert (tree.folder / "a/deep/z.md").exists()
+    await tree.manager.delete(at, recursive=True, asked=True)
+    assert not (tree.folder / "a/deep").exists()
+
+
+async def test_a_protected_file_or_a_link_keeps_its_folder(bench: Bench, tmp_path: Path) -> None:
+    bench.manager.update(source_of(default=Permission.ADMIN))
+    bench.write("sub/.x/a.md", "x")
+    (tmp_path / "outside").mkdir()
+    (bench.folder / "sub/.x/way").symlink_to(tmp_path / "outside")
+    for path in ("sub", "sub/.x", ".gatewright"):
+        with pytest.raises(ToolFailure):
+            await bench.manager.delete(bench.place(path), recursive=True)
+    (bench.folder / "sub/.x/way").unlink()
+    os.link(bench.folder / "policy.toml", bench.folder / "sub/copy.md")
+    with pytest.raises(ToolFailure):
+        await bench.manager.delete(bench.place("sub"), recursive=True)
+    assert (bench.folder / "sub/.x/a.md").exists()
+    assert (bench.folder / "policy.toml").read_text() == "secret"
+
+
+async def test_a_block_whose_file_may_not_be_deleted_keeps_its_folder(tree: Bench) -> None:
+    tree.write("d/a.md", "x")
+    tree.write("d/b.txt", "x")
+    await tree.port.load(tree.at("d/b.txt"))
+    (tree.folder / "d/b.txt").unlink()
+    with pytest.raises(ToolFailure, match="may not be removed"):
+        await tree.manager.delete(tree.at("d"), recursive=True)
+    assert (tree.folder / "d/a.md").exists()

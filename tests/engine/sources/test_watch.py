@@ -1,0 +1,169 @@
+"""Changes from outside, with the real notifications of the operating system."""
+
+import queue
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gatewright.policy.permission import Permission
+from gatewright.sources.state import FileState
+from gatewright.sources.watch import MAX_TOLD, Noticed, SourceWatcher
+from tests.engine.sources.bench import Bench, source_of
+
+WAIT_S = 20.0
+
+
+@contextmanager
+def watching(bench: Bench, *ids: str, stands: bool = True) -> Generator["queue.Queue[Noticed]"]:
+    told: queue.Queue[Noticed] = queue.Queue()
+    with SourceWatcher(bench.manager, told.put, debounce_ms=60, tick_ms=60) as watcher:
+        watcher.follow(ids or ("docs",))
+        if stands:
+            assert watcher.wait(WAIT_S)
+        yield told
+    assert watcher.ids == ()
+
+
+def until(told: "queue.Queue[Noticed]", path: str) -> tuple[FileState, bool]:
+    """The first word about a path."""
+    while True:
+        for change in told.get(timeout=WAIT_S).changes:
+            if change.relative == path:
+                return change.state, change.merged
+
+
+async def test_a_block_without_edits_follows_the_file(bench: Bench) -> None:
+    path = bench.write("sub/a.md", "one\n")
+    at = bench.at("sub/a.md")
+    await bench.port.load(at)
+    with watching(bench) as told:
+        path.write_text("two\n")
+        assert until(told, "sub/a.md") == (FileState.DISK_MODIFIED, True)
+    found = await bench.port.read(at)
+    assert (found.content, found.origin, found.unsaved) == ("two\n", "block", False)
+
+
+async def test_a_block_with_edits_is_left_alone_and_the_conflict_is_told(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.port.append(at, "mine\n")
+    with watching(bench) as told:
+        path.write_text("other\n")
+        assert until(told, "a.md") == (FileState.CONFLICT, False)
+    assert (await bench.port.read(at)).content == "one\nmine\n"
+    assert await bench.manager.status(at) == {"path": "a.md", "state": "conflict", "unsaved": True}
+
+
+async def test_what_changed_before_the_watch_stood_is_found(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    await bench.port.load(bench.at("a.md"))
+    path.write_text("two\n")
+    with watching(bench, stands=False) as told:
+        assert until(told, "a.md") == (FileState.DISK_MODIFIED, True)
+
+
+async def test_a_removed_file_is_told_and_its_block_stays(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.port.load(at)
+    with watching(bench) as told:
+        path.unlink()
+        assert until(told, "a.md") == (FileState.DISK_DELETED, False)
+    assert (await bench.port.read(at)).content == "one\n"
+
+
+async def test_a_base_that_goes_and_comes_back_is_watched_again(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    await bench.port.load(bench.at("a.md"))
+    with watching(bench) as told:
+        shutil.rmtree(bench.folder)
+        bench.folder.mkdir()
+        bench.write("a.md", "two\n")
+        while until(told, "a.md") != (FileState.DISK_MODIFIED, True):
+            pass
+        bench.write("a.md", "three\n")
+        assert until(told, "a.md") == (FileState.DISK_MODIFIED, True)
+    assert (await bench.port.read(bench.at("a.md"))).content == "three\n"
+
+
+async def test_what_has_no_level_and_what_a_link_leads_to_is_not_named(bench: Bench, tmp_path: Path) -> None:
+    bench.manager.update(source_of(rules=(("*.key", Permission.NONE),)))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (bench.folder / "way").symlink_to(outside)
+    seen: set[str] = set()
+    with watching(bench) as told:
+        bench.write("start", "x")
+        until(told, "start")
+        bench.write("secret.key", "x")
+        bench.write(".gatewright/audit", "y")
+        (outside / "hidden").write_text("x")
+        (bench.folder / "odd").symlink_to("start")
+        bench.write("last", "x")
+        while "last" not in seen:
+            seen |= {change.relative for change in told.get(timeout=WAIT_S).changes}
+    assert seen <= {"start", "last"}
+
+
+async def test_a_flood_is_told_in_bounded_pieces(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    await bench.port.load(bench.at("a.md"))
+    with watching(bench) as told:
+        for number in range(3 * MAX_TOLD):
+            (bench.folder / f"f{number}").touch()
+        bench.write("a.md", "two\n")
+        merged = False
+        while not merged:
+            noticed = told.get(timeout=WAIT_S)
+            assert len(noticed.changes) <= MAX_TOLD
+            merged = any(change.relative == "a.md" and change.merged for change in noticed.changes)
+
+
+async def test_our_own_writing_is_no_change_from_outside(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    seen: set[str] = set()
+    with watching(bench) as told:
+        bench.write("start", "x")
+        until(told, "start")
+        await bench.manager.append(at, "two\n")
+        await bench.manager.create(bench.at("new.md"), "x")
+        bench.write("last", "x")
+        while "last" not in seen:
+            seen |= {change.relative for change in told.get(timeout=WAIT_S).changes}
+    assert seen <= {"start", "last"}
+
+
+async def test_where_the_system_cannot_watch_files_with_a_block_are_looked_at(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no space left on device (os error 28)")
+
+    monkeypatch.setattr("gatewright.sources.watch.watch", refuse)
+    path = bench.write("a.md", "one\n")
+    await bench.port.load(bench.at("a.md"))
+    with watching(bench, stands=False) as told:
+        assert "every few seconds" in (told.get(timeout=WAIT_S).problem or "")
+        path.write_text("two\n")
+        assert until(told, "a.md") == (FileState.DISK_MODIFIED, True)
+
+
+def test_an_unknown_source_is_not_watched_and_a_listener_that_fails_does_no_harm(bench: Bench) -> None:
+    told: queue.Queue[Noticed] = queue.Queue()
+
+    def failing(noticed: Noticed) -> None:
+        told.put(noticed)
+        raise RuntimeError("listener")
+
+    with SourceWatcher(bench.manager, failing, debounce_ms=60, tick_ms=60) as watcher:
+        watcher.follow(("docs", "nowhere"))
+        assert watcher.ids == ("docs",)
+        assert watcher.wait(WAIT_S)
+        bench.write("one", "x")
+        until(told, "one")
+        bench.write("two", "x")
+        until(told, "two")

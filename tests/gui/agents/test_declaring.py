@@ -1,0 +1,144 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMenu
+
+from gatewright_gui.models.tooltree import MARK, Column
+from gatewright_gui.pages.agents.declare_dialog import DeclareDialog
+from gatewright_gui.pages.console.page import ConsolePage
+from gatewright_gui.pages.console.runbutton import ELSEWHERE, RUN
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import agents_page, cell, demo, opened_window, settled, until
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
+    async with opened_window(demo(tmp_path), tmp_path) as opened:
+        opened.selection.choose_agent("operator")
+        await settled(opened)
+        yield opened
+
+
+async def opened_dialog(window: MainWindow, tool: str) -> DeclareDialog:
+    tools = agents_page(window).tools
+    tools.show_row(tool, None)
+    await settled(window)
+    QTest.mouseClick(tools.declaring.button, LEFT)
+    await until(lambda: any(dialog.isVisible() for dialog in window.findChildren(DeclareDialog)))
+    return window.findChildren(DeclareDialog)[0]
+
+
+def menu_of(window: MainWindow) -> dict[str, bool]:
+    menu = QMenu()
+    agents_page(window).tools.declaring.fill(menu)
+    return {action.text(): action.isEnabled() for action in menu.actions() if action.text()}
+
+
+async def test_tree_marks_what_to_look_at_and_why_says_what_can_be_done(window: MainWindow) -> None:
+    tools = agents_page(window).tools
+    assert cell(window, "calendar", None).data(MARK) == "free text"
+    assert cell(window, "run_sql", None, Column.LIMITS).data() == "open-ended"
+    assert cell(window, "tracker", None).data(MARK) == ""
+    assert cell(window, "tracker", None, Column.ORIGIN).data() == "station"
+
+    tools.show_row("run_sql", None)
+    await settled(window)
+
+    told = [why.text for row in range(tools.why.model.rowCount()) if (why := tools.why.model.why_at(row))]
+    assert any("no list of operations can gate it" in text for text in told)
+    assert tools.declaring.button.isVisible()
+
+
+async def test_our_own_tools_offer_no_declaration(window: MainWindow) -> None:
+    agents_page(window).tools.show_row("file", None)
+    await settled(window)
+
+    assert not agents_page(window).tools.declaring.button.isVisible()
+    assert menu_of(window) == {}
+
+
+async def test_ticked_names_become_operations_as_one_edit(window: MainWindow) -> None:
+    dialog = await opened_dialog(window, "calendar")
+    assert dialog.choice.field == "command"
+    assert not dialog.accept_button.isEnabled()
+    for row in range(2):
+        dialog.operation_view.setCurrentIndex(dialog.operations.index(row))
+        QTest.keyClick(dialog.operation_view, Qt.Key.Key_Space)
+    QTest.keyClicks(dialog.name, "close_year")
+    QTest.keyClick(dialog.name, Qt.Key.Key_Return)
+    assert dialog.isVisible()
+    assert "3 operations instead of one box" in dialog.effect.text()
+
+    QTest.mouseClick(dialog.accept_button, LEFT)
+    await settled(window)
+
+    wanted = ("add_round", "move_round", "close_year")
+    assert window.document.rights("operator")["calendar"].facts.operation_names == wanted
+    assert window.document.undo_stack.undoText() == "declare operations of calendar"
+    assert cell(window, "calendar", "close_year").isValid()
+    assert window.selection.tool == "calendar"
+    assert menu_of(window)["As the schema says"]
+    window.undo()
+    await settled(window)
+    assert not window.document.rights("operator")["calendar"].facts.has_operations
+
+
+async def test_refusal_is_said_in_the_dialog_which_stays(window: MainWindow) -> None:
+    dialog = await opened_dialog(window, "tracker")
+    last = dialog.choices.rowCount() - 1
+    dialog.choice_view.setCurrentIndex(dialog.choices.index(last))
+    assert "tool rule 3 of archivist names comment, list, open: change it first" in dialog.effect.text()
+
+    QTest.mouseClick(dialog.accept_button, LEFT)
+
+    assert dialog.isVisible()
+    assert "tracker" in dialog.fault.text()
+    assert not window.document.is_dirty
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    await settled(window)
+    assert window.document.rights("operator")["tracker"].facts.has_operations
+
+
+async def test_menu_says_no_operations_and_back_as_the_schema_says(window: MainWindow) -> None:
+    tools = agents_page(window).tools
+    tools.show_row("table_edit", None)
+    await settled(window)
+    assert menu_of(window) == {
+        "Treat a field as operations…": True,
+        "Declare operations…": True,
+        "No operations here": True,
+        "As the schema says": False,
+    }
+    for text, has in (("No operations here", False), ("As the schema says", True)):
+        menu = QMenu()
+        tools.declaring.fill(menu)
+        next(action for action in menu.actions() if action.text() == text).trigger()
+        await settled(window)
+        assert window.document.rights("operator")["table_edit"].facts.has_operations == has
+        tools.show_row("table_edit", None)
+
+
+async def test_console_decides_what_another_program_runs_and_says_so(window: MainWindow) -> None:
+    agents_page(window).tools.show_row("calendar", None)
+    window.show_page("console")
+    await settled(window)
+    page = window.shelf.page("console")
+    assert isinstance(page, ConsolePage)
+    assert (page.request.tool_name, page.run_button.text()) == ("calendar", ELSEWHERE)
+    page.request.mode.set_current("json")
+    page.request.raw.set_text('{"command": "list_rounds"}')
+
+    page.run()
+    await settled(window)
+
+    shown = page.outcome.shown
+    assert shown is not None
+    assert (shown.kind, str(shown.verdict), shown.output) == ("decide", "ask", None)
+    assert not page.console.has_copy
+    page.request.tool.setEditText("file")
+    assert page.run_button.text() == RUN

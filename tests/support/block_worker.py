@@ -1,0 +1,111 @@
+"""A program that edits one block until it is killed, for tests of durability; run with the store's path and a seed.
+
+It forks for every line that it reads (a seed), tells the child's pid, and the child edits at random and says what was
+acknowledged: step, and digest of the content. So one start of Python serves many kills.
+"""
+
+import hashlib
+import os
+import random
+import sys
+from pathlib import Path
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.blocks import (
+    Append,
+    CompositeSchema,
+    Edit,
+    Field,
+    FieldType,
+    Increment,
+    InsertText,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    Overwrite,
+    Redo,
+    RemoveItem,
+    Replace,
+    Section,
+    SetField,
+    TextSchema,
+    Undo,
+)
+from gatewright.memory import BlockService, BlockStore
+from gatewright.policy.permission import Action
+
+OWNER = "agent:ann"
+LABEL = "notes"
+SCHEMA = CompositeSchema(
+    (
+        Section("t", TextSchema()),
+        Section("m", MapSchema((Field("a", FieldType.TEXT), Field("n", FieldType.COUNTER)))),
+        Section("i", ListSchema(max_items=50)),
+        Section("log", LogSchema(max_items=500)),
+    )
+)
+
+
+def digest(value: JsonValue) -> str:
+    """SHA-256 of a block's content."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def some_edit(dice: random.Random) -> Edit:
+    """Any edit, some of which will be refused."""
+    letters = "".join(dice.choices("abc \n", k=dice.randrange(1, 400)))
+    return dice.choice(
+        [
+            Append(letters, "t"),
+            InsertText(1, letters, "t"),
+            Replace("ab", letters, section="t"),
+            Replace("[bc]+", "x", regex=True, everywhere=True, section="t"),
+            Overwrite(letters, "t"),
+            SetField("a", letters, "m"),
+            Increment("n", dice.randrange(1, 9), "m"),
+            Append(letters, "i"),
+            RemoveItem(0, "i"),
+            Append(letters, "log"),
+            Undo(),
+            Undo(),
+            Redo(),
+        ]
+    )
+
+
+def edit_for_ever(path: Path, seed: int, author: str) -> None:
+    """Edit and acknowledge on standard output."""
+    dice = random.Random(seed)
+    service = BlockService(BlockStore(path), owner=OWNER)
+    while True:
+        try:
+            if dice.random() < 0.05:
+                step = (service.unpin if dice.random() < 0.5 else service.pin)(
+                    LABEL, author=author, granted=Action.OVERWRITE
+                ).step
+            else:
+                step = service.edit(LABEL, some_edit(dice), author=author, granted=Action.OVERWRITE).step
+        except ToolFailure:
+            continue
+        if step is not None:
+            sys.stdout.write(f"{step.number} {digest(service.value_at(LABEL, step.number))}\n")
+            sys.stdout.flush()
+
+
+def main() -> None:
+    """A child for every seed on standard input."""
+    path = Path(sys.argv[1])
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            edit_for_ever(path, int(line), f"agent:{line.strip()}")
+        sys.stdout.write(f"pid {child}\n")
+        sys.stdout.flush()
+        os.waitpid(child, 0)
+        sys.stdout.write("ended\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
