@@ -168,6 +168,14 @@ def _question(hand: Hand) -> QWidget | None:
     return next((b for b in hand.window.findChildren(QWidget, "choice-save") if b.isVisible()), None)
 
 
+async def _walk_down(hand: Hand, tree: QTreeView, goal: QModelIndex) -> None:
+    for _ in range(100):
+        if tree.currentIndex() == goal:
+            return
+        await hand.key("Down")
+    assert tree.currentIndex() == goal
+
+
 async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> None:
     before = policy.read_text("utf-8")
     tree, agents = hand.find("agents.tree", QTreeView), hand.find("agents.list", QListView)
@@ -178,11 +186,9 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     assert hand.find("agents.title", QLabel).text() == "operator"
     await hand.focus_by("Tab", tree)
     await hand.key("Home")
-    for _ in range(60):
-        if tree.currentIndex() == _row(tree, "file", "delete"):
-            break
-        await hand.key("Down")
-    assert tree.currentIndex() == _row(tree, "file", "delete")
+    await _walk_down(hand, tree, _row(tree, "file"))
+    await hand.key("Right")
+    await _walk_down(hand, tree, _row(tree, "file", "delete"))
     assert "delete" in _enum(hand)
     await hand.key("space")
     assert _box(tree, "file", "delete") == OFF
@@ -220,6 +226,8 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
 
     # a call through the form
     await hand.key("ctrl+3")
+    await hand.focus_by("Tab", hand.find("console.tool", QComboBox))
+    await hand.type("file")
     await hand.focus_by("Tab", hand.find("console.form.op", QComboBox))
     await hand.type("rea")
     await hand.focus_by("Tab", hand.find("console.form.path", QWidget))
