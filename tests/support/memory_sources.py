@@ -12,8 +12,9 @@ from fnmatch import fnmatch
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.target import Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
+from gatewright.policy.verdict import Verdict
 from gatewright.sources.filetext import with_patch
 
 
@@ -117,7 +118,8 @@ class MemorySources:
         self.blocks[_key(at)] = Block(text, text)
         return {"label": self.label_of(at), "size": len(text.encode()), "lines": text.count("\n")}
 
-    async def save(self, at: Located, granted: Action) -> JsonValue:
+    async def save(self, at: Located, granted: Action, *, approved: bool = False) -> JsonValue:
+        self._permit(at, granted, approved)
         block = self._loaded(at)
         if self.disk.get(_key(at)) != block.seen_on_disk:
             raise ToolFailure("file modified externally", code="modified")
@@ -126,25 +128,29 @@ class MemorySources:
         self.disk[_key(at)] = block.seen_on_disk = block.text
         return {"label": self.label_of(at)}
 
-    async def append(self, at: Located, content: str) -> JsonValue:
+    async def append(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
+        self._permit(at, Action.APPEND, approved)
         block = await self._block(at)
         block.text += content
         return {"label": self.label_of(at)}
 
-    async def replace(self, at: Located, old: str, new: str) -> JsonValue:
+    async def replace(self, at: Located, old: str, new: str, *, approved: bool = False) -> JsonValue:
+        self._permit(at, Action.OVERWRITE, approved)
         block = await self._block(at)
         if block.text.count(old) != 1:
             raise ToolFailure(f"the old text occurs {block.text.count(old)} times", code="not-once")
         block.text = block.text.replace(old, new)
         return {"label": self.label_of(at)}
 
-    async def insert(self, at: Located, line: int, content: str) -> JsonValue:
+    async def insert(self, at: Located, line: int, content: str, *, approved: bool = False) -> JsonValue:
+        self._permit(at, Action.OVERWRITE, approved)
         block = await self._block(at)
         lines = block.text.splitlines(keepends=True)
         block.text = "".join([*lines[: line - 1], content, *lines[line - 1 :]])
         return {"label": self.label_of(at)}
 
-    async def patch(self, at: Located, patch: str) -> JsonValue:
+    async def patch(self, at: Located, patch: str, *, approved: bool = False) -> JsonValue:
+        self._permit(at, Action.OVERWRITE, approved)
         block = await self._block(at)
         block.text = with_patch(block.text, patch)
         return {"label": self.label_of(at)}
@@ -153,13 +159,17 @@ class MemorySources:
         self._loaded(at)
         return await self.load(at)
 
-    async def create(self, at: Located, content: str) -> JsonValue:
+    async def create(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
+        self._permit(at, Action.APPEND, approved)
         if _key(at) in self.disk:
             raise ToolFailure("there is such a file", code="exists")
         self.disk[_key(at)] = content
         return await self.load(at)
 
-    async def delete(self, at: Located, *, recursive: bool = False, asked: bool = False) -> JsonValue:
+    async def delete(
+        self, at: Located, *, recursive: bool = False, asked: bool = False, approved: bool = False
+    ) -> JsonValue:
+        self._permit(at, Action.DELETE, approved or asked)
         self._on_disk(at)
         del self.disk[_key(at)]
         self.blocks.pop(_key(at), None)
@@ -170,6 +180,11 @@ class MemorySources:
 
     def _at(self, source_id: str, relative: str) -> Located:
         return Located(source_id, relative, f"/{source_id}/{relative}")
+
+    def _permit(self, at: Located, action: Action, approved: bool) -> None:
+        verdict = verdict_for(self.level(at).permission, action)
+        if verdict is Verdict.DENY or (verdict is Verdict.ASK and not approved):
+            raise ToolFailure("the level does not let that be done", code="not-granted")
 
     def _on_disk(self, at: Located) -> str:
         text = self.disk.get(_key(at))

@@ -143,7 +143,8 @@ class FileTool(Tool):
         at = _at_either(context, path, label, source)
         if context.granted is None:
             raise ToolFailure("writing was not granted", code="not-granted")
-        return done(f"`{at.relative}` is on disk", await context.require_sources().save(at, context.granted))
+        data = await context.require_sources().save(at, context.granted, approved=context.approved)
+        return done(f"`{at.relative}` is on disk", data)
 
     @operation(actions=(Action.APPEND,))
     async def append(
@@ -151,7 +152,7 @@ class FileTool(Tool):
     ) -> JsonValue:
         """Add the content at the end of a file's block."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().append(at, content)
+        data = await context.require_sources().append(at, content, approved=context.approved)
         return done(f"text was added at the end of the block of `{at.relative}`", data)
 
     @operation(actions=(Action.OVERWRITE,))
@@ -160,7 +161,7 @@ class FileTool(Tool):
     ) -> JsonValue:
         """Put the new text where the old one stands in a file's block."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().replace(at, old, new)
+        data = await context.require_sources().replace(at, old, new, approved=context.approved)
         return done(f"the new text is in the block of `{at.relative}`", data)
 
     @operation(actions=(Action.OVERWRITE,))
@@ -174,7 +175,7 @@ class FileTool(Tool):
     ) -> JsonValue:
         """Put the content, as whole lines, before a line of a file's block."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().insert(at, line, content)
+        data = await context.require_sources().insert(at, line, content, approved=context.approved)
         return done(f"the lines are in the block of `{at.relative}`", data)
 
     @operation(actions=(Action.OVERWRITE,), capabilities=("AdvancedEdit",))
@@ -183,7 +184,7 @@ class FileTool(Tool):
     ) -> JsonValue:
         """Apply hunks to a file's block, all of them or none."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().patch(at, patch)
+        data = await context.require_sources().patch(at, patch, approved=context.approved)
         return done(f"the hunks are in the block of `{at.relative}`", data)
 
     @operation(actions=(Action.APPEND,))
@@ -192,7 +193,8 @@ class FileTool(Tool):
     ) -> JsonValue:
         """Make a new file on disk, empty without content; this fails if there is one."""
         at = _at_path(context, path, source)
-        return done(f"`{at.relative}` is a new file", await context.require_sources().create(at, content))
+        data = await context.require_sources().create(at, content, approved=context.approved)
+        return done(f"`{at.relative}` is a new file", data)
 
     @operation(actions=(Action.DELETE,))
     async def delete(
@@ -204,7 +206,9 @@ class FileTool(Tool):
     ) -> JsonValue:
         """Remove a file from disk, and its block; of folders only one that is named with all below, never the base."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().delete(at, recursive=recursive, asked=context.agreed)
+        data = await context.require_sources().delete(
+            at, recursive=recursive, asked=context.agreed, approved=context.approved
+        )
         return done(f"`{at.relative}` is gone", data)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gatewright.cli.toolfile import ToolFile
     from gatewright.tools import ToolDefinition
 
+NEEDED = 'give a tool definition, `{"name": "...", "inputSchema": ...}`'
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -50,6 +52,8 @@ def is_tool_file(path: str) -> bool:
 def preview_file(path: str, form: str, choice: Choice, *, as_json: bool) -> Exit:
     """Print the tools of a file as a provider gets them; what was set aside, cost and lost on stderr."""
     source = read_tool_file(path)
+    if source.kind == "schema" and choice.tool is None and choice.allow is None:
+        raise UsageProblem(f"{source.what} is a bare schema and has no name: {NEEDED}")
     source.print_warnings()
     whole = [_listing(tool) for tool in _chosen(source, choice)]
     shown, told = (whole, []) if choice.allow is None else _narrowed(source, choice)

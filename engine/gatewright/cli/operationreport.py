@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
+from gatewright.cli.fieldnote import unlisted
 from gatewright.cli.output import plain
 from gatewright.schema import OperationSet, discover_operations, survey
 
@@ -25,13 +26,14 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 class OperationReport:
     """``found``: the reading that the JSON shows, a doubtful or an open one included; ``survey``: everything else.
 
-    ``is_named``: the caller says what to read, so nothing is guessed.
+    ``is_named``: the caller says what to read, so nothing is guessed; ``field``: the one that he names.
     """
 
     name: str
     found: OperationSet | None
     survey: Survey
     is_named: bool = False
+    field: str | None = None
 
     @property
     def is_enforced(self) -> bool:
@@ -63,13 +65,16 @@ class OperationReport:
         if self.is_enforced and self.found is not None:
             yield from _table(self.name, self.found, "")
             told = True
+        elif self.field:
+            yield f"{self.name}: {unlisted(self.survey, self.field)}"
+            told = True
         for end in self.survey.open_ends:
             yield f"{self.name}: {OPEN_ENDED}: {end.reason}"
             told = True
         guessed = [] if self.is_named else list(self._guessed())
         yield from guessed
         if not told and not guessed:
-            yield f"{self.name}: no operations{' there' if self.is_named else ''}"
+            yield f"{self.name}: no operations"
 
     def _guessed(self) -> Iterator[str]:
         """What counts only once the policy says so."""
@@ -95,7 +100,7 @@ def report_of(tool: ToolDefinition, field: str | None, operations: tuple[str, ..
         found = None if field == "" else discover_operations(tool.input_schema, field=field, operations=operations)
     except RecursionError:
         raise SchemaError(f"the schema of `{tool.name}` is nested too deeply") from None
-    return OperationReport(tool.name, found, looked, is_named=True)
+    return OperationReport(tool.name, found, looked, is_named=True, field=field)
 
 
 def _likeliest(looked: Survey) -> OperationSet | None:

@@ -9,11 +9,12 @@ import typer
 from gatewright.base.errors import SchemaError
 from gatewright.base.problem import near_miss
 from gatewright.cli.exit import Exit, UsageProblem
+from gatewright.cli.fieldnote import missing_field, unlisted
 from gatewright.cli.opening import JsonOption
 from gatewright.cli.operationreport import OperationReport, report_of
 from gatewright.cli.output import plain, print_error, print_json, print_line
 from gatewright.cli.toolfile import ToolFile, read_tool_file
-from gatewright.schema import FilterResult, discover_operations, filter_with_lints
+from gatewright.schema import FilterResult, discover_operations, filter_with_lints, survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,10 +69,13 @@ def filter(  # noqa: A001 - the command's name
     """Print the schema with only the allowed operations, or null when none is left; notes on stderr."""
     source = read_tool_file(file)
     source.print_warnings()
-    result = filtered(*reading(source.one(tool), field, operations), allow)
+    chosen = reading(source.one(tool), field, operations)
+    result = filtered(*chosen, allow)
     if result is None:
         print_json(None)
         print_error("no operations found in this schema")
+        for line in _hints(chosen[0], chosen[1]):
+            print_error(line)
         raise typer.Exit(Exit.PROBLEMS)
     print_json(result.schema)
     if not json:
@@ -82,9 +86,14 @@ def filter(  # noqa: A001 - the command's name
 def reading(
     tool: ToolDefinition, field: str | None, operations: str | None
 ) -> tuple[ToolDefinition, str | None, tuple[str, ...] | None]:
-    """The tool with the field and operations that the caller names, or, if he names none, its own definition does."""
+    """The tool with the field and operations that the caller names, or, if he names none, its own definition does.
+
+    Raises UsageProblem for a field that the schema does not have.
+    """
     if field is None and operations is None:
         return tool, tool.operation_field, tool.operations
+    if field:
+        _require_field(tool, field)
     return tool, field, None if operations is None else names_in(operations)
 
 
@@ -104,6 +113,22 @@ def filtered(
         close = near_miss(name, known)
         raise UsageProblem(plain(f"no operation `{name}`" + (f" (did you mean `{close}`?)" if close else "")))
     return result
+
+
+def _require_field(tool: ToolDefinition, field: str) -> None:
+    try:
+        missing = missing_field(tool.input_schema, field)
+    except (SchemaError, RecursionError) as error:
+        raise unusable(tool, error) from None
+    if missing is not None:
+        raise UsageProblem(plain(f"`{tool.name}`: {missing}"))
+
+
+def _hints(tool: ToolDefinition, field: str | None) -> Iterable[str]:
+    """How operations could be declared: at the field that is named, else at each free text."""
+    looked = survey(tool.input_schema, tool.description)
+    fields = [one.field for one in looked.free] if field is None else [field] if field else []
+    return [plain(unlisted(looked, one)) for one in fields]
 
 
 def unusable(tool: ToolDefinition, error: Exception) -> UsageProblem:
@@ -133,6 +158,8 @@ def _print_list(source: ToolFile, *, as_json: bool) -> Exit:
             print_error(plain(f"warning: set aside `{tool.name}`: {error}"))
     if as_json:
         print_json([report.to_row() for report in reports])
+    elif not source.tools and not source.set_aside:
+        print_line("no tools in this list")
     else:
         _print_reports(reports)
     return Exit.PROBLEMS if refused else Exit.OK

@@ -63,4 +63,11 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
         blocks=state.ports.blocks,
         approved_change=state.assessment.change if state.assessment and state.answer else None,
         agreed=state.assessment is not None and state.assessment.ask is not None,
+        approved=_approved(state),
     )
+
+
+def _approved(state: CallState) -> bool:
+    if state.answer is not None:
+        return state.answer.approval.approved is True
+    return state.grant is not None and state.grant.approved

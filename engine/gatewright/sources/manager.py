@@ -1,7 +1,8 @@
 """The running sources as one thing: routing, levels over overlapping bases, locks, threads. It knows no agent.
 
 The first source to start registers the ``file`` tool, the last one to stop withdraws it. Where bases overlap, a file
-has the strictest level that any of them gives it. Disk work runs in threads, one call per file at a time. Over
+has the strictest level that any of them gives it. Disk work runs in threads, one call per file at a time, and what the
+level says of it is asked there once more: ``approved`` is for what a level only does when somebody agreed. Over
 400 lines, because it is the whole port that tools and gate ask, one short method for each question.
 """
 
@@ -16,8 +17,17 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Action, Permission
-from gatewright.policy.target import Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.target import (
+    NOT_PERMITTED,
+    Assessment,
+    FileTarget,
+    FileText,
+    LevelDecision,
+    Located,
+    Refusal,
+)
+from gatewright.policy.verdict import Verdict
 from gatewright.sources.descriptor import identity_of, look_along
 from gatewright.sources.diskpath import DiskPaths
 from gatewright.sources.filesource import BASE, FileSource
@@ -202,7 +212,9 @@ class SourceManager:
 
     def level(self, at: Located) -> LevelDecision:
         """The effective level of a place; none where the way there cannot be looked at, and for protected files."""
-        places = self._places
+        return self._level(self._places, at)
+
+    def _level(self, places: KnownPlaces, at: Located) -> LevelDecision:
         source = _source(places, at)
         protected = self._protection.now()
         try:
@@ -270,25 +282,27 @@ class SourceManager:
         """Read the disk into the block."""
         return await self._in_thread(at, lambda source: source.load(at.relative), changes=True)
 
-    async def save(self, at: Located, granted: Action) -> JsonValue:
+    async def save(self, at: Located, granted: Action, *, approved: bool = False) -> JsonValue:
         """Write the block to disk, in one step."""
-        return await self._in_thread(at, lambda source: source.save(at.relative, granted), changes=True)
+        return await self._change(at, granted, approved, lambda source: source.save(at.relative, granted))
 
-    async def append(self, at: Located, content: str) -> JsonValue:
+    async def append(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
         """Add text at the end of the block."""
-        return await self._in_thread(at, lambda source: source.append(at.relative, content), changes=True)
+        return await self._change(at, Action.APPEND, approved, lambda source: source.append(at.relative, content))
 
-    async def replace(self, at: Located, old: str, new: str) -> JsonValue:
+    async def replace(self, at: Located, old: str, new: str, *, approved: bool = False) -> JsonValue:
         """Replace the one occurrence of ``old`` in the block."""
-        return await self._in_thread(at, lambda source: source.replace(at.relative, old, new), changes=True)
+        return await self._change(at, Action.OVERWRITE, approved, lambda source: source.replace(at.relative, old, new))
 
-    async def insert(self, at: Located, line: int, content: str) -> JsonValue:
+    async def insert(self, at: Located, line: int, content: str, *, approved: bool = False) -> JsonValue:
         """Put whole lines before a line of the block (from 1; one past the last: behind it)."""
-        return await self._in_thread(at, lambda source: source.insert(at.relative, line, content), changes=True)
+        return await self._change(
+            at, Action.OVERWRITE, approved, lambda source: source.insert(at.relative, line, content)
+        )
 
-    async def patch(self, at: Located, patch: str) -> JsonValue:
+    async def patch(self, at: Located, patch: str, *, approved: bool = False) -> JsonValue:
         """Apply a unified diff to the block, all of it or nothing."""
-        return await self._in_thread(at, lambda source: source.patch(at.relative, patch), changes=True)
+        return await self._change(at, Action.OVERWRITE, approved, lambda source: source.patch(at.relative, patch))
 
     async def reload(self, at: Located) -> JsonValue:
         """Throw away what the block holds and read the disk into it."""
@@ -322,15 +336,17 @@ class SourceManager:
 
         return await self._in_thread(at, work)
 
-    async def create(self, at: Located, content: str) -> JsonValue:
+    async def create(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
         """Make a new file and its block; never overwrites."""
-        return await self._in_thread(at, lambda source: source.create(at.relative, content), changes=True)
+        return await self._change(at, Action.APPEND, approved, lambda source: source.create(at.relative, content))
 
-    async def delete(self, at: Located, *, recursive: bool = False, asked: bool = False) -> JsonValue:
+    async def delete(
+        self, at: Located, *, recursive: bool = False, asked: bool = False, approved: bool = False
+    ) -> JsonValue:
         """Remove a file from disk and its block; a folder only with ``recursive``, the top one never.
 
         Of a folder every file has to be one that may be deleted by its own level; ``asked``: somebody agreed to those
-        that ask.
+        that ask, and so to the call.
         """
 
         def work(source: FileSource) -> JsonValue:
@@ -342,7 +358,7 @@ class SourceManager:
                 raise ToolFailure(f"{going.asks:,} of the files go only when somebody agrees", code="not-granted")
             return remove_tree(source, going, level_of)
 
-        return await self._in_thread(at, work, changes=True)
+        return await self._change(at, Action.DELETE, approved or asked, work)
 
     async def block_info(self, at: Located) -> JsonValue:
         """Metadata of the block at that place."""
@@ -370,18 +386,45 @@ class SourceManager:
     async def _in_thread(self, at: Located, work: Callable[[FileSource], Answer], *, changes: bool = False) -> Answer:
         return await asyncio.to_thread(self._alone, at, work, changes)
 
-    def _alone(self, at: Located, work: Callable[[FileSource], Answer], changes: bool) -> Answer:
-        """One call per file at a time, among processes too where it changes a block; the level is looked at again."""
-        source = self._source(at)
+    async def _change(
+        self, at: Located, action: Action, approved: bool, work: Callable[[FileSource], Answer]
+    ) -> Answer:
+        return await asyncio.to_thread(self._alone, at, work, True, action, approved)
+
+    def _alone(
+        self,
+        at: Located,
+        work: Callable[[FileSource], Answer],
+        changes: bool,
+        action: Action = Action.READ,
+        approved: bool = False,
+    ) -> Answer:
+        """One call per file at a time, among processes too where it changes a block; the level is asked once more."""
+        path = self._source(at).absolute(at.relative)
         alone = self._blocks.exclusive() if changes else nullcontext()
-        with self._locks[hash(source.absolute(at.relative)) % _STRIPES], alone:
-            if self.level(at).permission is Permission.NONE:
+        with self._locks[hash(path) % _STRIPES], alone:
+            places = self._places  # level and work by the same rules, those of now
+            source = _source(places, at)
+            if source.absolute(at.relative) != path:
+                raise _detached()
+            level = self._level(places, at).permission
+            if level is Permission.NONE:
                 source.look(at.relative)  # tells why, where the way there is the reason
                 raise ToolFailure("this path is not available", code="not-available")
+            _permit(level, action, approved)
             return work(source)
 
     def _source(self, at: Located) -> FileSource:
         return _source(self._places, at)
+
+
+def _permit(level: Permission, action: Action, approved: bool) -> None:
+    """What the table says of the action now, whatever was decided before; the words name no level and no operation."""
+    verdict = verdict_for(level, action)
+    if verdict is Verdict.DENY:
+        raise ToolFailure("this path may not be changed in this way", code=NOT_PERMITTED)
+    if verdict is Verdict.ASK and not approved:
+        raise ToolFailure("this is done only when somebody agrees, and nobody was asked", code="not-granted")
 
 
 def _strategy(name: str) -> Strategy:
@@ -396,8 +439,12 @@ def _strategy(name: str) -> Strategy:
 def _source(places: KnownPlaces, at: Located) -> FileSource:
     source = places.running.get(at.source_id)
     if source is None:
-        raise ToolFailure("the source of this path is not attached any more", code="no-source")
+        raise _detached()
     return source
+
+
+def _detached() -> ToolFailure:
+    return ToolFailure("the source of this path is not attached any more", code="no-source")
 
 
 def _decide(

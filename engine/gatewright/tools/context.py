@@ -40,7 +40,8 @@ class ToolExecutionContext:
     ``bounds``: what the call may use, the smaller of what the tool declares and what is granted. ``capabilities``: all
     that the agent holds. ``deadline_s``: when its time is over, by `time.monotonic`; None: no end. ``agreed``: the tool
     itself asked before (`Assessment.ask`), and somebody agreed. ``approved_change``: where somebody
-    was asked and agreed, what gives the change that was shown.
+    was asked and agreed, what gives the change that was shown. ``approved``: somebody agreed to the call, just now or
+    by a standing approval.
     """
 
     agent_id: str
@@ -57,6 +58,7 @@ class ToolExecutionContext:
     roots: RootPort | None = None
     blocks: BlockPort | None = None
     agreed: bool = False
+    approved: bool = False
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
 
     @property

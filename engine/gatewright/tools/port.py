@@ -15,7 +15,11 @@ from gatewright.policy.target import Assessment, FileTarget, FileText, LevelDeci
 
 
 class SourcePort(Protocol):
-    """The sources of a workspace, as tools see them. ``allowed`` are the source ids of the calling agent."""
+    """The sources of a workspace, as tools see them. ``allowed`` are the source ids of the calling agent.
+
+    What changes a block or the disk asks the table of levels again when it acts, on the level of that moment: what is
+    denied by then raises ToolFailure, and so does what asks unless ``approved``, that somebody agreed to the call.
+    """
 
     def locate(self, path: str, *, source_id: str | None, allowed: Sequence[str]) -> Located | Refusal:
         """Where a model's path leads; touches metadata only."""
@@ -95,23 +99,23 @@ class SourcePort(Protocol):
         """Read the disk into the block; answers label, size, lines."""
         ...
 
-    async def save(self, at: Located, granted: Action) -> JsonValue:
+    async def save(self, at: Located, granted: Action, *, approved: bool = False) -> JsonValue:
         """Write the block to disk, atomically; refuses when the disk changed since or more than granted is needed."""
         ...
 
-    async def append(self, at: Located, content: str) -> JsonValue:
+    async def append(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
         """Add text at the end of the block (loads it first)."""
         ...
 
-    async def replace(self, at: Located, old: str, new: str) -> JsonValue:
+    async def replace(self, at: Located, old: str, new: str, *, approved: bool = False) -> JsonValue:
         """Replace the one occurrence of ``old`` in the block (loads it first)."""
         ...
 
-    async def insert(self, at: Located, line: int, content: str) -> JsonValue:
+    async def insert(self, at: Located, line: int, content: str, *, approved: bool = False) -> JsonValue:
         """Put whole lines before a line of the block (from 1; one past the last: behind it; loads it first)."""
         ...
 
-    async def patch(self, at: Located, patch: str) -> JsonValue:
+    async def patch(self, at: Located, patch: str, *, approved: bool = False) -> JsonValue:
         """Apply a unified diff to the block, all of it or nothing (loads it first)."""
         ...
 
@@ -119,11 +123,13 @@ class SourcePort(Protocol):
         """Throw away what the block holds and read the disk into it. Raises ToolFailure where there is none."""
         ...
 
-    async def create(self, at: Located, content: str) -> JsonValue:
+    async def create(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
         """Make a new file and its block; never overwrites."""
         ...
 
-    async def delete(self, at: Located, *, recursive: bool = False, asked: bool = False) -> JsonValue:
+    async def delete(
+        self, at: Located, *, recursive: bool = False, asked: bool = False, approved: bool = False
+    ) -> JsonValue:
         """Remove a file from disk and its block; a folder with all below only when ``recursive``, the top one never.
 
         ``asked``: somebody agreed to the files in it that go only then.

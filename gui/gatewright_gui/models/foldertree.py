@@ -6,7 +6,7 @@ the rows of a page and what Qt asks of them have to agree and are read together.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -107,6 +107,13 @@ class FolderTreeModel(QAbstractItemModel):
             self._want(node)
         if self._is_open and self._root.state == "unread":
             self._want(self._root)
+
+    def refresh_around(self, paths: Iterable[str]) -> None:
+        """Ask again for the folders that hold these files: of each the nearest that was asked for."""
+        nearest = {node.key: node for node in map(self._nearest, paths)}
+        for node in nearest.values():
+            if node.state != "unread":
+                self._want(node)
 
     def set_listing(self, relative: str, listing: FolderListing) -> None:
         """The entries of a folder; rows that stay keep what is below them."""
@@ -287,6 +294,12 @@ class FolderTreeModel(QAbstractItemModel):
 
     def _find(self, relative: str) -> _Node | None:
         return self._by_path.get(relative) if relative else self._root
+
+    def _nearest(self, path: str) -> _Node:
+        folder = path.rpartition("/")[0]
+        while folder and ((node := self._find(folder)) is None or node.kind != "folder" or node.state == "unread"):
+            folder = folder.rpartition("/")[0]
+        return self._find(folder) or self._root
 
     def _want(self, node: _Node) -> None:
         if node.state == "unread":

@@ -48,6 +48,8 @@ class Document(QObject):
     """Path of the policy file."""
     changed_outside = Signal()
     """Somebody else wrote the policy file, or a manifest that it names."""
+    source_changed = Signal(object)
+    """OutsideChanges: somebody else changed files of a watched source."""
     save_refused = Signal()
     """Nothing was written, because somebody else wrote the policy file meanwhile."""
     alarm_changed = Signal(object)

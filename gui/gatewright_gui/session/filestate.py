@@ -64,6 +64,15 @@ class Standings:
 
 
 @dataclass(frozen=True, slots=True)
+class OutsideChanges:
+    """Files of a watched source that somebody else changed, from its base. `more`: more than are told."""
+
+    source_id: str
+    paths: tuple[str, ...]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Reconciled:
     """What came of reconciling. `is_conflict`: nothing was done; the two differences say why."""
 

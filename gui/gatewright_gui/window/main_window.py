@@ -25,6 +25,7 @@ from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.question import PendingApproval
 from gatewright_gui.session.selection import Selection
+from gatewright_gui.session.sourcewatch import SourceWatch
 from gatewright_gui.session.upkeep import Upkeep
 from gatewright_gui.session.verbs import file as verbs
 from gatewright_gui.session.waiting import Waiting
@@ -61,6 +62,7 @@ class MainWindow(QMainWindow):
         self.navigator = Navigator(self)
         self.upkeep = Upkeep(document, self.deriver, self.tasks)
         self.watch = PolicyWatch(document)
+        self.source_watch = SourceWatch(document)
         self.waiting = Waiting(document, self)
         context = PageContext(document, self.selection, self.navigator, self.deriver, self.tasks, preferences)
         self.actions_by_key = make_actions(self, self)
@@ -424,6 +426,7 @@ class MainWindow(QMainWindow):
     async def shut(self) -> None:
         """End every task and thread and close the document. The window is of no use afterwards."""
         self.waiting.close()
+        self.source_watch.close()
         await self.tasks.close()
         self.deriver.close()
         self.document.close()

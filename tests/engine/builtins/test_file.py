@@ -1,5 +1,6 @@
 """The `file` tool over sources in memory. What real sources do with real files is their own tests' business."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -120,10 +121,14 @@ async def test_create_does_not_overwrite() -> None:
     assert port.disk["docs", "notes/a.md"] == "one\n"
 
 
-async def test_delete_removes_the_file() -> None:
+async def test_delete_removes_the_file_when_somebody_agreed_to_the_call() -> None:
     port = sources()
+    arguments = {"op": "delete", "path": "notes/a.md"}
 
-    await run(port, "delete", path="notes/a.md")
+    with pytest.raises(ToolFailure):
+        await TOOL.execute("delete", arguments, context(port))
+    assert ("docs", "notes/a.md") in port.disk
+    await TOOL.execute("delete", arguments, replace(context(port), approved=True))
 
     assert ("docs", "notes/a.md") not in port.disk
 

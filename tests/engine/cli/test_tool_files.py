@@ -97,10 +97,101 @@ def test_operations_of_a_schema_without_any_is_null(put: Put, run: Runner) -> No
     assert run("operations", put({"type": "object", "properties": {"text": {"type": "string"}}}), "--json").json is None
 
 
-def test_field_that_selects_nothing_is_null_and_said_so(put: Put, run: Runner) -> None:
+def test_field_that_lists_nothing_is_null_and_says_how_to_declare(put: Put, run: Runner) -> None:
     path = put(CLOSED)
     assert run("operations", path, "--field", "id", "--json").json is None
-    assert run("operations", path, "--field", "id").out == "tools: no operations there\n"
+    told = run("operations", path, "--field", "id")
+    hint = "where it takes a text, declare them with `--operations a,b`"
+    assert (told.status, told.out) == (0, f"tools: `id` lists no operations; {hint}\n")
+    command = {"type": "string", "description": "The shell command to run"}
+    raw = {"type": "object", "properties": {"command": command, "note": {"type": "string"}}}
+    beside = run("operations", put(raw), "--field", "note").out
+    assert "`note` lists no operations" in beside
+    assert "open-ended" in beside
+
+
+@pytest.mark.parametrize("words", [("operations",), ("operations", "--json"), ("filter", "--allow", "get")])
+def test_field_that_is_not_in_the_schema_is_an_error_with_the_nearest(
+    words: tuple[str, ...], put: Put, run: Runner
+) -> None:
+    item = {"type": "object", "properties": {"verb": {"type": "string"}}}
+    path = put({"type": "object", "properties": {"action": ACTION, "steps": {"type": "array", "items": item}}})
+    for field, hint in (
+        ("nope", ""),
+        ("acton", " (did you mean `action`?)"),
+        ("verb", " (did you mean `steps[].verb`?)"),
+    ):
+        ran = run(words[0], path, "--field", field, *words[1:])
+        assert (ran.status, ran.out) == (2, "")
+        assert ran.err.rstrip().endswith(f"the schema has no field `{field}`{hint}")
+    for field in ("steps", "steps[]", "steps[].verb"):
+        assert "has no field" not in run(words[0], path, "--field", field, *words[1:]).err
+
+
+def test_field_is_found_however_deep_a_recursive_schema_holds_it(put: Put, run: Runner) -> None:
+    kid = {"$ref": "#/$defs/node"}
+    node = {"type": "object", "properties": {"kid": kid, "also": {"type": "array", "items": kid}}}
+    path = put({"type": "object", "properties": {"x": kid}, "$defs": {"node": node}})
+    for field in ("x.kid", f"x{'.kid' * 12}", "x.also[].kid.also"):
+        assert f"`{field}` lists no operations" in run("operations", path, "--field", field).out
+    for field in ("kid", ".", "x.kid.nope", "x.kid[].kid", "x.also.kid"):
+        assert f"has no field `{field}`" in run("operations", path, "--field", field).err
+
+
+def test_filter_of_a_free_text_says_how_to_declare_it(put: Put, run: Runner) -> None:
+    path = put(FREE)
+    for words in ((), ("--field", "operation")):
+        ran = run("filter", path, "--allow", "create", *words)
+        assert (ran.status, ran.json) == (1, None)
+        assert "`operation` is free text: declare its operations with" in ran.err
+        assert "`--operations create,delete,list --field operation`" in ran.err
+    hinted = run("filter", path, "--allow", "create", "--operations", "create,delete,list", "--field", "operation")
+    assert hinted.json["properties"]["operation"]["enum"] == ["create"]
+
+
+@pytest.mark.parametrize("schema", ["nope", 7, None, [], True])
+@pytest.mark.parametrize("words", [("operations",), ("filter", "--allow", "a"), ("preview",)])
+def test_tool_whose_schema_is_no_object_is_an_error(
+    words: tuple[str, ...], schema: object, put: Put, run: Runner
+) -> None:
+    ran = run(words[0], put({"name": "x", "inputSchema": schema}), *words[1:])
+    assert (ran.status, ran.out) == (2, "")
+    assert "is no tool definition" in ran.err
+    assert "`inputSchema`" in ran.err if schema is None else "at /inputSchema: the schema of a tool must be" in ran.err
+
+
+def test_schema_with_fields_called_like_those_of_a_tool_stays_a_schema(put: Put, run: Runner) -> None:
+    found = run("operations", put({**CLOSED, "name": "x", "parameters": "nope"}), "--json")
+    assert (found.status, found.json["field"]) == (0, "action")
+
+
+def test_preview_of_a_bare_schema_asks_for_a_tool_definition(put: Put, run: Runner) -> None:
+    ran = run("preview", put(CLOSED), "--format", "mcp")
+    assert (ran.status, ran.out) == (2, "")
+    assert "is a bare schema and has no name: give a tool definition" in ran.err
+    assert "--tool" not in ran.err
+
+
+def test_list_without_tools_says_so(put: Put, run: Runner) -> None:
+    empty: list[object] = [[], {"tools": []}]
+    for value in empty:
+        told = run("operations", put(value))
+        assert (told.status, told.out) == (0, "no tools in this list\n")
+        assert run("operations", put(value), "--json").json == []
+
+
+def test_name_that_stands_twice_is_told_in_plain_words(put: Put, run: Runner) -> None:
+    tool = {"name": "x", "inputSchema": CLOSED}
+    for value, place in (([tool, tool], "/1"), ({"tools": [tool, tool]}, "/tools/1")):
+        ran = run("operations", put(value), "--json")
+        assert (ran.status, len(ran.json)) == (1, 1)
+        assert f"`x` at {place}: the name `x` stands in the list twice; the first one is kept" in ran.err
+        assert "version" not in ran.err
+    later = {**tool, "_meta": {"gatewright": {"version": "2.0.0"}}}
+    assert "major version 2" in run("operations", put([tool, later, later])).err
+    broken = run("operations", put([tool, {"name": "x", "inputSchema": 5}])).err
+    assert "the schema of a tool must be" in broken
+    assert "twice" not in broken
 
 
 def test_doubtful_operations_are_shown_and_plainly_off(put: Put, run: Runner) -> None:

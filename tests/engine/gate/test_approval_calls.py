@@ -135,6 +135,17 @@ async def test_duration_covers_other_arguments_and_sessions_until_it_is_over(off
     assert await office.asks("vault", {"text": "b"})
 
 
+async def test_standing_approval_covers_a_level_that_asks_when_the_file_is_changed(office: Office) -> None:
+    (office.world.docs / "shared.md").write_text("one\n", "utf-8")
+    given = {"op": "append", "path": "shared.md", "content": "more\n"}
+    await office.call("file", given, TEN_MINUTES)
+    second = await soon(office.start("file", given))
+
+    assert second.status is Status.ALLOWED, second.output
+    read = await soon(office.start("file", {"op": "read", "path": "shared.md"}))
+    assert "one\\nmore\\nmore\\n" in read.output
+
+
 async def test_decision_under_a_standing_approval_says_so_and_uses_nothing_up(office: Office) -> None:
     await office.call("vault", {}, TEN_MINUTES)
     grant = office.broker.standing()[0]

@@ -328,7 +328,7 @@ async def test_texts_kept_for_comparing_go_when_they_are_no_longer_needed(bench:
         (bench.folder / "a.md").write_text(f"{number}\n")
         await bench.port.load(at)
     assert len(bench.blocks.labels()) == 2
-    await bench.port.delete(at)
+    await bench.port.delete(at, approved=True)
     assert bench.blocks.labels() == ()
 
 

@@ -49,7 +49,7 @@ async def test_no_operation_reaches_outside_even_without_locate(maze: Bench, tmp
         port.append(at, "x"),
         port.replace(at, "SECRET", "x"),
         port.create(at, "x"),
-        port.delete(at),
+        port.delete(at, approved=True),
         port.save(at, Action.OVERWRITE),
         port.list_folder(at),
         maze.manager.insert(at, 1, "x"),
@@ -144,7 +144,7 @@ async def test_pipes_sockets_and_devices_do_not_block(bench: Bench) -> None:
             calls = [
                 bench.port.read(at),
                 bench.port.load(at),
-                bench.port.delete(at),
+                bench.port.delete(at, approved=True),
                 bench.manager.insert(at, 1, "x"),
                 bench.manager.status(at),
             ]

@@ -1,11 +1,14 @@
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import PermissionRule, Source
-from gatewright.policy.permission import Permission
-from gatewright.policy.target import LevelDecision
+from gatewright.policy.permission import Action, Permission
+from gatewright.policy.target import LevelDecision, Located
 from gatewright.sources import PermissionRules, Protection, SourceManager
 from gatewright.sources.level import strictest_level
 from gatewright.tools.port import SourcePort
@@ -111,3 +114,114 @@ def test_another_rule_never_moves_the_base_to_where_a_link_leads_now(bench: Benc
     assert running.base == str(base)
     with pytest.raises(WorkspaceError, match="not a folder"):
         bench.manager.overlay("docs").scan()
+
+
+LEVELS_NOW = """
+level      append overwrite delete
+none       deny   deny      deny
+read_only  deny   deny      deny
+partner    ask    ask       ask
+human      ask    ask       ask
+append     allow  deny      deny
+read_write allow  allow     ask
+admin      allow  allow     allow
+"""
+CHANGES: dict[str, tuple[str, Callable[[SourceManager, Located, bool], Awaitable[JsonValue]]]] = {
+    "append": ("append", lambda manager, at, yes: manager.append(at, "x\n", approved=yes)),
+    "replace": ("overwrite", lambda manager, at, yes: manager.replace(at, "one", "1", approved=yes)),
+    "insert": ("overwrite", lambda manager, at, yes: manager.insert(at, 1, "x\n", approved=yes)),
+    "patch": ("overwrite", lambda manager, at, yes: manager.patch(at, "@@ -1 +1 @@\n-one\n+1\n", approved=yes)),
+    "extending save": ("append", lambda manager, at, yes: manager.save(at, Action.APPEND, approved=yes)),
+    "save": ("overwrite", lambda manager, at, yes: manager.save(at, Action.OVERWRITE, approved=yes)),
+    "create": ("append", lambda manager, at, yes: manager.create(at, "x\n", approved=yes)),
+    "delete": ("delete", lambda manager, at, yes: manager.delete(at, approved=yes)),
+    "delete of a folder": ("delete", lambda manager, at, yes: manager.delete(at, recursive=True, approved=yes)),
+}
+CELLS = [
+    (level, name, said[["append", "overwrite", "delete"].index(action)])
+    for level, *said in (line.split() for line in LEVELS_NOW.strip().splitlines()[1:])
+    for name, (action, _) in CHANGES.items()
+]
+
+
+async def prepared(bench: Bench, name: str) -> Located:
+    """What the change has to find, made while everything was allowed."""
+    if name == "create":
+        return bench.at("new.md")
+    if name == "delete of a folder":
+        (bench.folder / "sub").mkdir()
+        return bench.at("sub")
+    bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.manager.load(at)
+    if name == "extending save":
+        await bench.manager.append(at, "two\n")
+    elif name == "save":
+        await bench.manager.replace(at, "one", "1")
+    return at
+
+
+def held(bench: Bench) -> object:
+    """Everything on disk and in the blocks, past all levels."""
+    files = {str(path): path.read_bytes() if path.is_file() else None for path in bench.folder.rglob("*")}
+    source = bench.manager.get("docs")
+    assert source is not None
+    return files, {path: source.read(path).content for path in source.loaded_places()}
+
+
+@pytest.mark.parametrize(("level", "name", "said"), CELLS, ids=str)
+async def test_a_change_gets_what_the_level_says_at_the_moment_of_acting(
+    bench: Bench, level: str, name: str, said: str
+) -> None:
+    at, change = await prepared(bench, name), CHANGES[name][1]
+    bench.manager.update(source_of(default=Permission(level)))
+    before = held(bench)
+    if said != "allow":
+        with pytest.raises(ToolFailure) as refused:
+            await change(bench.manager, at, said == "deny")
+        assert refused.value.code == {"deny": "not-permitted", "ask": "not-granted"}[said] or level == "none"
+        assert (refused.value.code == "not-available") == (level == "none")
+        assert {level, name}.isdisjoint(str(refused.value).split())
+        assert held(bench) == before
+    if said != "deny":
+        await change(bench.manager, at, said == "ask")
+        assert held(bench) != before
+
+
+@pytest.mark.parametrize("level", list(Permission))
+async def test_taking_the_text_from_disk_again_is_reading_at_every_level(bench: Bench, level: Permission) -> None:
+    at = await prepared(bench, "save")
+    bench.manager.update(source_of(default=level))
+    before = held(bench)
+    if level is Permission.NONE:
+        with pytest.raises(ToolFailure, match="not available"):
+            await bench.manager.reload(at)
+        assert held(bench) == before
+    else:
+        await bench.manager.reload(at)
+        assert held(bench) != before
+
+
+async def test_the_level_is_asked_after_waiting_for_the_file(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.write("a.md", "one\n")
+    at, blocks = bench.at("a.md"), bench.blocks
+    exclusive = blocks.exclusive
+
+    def changed_meanwhile() -> AbstractContextManager[None]:
+        bench.manager.update(source_of(default=Permission.READ_ONLY))
+        return exclusive()
+
+    monkeypatch.setattr(blocks, "exclusive", changed_meanwhile)
+    with pytest.raises(ToolFailure, match="may not be changed in this way"):
+        await bench.manager.append(at, "two\n", approved=True)
+    assert (await bench.manager.read(at)).origin == "disk"
+
+
+async def test_pinned_sources_act_by_the_rules_that_they_were_pinned_with(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    at, pinned = bench.at("a.md"), bench.manager.pinned()
+    bench.manager.update(source_of(default=Permission.READ_ONLY))
+    await pinned.append(at, "two\n")
+    with pytest.raises(ToolFailure, match="may not be changed in this way"):
+        await bench.manager.append(at, "three\n")
+    assert (await bench.manager.read(at)).content == "one\ntwo\n"

@@ -164,14 +164,14 @@ async def test_delete_removes_file_and_block_but_no_folder(bench: Bench) -> None
     path = bench.write("sub/a.md", "x")
     at = bench.at("sub/a.md")
     await bench.port.load(at)
-    await bench.port.delete(at)
+    await bench.port.delete(at, approved=True)
     assert not path.exists()
     assert bench.blocks.labels() == ()
     with pytest.raises(ToolFailure, match="no such file"):
-        await bench.port.delete(at)
+        await bench.port.delete(at, approved=True)
     for folder in ("sub", "."):
         with pytest.raises(ToolFailure) as caught:
-            await bench.port.delete(bench.at(folder))
+            await bench.port.delete(bench.at(folder), approved=True)
         assert caught.value.code == "is-a-folder"
     assert path.parent.is_dir()
 

@@ -1,5 +1,6 @@
 """Files with blocks on the Files page: their states, and bringing block and disk into step by real clicks."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,7 +9,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton
 
-from gatewright.policy.target import Located
 from gatewright_gui.models import foldertree
 from gatewright_gui.pages.files import FilesPage
 from gatewright_gui.qt.widget import CodeView
@@ -40,7 +40,10 @@ def disk(demo: Opened) -> Path:
 
 
 async def edit(demo: Opened, text: str) -> None:
-    await demo.document.workspace.sources.append(Located(SOURCE, PATH, ""), text)
+    """Change the block past all levels, as if its file had been open to that before."""
+    source = demo.document.workspace.sources.get(SOURCE)
+    assert source is not None
+    await asyncio.to_thread(source.append, PATH, text)
 
 
 def said(page: FilesPage) -> str:

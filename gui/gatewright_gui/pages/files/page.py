@@ -23,7 +23,7 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.widget import EmptyState, Splitter
 from gatewright_gui.session.files import PathLevel, SourceFolder, inside, pattern_of
-from gatewright_gui.session.filestate import FileStanding, Reconciled
+from gatewright_gui.session.filestate import FileStanding, OutsideChanges, Reconciled
 from gatewright_gui.session.verbs import sources
 
 _COUNT = "files.count"
@@ -204,6 +204,16 @@ class FilesPage(Page):
             self._count(source)
             self._look_at_blocks()
 
+    def _changed_outside(self, changes: OutsideChanges) -> None:
+        """The engine took in what it could. The counts stay as they are: they read the whole source."""
+        if self._is_stale or changes.source_id != self._source_id:
+            return
+        if changes.more:
+            self.tree_model.refresh()
+        else:
+            self.tree_model.refresh_around(changes.paths)
+        self._look_at_blocks()
+
     def _count(self, source: Source) -> None:
         self._counted = _patterns(source)
         self.rules.set_hits(None)
@@ -350,6 +360,7 @@ class FilesPage(Page):
         document = self._context.document
         document.opened.connect(self._opened)
         document.policy_changed.connect(self._changed)
+        document.source_changed.connect(self._changed_outside)
         self.tree_model.folder_wanted.connect(self._want)
         self.rules.source_chosen.connect(self._choose_source)
         self.rules.count_cancelled.connect(self._cancel_count)

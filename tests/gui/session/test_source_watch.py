@@ -1,0 +1,125 @@
+"""Sources that say `watch = true` are followed by the app: what another program writes shows on the Files page."""
+
+import threading
+from pathlib import Path
+
+from gatewright.policy.target import Located
+from gatewright.sources import FileState, Noticed, OutsideChange
+from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.filestate import FileStanding, OutsideChanges
+from gatewright_gui.session.sourcewatch import SourceWatch
+from tests.gui.session.opened import Said, demo, opened_document, opened_window, settled, until
+
+WATCHED = 'base_path = "workspace"\nwatch = true\n'
+REPORT = "drafts/report.md"
+TOP = "from another program\n"
+
+
+def watched_demo(folder: Path) -> Path:
+    """A demo whose source is watched."""
+    policy = demo(folder)
+    text = policy.read_text("utf-8")
+    assert text.count('base_path = "workspace"\n') == 1
+    policy.write_text(text.replace('base_path = "workspace"\n', WATCHED), "utf-8")
+    return policy
+
+
+async def change_both(document: Document) -> None:
+    """The block of a file is edited, then another program writes the file."""
+    await document.workspace.sources.append(Located("archive", REPORT, ""), "from the block\n")
+    file = document.workspace.folder / "workspace" / REPORT
+    file.write_text(TOP + file.read_text("utf-8"), "utf-8")
+
+
+def watchers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "watch archive"]
+
+
+def kept(document: Document) -> list[OutsideChanges]:
+    """Collects what is noticed from now on."""
+    noticed: list[OutsideChanges] = []
+    document.source_changed.connect(noticed.append)
+    return noticed
+
+
+def state_of(page: FilesPage) -> FileState | None:
+    standing = page.tree_model.standing_of(REPORT)
+    return standing.state if isinstance(standing, FileStanding) else None
+
+
+async def test_an_outside_change_shows_on_the_files_page_without_asking(tmp_path: Path) -> None:
+    policy = watched_demo(tmp_path)
+    drafts = policy.parent / "workspace" / "drafts"
+    async with opened_window(policy, tmp_path) as window:
+        window.show_page("files")
+        page = window.shelf.page("files")
+        assert isinstance(page, FilesPage)
+        await settled(window)
+        page.tree_model.fetchMore(page.tree_model.index_of("drafts"))
+        await until(lambda: page.tree_model.index_of(REPORT).isValid())
+        assert state_of(page) is None
+
+        await change_both(window.document)
+        await until(lambda: state_of(page) is FileState.CONFLICT)
+
+        (drafts / "fresh.md").write_text("new\n", "utf-8")
+        await until(lambda: page.tree_model.index_of("drafts/fresh.md").isValid())
+
+
+async def test_a_source_that_is_not_watched_starts_nothing(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    async with opened_document(policy) as document:
+        watch = SourceWatch(document)
+        await document.open(policy)
+
+        assert watch.ids == ()
+        assert not watchers()
+
+
+async def test_closing_and_switching_end_the_watch(tmp_path: Path) -> None:
+    policy = watched_demo(tmp_path)
+    other = demo(tmp_path / "other")
+    async with opened_document(policy) as document:
+        watch = SourceWatch(document)
+        await document.open(policy)
+        noticed = kept(document)
+        assert watch.ids == ("archive",)
+        await change_both(document)
+        await until(lambda: any(REPORT in one.paths for one in noticed))
+        first = watchers()
+        assert first
+
+        await document.open(other)
+        assert watch.ids == ()
+        assert not any(thread.is_alive() for thread in first)
+
+        await document.open(policy)
+        second = watchers()
+        assert second
+        document.close()
+        assert not any(thread.is_alive() for thread in second)
+
+
+async def test_a_late_notice_is_dropped_and_a_problem_is_said_once(tmp_path: Path) -> None:
+    policy = watched_demo(tmp_path)
+    async with opened_document(policy) as document:
+        watch = SourceWatch(document)
+        await document.open(policy)
+        before = document.workspace
+        await document.open(policy)
+        noticed, said = kept(document), Said(document)
+        changes = (OutsideChange("a.md", FileState.NOT_LOADED, merged=False),)
+        late, bad = Noticed("archive", changes, problem="late"), Noticed("archive", problem="no more watches")
+        mine = Noticed("archive", changes)
+
+        watch._take(before, late)  # pyright: ignore[reportPrivateUsage] as the loop does, a turn late
+        assert (noticed, said.messages) == ([], [])
+        for one in (bad, mine, bad):
+            watch._take(document.workspace, one)  # pyright: ignore[reportPrivateUsage]
+
+        assert noticed == [OutsideChanges("archive", ("a.md",))]
+        assert [message.text for message in said.messages] == [
+            "source `archive` cannot be watched: no more watches",
+        ]
+        assert said.messages[0].tone == "warning"
