@@ -13,7 +13,6 @@ from gatewright.base.problem import near_miss
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.output import plain, print_error, read_content
 from gatewright.schema import check_schema
-from gatewright.schema.walk import as_list
 from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.workspace.jsonfile import parse_json
 
@@ -104,20 +103,7 @@ def _is_tool(table: Schema) -> bool:
 
 def _list(value: object, what: str) -> ToolFile:
     tools, problems = read_definitions(value)
-    names = [tool.name for tool in tools]
-    return ToolFile(what, "list", tools, tuple(_plainer(value, problem, names) for problem in problems))
-
-
-def _plainer(value: object, problem: DefinitionProblem, names: list[str]) -> DefinitionProblem:
-    """A name that stands twice, said without versions where the list has only one of it."""
-    start, _, index = problem.pointer.rpartition("/")
-    if names.count(problem.name) != 1 or start not in ("", "/tools"):
-        return problem
-    rows = as_list(cast("Schema", value)["tools"] if start else value) or []
-    if not read_definitions([rows[int(index)]])[0]:
-        return problem
-    message = f"the name `{problem.name}` stands in the list twice; the first one is kept"
-    return DefinitionProblem(problem.pointer, problem.name, message)
+    return ToolFile(what, "list", tools, problems)
 
 
 def _tool(outer: Schema, table: Schema, what: str) -> ToolFile:

@@ -68,6 +68,10 @@ class FileTexts(Protocol):
         """Raises ToolFailure for a text that could not be written to the file."""
         ...
 
+    def is_inner(self, record: BlockRecord) -> bool:
+        """Whether the sources keep it for themselves, so that it is no block of anybody's."""
+        ...
+
 
 class BlockService:
     """The blocks of ``owner`` and the shared ones. Of the same label the owner's own is meant.
@@ -129,6 +133,8 @@ class BlockService:
         """The blocks that may be read, by label."""
         found: dict[str, BlockRecord] = {}
         for record in self._shelf.records(self._owners):
+            if self._files is not None and self._files.is_inner(record):
+                continue
             if record.label not in found or record.owner:
                 found[record.label] = record
         return tuple(record for record in found.values() if self._level_of(record) is not Permission.NONE)

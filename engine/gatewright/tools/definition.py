@@ -91,7 +91,8 @@ def read_definitions(value: object) -> tuple[tuple[ToolDefinition, ...], tuple[D
 def _keep(definitions: dict[tuple[str, int], ToolDefinition], read: ToolDefinition) -> None:
     key = (read.name, major_of(read.version, read.name))
     if key in definitions:
-        raise _SetAside("", f"the tool `{read.name}` with major version {key[1]} stands in the manifest twice")
+        which = "" if key[1] == 1 else f" with major version {key[1]}"
+        raise _SetAside("", f"the name `{read.name}` stands twice{which}; the first one is kept")
     definitions[key] = read
 
 

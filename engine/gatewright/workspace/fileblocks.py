@@ -9,6 +9,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.blocks import Append, Replace
 from gatewright.memory import AgentBlocks
 from gatewright.sources.filetext import encode_text, in_line_ending_of
+from gatewright.sources.held import is_base_label
 
 if TYPE_CHECKING:
     from gatewright.blocks import Edit
@@ -44,6 +45,10 @@ class SourceTexts:
         if source is None:
             raise ToolFailure("the source of this file is not attached any more", code="no-source")
         encode_text(text, source.source.max_file_bytes)
+
+    def is_inner(self, record: BlockRecord) -> bool:
+        """Whether it is the text that a file had when its block was last in step."""
+        return is_base_label(record.label)
 
 
 def agent_blocks(shelf: Shelf, sources: SourceManager) -> AgentBlocks:

@@ -185,7 +185,7 @@ def test_name_that_stands_twice_is_told_in_plain_words(put: Put, run: Runner) ->
     for value, place in (([tool, tool], "/1"), ({"tools": [tool, tool]}, "/tools/1")):
         ran = run("operations", put(value), "--json")
         assert (ran.status, len(ran.json)) == (1, 1)
-        assert f"`x` at {place}: the name `x` stands in the list twice; the first one is kept" in ran.err
+        assert f"`x` at {place}: the name `x` stands twice; the first one is kept" in ran.err
         assert "version" not in ran.err
     later = {**tool, "_meta": {"gatewright": {"version": "2.0.0"}}}
     assert "major version 2" in run("operations", put([tool, later, later])).err

@@ -378,6 +378,14 @@ async def test_shared_block_is_reached_by_every_agent(bench: BlockBench) -> None
     assert bench.workspace.blocks().value("team") == "ann\nbob\n"
 
 
+async def test_what_a_source_keeps_beside_a_block_is_no_block_of_anybodys(bench: BlockBench) -> None:
+    (bench.docs / "a.md").write_text("one\n")
+    label = await bench.label("a.md")
+    await bench.done("file", "append", path="a.md", content="two\n")
+
+    assert [record.label for record in bench.own().list()] == [label]
+
+
 async def test_block_that_is_not_there_and_one_of_level_none_get_the_same_words(bench: BlockBench) -> None:
     make(bench, label="hidden", permission=Permission.READ_WRITE)
     bench.own().settings("hidden", author="operator", permission=Permission.NONE)

@@ -158,7 +158,7 @@ def test_same_name_twice_keeps_the_first_unless_the_majors_differ() -> None:
         ("fetch", "2.0.0", "Later."),
     ]
     assert [problem.pointer for problem in problems] == ["/2"]
-    assert "stands in the manifest twice" in problems[0].message
+    assert "stands twice; the first one is kept" in problems[0].message
 
 
 @pytest.mark.parametrize("value", [None, 7, "tools", {}, {"tools": {}}, {"tool": []}])
