@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.target import Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
+from gatewright.policy.target import Approved, Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
 from gatewright.policy.verdict import Verdict
 from gatewright.sources.filetext import with_patch
 
@@ -113,12 +113,14 @@ class MemorySources:
     async def diff(self, at: Located) -> JsonValue:
         return {"path": at.relative, "diff": _diff(self.disk.get(_key(at), ""), self._loaded(at).text)}
 
-    async def load(self, at: Located) -> JsonValue:
+    async def load(self, at: Located, *, asked: Approved = False) -> JsonValue:
+        if self._is_unsaved(at) and not asked:
+            raise ToolFailure("edits would be lost", code="not-granted")
         text = self._on_disk(at)
         self.blocks[_key(at)] = Block(text, text)
         return {"label": self.label_of(at), "size": len(text.encode()), "lines": text.count("\n")}
 
-    async def save(self, at: Located, granted: Action, *, approved: bool = False) -> JsonValue:
+    async def save(self, at: Located, granted: Action, *, approved: Approved = False) -> JsonValue:
         self._permit(at, granted, approved)
         block = self._loaded(at)
         if self.disk.get(_key(at)) != block.seen_on_disk:
@@ -128,13 +130,13 @@ class MemorySources:
         self.disk[_key(at)] = block.seen_on_disk = block.text
         return {"label": self.label_of(at)}
 
-    async def append(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
+    async def append(self, at: Located, content: str, *, approved: Approved = False) -> JsonValue:
         self._permit(at, Action.APPEND, approved)
         block = await self._block(at)
         block.text += content
         return {"label": self.label_of(at)}
 
-    async def replace(self, at: Located, old: str, new: str, *, approved: bool = False) -> JsonValue:
+    async def replace(self, at: Located, old: str, new: str, *, approved: Approved = False) -> JsonValue:
         self._permit(at, Action.OVERWRITE, approved)
         block = await self._block(at)
         if block.text.count(old) != 1:
@@ -142,24 +144,24 @@ class MemorySources:
         block.text = block.text.replace(old, new)
         return {"label": self.label_of(at)}
 
-    async def insert(self, at: Located, line: int, content: str, *, approved: bool = False) -> JsonValue:
+    async def insert(self, at: Located, line: int, content: str, *, approved: Approved = False) -> JsonValue:
         self._permit(at, Action.OVERWRITE, approved)
         block = await self._block(at)
         lines = block.text.splitlines(keepends=True)
         block.text = "".join([*lines[: line - 1], content, *lines[line - 1 :]])
         return {"label": self.label_of(at)}
 
-    async def patch(self, at: Located, patch: str, *, approved: bool = False) -> JsonValue:
+    async def patch(self, at: Located, patch: str, *, approved: Approved = False) -> JsonValue:
         self._permit(at, Action.OVERWRITE, approved)
         block = await self._block(at)
         block.text = with_patch(block.text, patch)
         return {"label": self.label_of(at)}
 
-    async def reload(self, at: Located) -> JsonValue:
+    async def reload(self, at: Located, *, asked: Approved = False) -> JsonValue:
         self._loaded(at)
-        return await self.load(at)
+        return await self.load(at, asked=asked)
 
-    async def create(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
+    async def create(self, at: Located, content: str, *, approved: Approved = False) -> JsonValue:
         self._permit(at, Action.APPEND, approved)
         if _key(at) in self.disk:
             raise ToolFailure("there is such a file", code="exists")
@@ -167,7 +169,7 @@ class MemorySources:
         return await self.load(at)
 
     async def delete(
-        self, at: Located, *, recursive: bool = False, asked: bool = False, approved: bool = False
+        self, at: Located, *, recursive: bool = False, asked: Approved = False, approved: Approved = False
     ) -> JsonValue:
         self._permit(at, Action.DELETE, approved or asked)
         self._on_disk(at)
@@ -181,7 +183,7 @@ class MemorySources:
     def _at(self, source_id: str, relative: str) -> Located:
         return Located(source_id, relative, f"/{source_id}/{relative}")
 
-    def _permit(self, at: Located, action: Action, approved: bool) -> None:
+    def _permit(self, at: Located, action: Action, approved: Approved) -> None:
         verdict = verdict_for(self.level(at).permission, action)
         if verdict is Verdict.DENY or (verdict is Verdict.ASK and not approved):
             raise ToolFailure("the level does not let that be done", code="not-granted")

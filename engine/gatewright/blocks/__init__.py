@@ -24,6 +24,7 @@ from gatewright.blocks.history import Step
 from gatewright.blocks.plan import Hand
 from gatewright.blocks.replacement import Splice, replacements, with_splices
 from gatewright.blocks.schema import (
+    MAX_CHARS,
     BlockSchema,
     CompositeSchema,
     ListSchema,
@@ -39,6 +40,7 @@ from gatewright.blocks.text import TextBlock, count_overlapping
 from gatewright.blocks.unifieddiff import patch_splices
 
 __all__ = [
+    "MAX_CHARS",
     "Append",
     "Block",
     "BlockSchema",

@@ -16,14 +16,16 @@ import loro
 from gatewright.base.errors import GatewrightError, ToolFailure, WeMustFix, WorkspaceError
 from gatewright.blocks.difftext import diff_text
 from gatewright.blocks.edit import Append, Overwrite, Redo, Undo, kind_of
+from gatewright.blocks.field import FieldType, check_type
 from gatewright.blocks.guard import PASSING, guarded
 from gatewright.blocks.history import CREATE, MERGE, Step, redo_target, undo_target, way
 from gatewright.blocks.initial import content_of, with_defaults
+from gatewright.blocks.item import check_new
 from gatewright.blocks.limit import check_growth, check_whole
-from gatewright.blocks.part import Document, ListOp, MapOp
+from gatewright.blocks.part import CounterOp, Document, ListOp, MapOp, counter_name
 from gatewright.blocks.plan import Hand, plan
 from gatewright.blocks.render import plain, render
-from gatewright.blocks.schema import CompositeSchema, LogSchema, MapSchema, TextSchema
+from gatewright.blocks.schema import CompositeSchema, ListSchema, LogSchema, MapSchema, TextSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -162,7 +164,7 @@ class Block:
             if isinstance(edit, Undo | Redo):
                 target, delta = way(self._document.loro, self._steps, hand.author, redo=isinstance(edit, Redo))
                 ops = delta.ops()
-                self._check_required(ops)
+                self._check_values(ops)
             else:
                 ops = plan(self._document, self.schema, edit, hand)
             check_growth(self._document, ops, self.char_limit)
@@ -295,7 +297,8 @@ class Block:
         """Whether entries of a log are among it: nobody takes those back."""
         return any(isinstance(op, ListOp) and op.name.startswith("entries:") for op in ops)
 
-    def _check_required(self, ops: tuple[Op, ...]) -> None:
+    def _check_values(self, ops: tuple[Op, ...]) -> None:
+        """What an undo or redo may not do to fields: empty a required one, count beyond what a counter holds."""
         for section, part in self._document.parts.items():
             if isinstance(part, MapSchema):
                 required = {field.name for field in part.fields if field.required}
@@ -304,6 +307,16 @@ class Block:
                     isinstance(op, MapOp) and op.name == name and op.key in required and op.value is None for op in ops
                 ):
                     raise ToolFailure("this would empty a required field", code="required-field")
+                for field in part.fields:
+                    by = sum(
+                        op.by
+                        for op in ops
+                        if isinstance(op, CounterOp) and op.name == counter_name(section, field.name)
+                    )
+                    if by:
+                        check_type(
+                            FieldType.COUNTER, self._document.counter(section, field.name) + by, f"field `{field.name}`"
+                        )
 
     def _merged(self, update: bytes) -> loro.LoroDoc:
         """A copy with the update taken in."""
@@ -333,6 +346,8 @@ class Block:
                 raise ToolFailure(f"section `{section}` is read-only", code="read-only")
             if isinstance(part, MapSchema):
                 _check_read_only(part, before, after)
+            elif isinstance(part, ListSchema | LogSchema) and any(field.read_only for field in part.fields):
+                check_new(part.fields, cast("list[JsonValue]", before), cast("list[JsonValue]", after))
 
 
 def _new_document() -> loro.LoroDoc:

@@ -12,6 +12,8 @@ from gatewright.base.errors import JsonRefused, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import checked_object
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gatewright.base.jsonvalue import JsonValue
 
 _NAME = re.compile(r"[^\W\d](?:[\w .\-]{0,62}\w)?")
@@ -69,6 +71,18 @@ def check_value(field: Field, value: JsonValue) -> JsonValue:
     return None
 
 
+def check_kept(fields: Sequence[Field], item: JsonValue, held: JsonValue = None) -> None:
+    """Raises ToolFailure (``read-only``) when a read-only field of an item is not as in ``held``.
+
+    Of a new item (``held`` None) such a field has its default.
+    """
+    for field in fields:
+        if field.read_only and isinstance(item, dict):
+            wanted = held.get(field.name) if isinstance(held, dict) else field.default
+            if item.get(field.name) != wanted:
+                raise ToolFailure(f"field `{field.name}` is read-only", code="read-only")
+
+
 def check_type(kind: FieldType, value: JsonValue, what: str) -> JsonValue:
     """``value`` when it is of that type. Raises ToolFailure (``wrong-type``)."""
     check_json(value)
@@ -113,12 +127,14 @@ _WORDS = {
     FieldType.BOOLEAN: "true or false",
     FieldType.LIST: "a list",
     FieldType.TIMESTAMP: "a date and time with an offset such as `2026-01-31T09:30:00Z`",
-    FieldType.COUNTER: "a whole number",
+    FieldType.COUNTER: f"a whole number of at most {_COUNTER_LIMIT:,} either way",
 }
 
 
 def _named(value: JsonValue) -> str:
     if value is None:
         return "null"
+    if isinstance(value, int) and abs(value) > _COUNTER_LIMIT:
+        return "a larger one"
     names: dict[type, str] = {bool: "true or false", str: "text", int: "a number", float: "a number", list: "a list"}
     return names.get(type(value), "an object") if not isinstance(value, str) else "this text"

@@ -12,8 +12,8 @@ import loro
 
 from gatewright.base.errors import ToolFailure
 from gatewright.blocks.field import FieldType, check_json, check_value
+from gatewright.blocks.item import checked_item
 from gatewright.blocks.part import ListOp, counter_name, list_name, map_name, text_name
-from gatewright.blocks.plan import checked_item
 from gatewright.blocks.schema import MAX_CHARS, MAX_ITEMS, ListSchema, LogSchema, MapSchema, TextSchema
 
 if TYPE_CHECKING:

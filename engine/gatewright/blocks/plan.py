@@ -6,11 +6,11 @@ Nothing is changed: a refused edit (ToolFailure, words for the model) leaves no 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never, cast
+from typing import TYPE_CHECKING, assert_never
 
 from gatewright.base.clock import iso_utc
-from gatewright.base.errors import JsonRefused, ToolFailure
-from gatewright.base.jsonvalue import JsonValue, is_text, parse_object
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue, is_text
 from gatewright.blocks.edit import (
     Append,
     Increment,
@@ -25,7 +25,8 @@ from gatewright.blocks.edit import (
     SetItem,
     Undo,
 )
-from gatewright.blocks.field import Field, FieldType, check_json, check_type, check_value
+from gatewright.blocks.field import Field, FieldType, check_kept, check_type, check_value
+from gatewright.blocks.item import check_new, checked_item, checked_object_of, names_of, read_entry, read_item
 from gatewright.blocks.part import CounterOp, ListOp, MapOp, Op, TextOp, counter_name, list_name, map_name, text_name
 from gatewright.blocks.replacement import Splice, replacements
 from gatewright.blocks.schema import MAX_CHARS, CompositeSchema, ListSchema, LogSchema, MapSchema, TextSchema
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit
     from gatewright.blocks.part import Document
     from gatewright.blocks.schema import BlockSchema, PartSchema
-
-_MAX_LISTED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +87,7 @@ def _whole(document: Document, schema: CompositeSchema, edit: Edit, hand: Hand) 
 
 
 def _listed(schema: CompositeSchema) -> str:
-    return _names([section.name for section in schema.sections])
-
-
-def _names(names: list[str]) -> str:
-    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
-    return ", ".join(f"`{name}`" for name in names[:_MAX_LISTED]) + more
+    return names_of([section.name for section in schema.sections])
 
 
 class _Part:
@@ -125,7 +119,8 @@ class _Part:
                 at = self._index(edit.index, edit_end=True)
                 return self._list_op(at, 0, self._item(edit.item))
             case SetItem():
-                return self._list_op(self._index(edit.index), 1, self._item(edit.item))
+                at = self._index(edit.index)
+                return self._list_op(at, 1, self._item(edit.item, self._document.items(self._section)[at]))
             case RemoveItem():
                 return self._list_op(self._index(edit.index), 1)
             case Overwrite():
@@ -146,8 +141,7 @@ class _Part:
             raise ToolFailure("a log is only added to", code="append-only")
         if not isinstance(content, list):
             raise ToolFailure("the content is a list of items", code="wrong-type")
-        items = [self._item(item) for item in content]
-        return self._list_op(0, self._document.item_count(self._section), *items)
+        return self._list_op(0, self._document.item_count(self._section), *self._items(content, self._schema))
 
     # text
 
@@ -187,7 +181,7 @@ class _Part:
                 if field.read_only and not self._hand.may_all:
                     raise ToolFailure(f"field `{name}` is read-only", code="read-only")
                 return field
-        known = _names([field.name for field in self._schema.fields])
+        known = names_of([field.name for field in self._schema.fields])
         raise ToolFailure(f"there is no such field: fields are {known}", code="no-field")
 
     def _field_set(self, name: str, value: JsonValue) -> tuple[Op, ...]:
@@ -234,7 +228,7 @@ class _Part:
                 return self._text_op((Splice(self._document.text_length(self._section), 0, text),))
             case ListSchema():
                 count = self._document.item_count(self._section)
-                return self._list_op(count, 0, self._item(_read_item(content, self._schema)))
+                return self._list_op(count, 0, self._item(read_item(content, self._schema)))
             case LogSchema():
                 return self._list_op(self._document.item_count(self._section), 0, self._entry(content, self._schema))
             case MapSchema():
@@ -255,14 +249,25 @@ class _Part:
             raise ToolFailure(f"there is no item {index}: the list has {count} items, from 0", code="no-item")
         return index
 
-    def _item(self, item: JsonValue) -> JsonValue:
+    def _items(self, content: list[JsonValue], schema: ListSchema) -> list[JsonValue]:
+        """All items anew: those that were there keep what is read-only in them."""
+        items = [checked_item(item, schema) for item in content]
+        if not self._hand.may_all and any(field.read_only for field in schema.fields):
+            check_new(schema.fields, self._document.items(self._section), items)
+        return items
+
+    def _item(self, item: JsonValue, held: JsonValue = None) -> JsonValue:
+        """An item as it is kept: a new one, or one in the place of ``held``."""
         schema = self._schema
         if not isinstance(schema, ListSchema):
             raise _unfit(schema)
-        return checked_item(item, schema)
+        found = checked_item(item, schema)
+        if not self._hand.may_all:
+            check_kept(schema.fields, found, held)
+        return found
 
     def _entry(self, content: JsonValue, schema: LogSchema) -> JsonValue:
-        given = _read_entry(content, schema)
+        given = read_entry(content, schema)
         entry: dict[str, JsonValue] = {}
         if schema.timestamp:
             entry["at"] = iso_utc(self._hand.at_s)
@@ -275,66 +280,9 @@ class _Part:
             _check_text(message)
             entry["message"] = message
         entry.update(checked_object_of(given, schema.fields))
+        if not self._hand.may_all:
+            check_kept(schema.fields, entry)
         return entry
-
-
-def checked_item(item: JsonValue, schema: ListSchema) -> JsonValue:
-    """An item as the list takes it. Raises ToolFailure."""
-    if schema.item_type is not None:
-        return check_type(schema.item_type, item, "an item")
-    if not schema.fields:
-        if item is None:
-            raise ToolFailure("an item has a value", code="wrong-type")
-        check_json(item)
-        return item
-    if not isinstance(item, dict):
-        raise ToolFailure("an item is an object of fields", code="wrong-type")
-    return cast("JsonValue", checked_object_of(item, schema.fields))
-
-
-def checked_object_of(given: dict[str, JsonValue], fields: tuple[Field, ...]) -> dict[str, JsonValue]:
-    """An item or entry with fields: types, required ones, defaults; unknown ones are refused."""
-    known = {field.name for field in fields}
-    for name in given:
-        if name not in known:
-            raise ToolFailure(f"there is no such field: fields are {_names(sorted(known)) or 'none'}", code="no-field")
-    found: dict[str, JsonValue] = {}
-    for field in fields:
-        value = given.get(field.name)
-        value = check_value(field, field.default if value is None else value)
-        if value is not None:
-            found[field.name] = value
-    return found
-
-
-def _read_item(content: JsonValue, schema: ListSchema) -> JsonValue:
-    """Text stands for an item: as it is where texts are taken, else read as JSON."""
-    if not isinstance(content, str) or schema.item_type in {FieldType.TEXT, FieldType.TIMESTAMP}:
-        return content
-    if schema.item_type is None and not schema.fields:
-        return content
-    return _read_json(content)
-
-
-def _read_entry(content: JsonValue, schema: LogSchema) -> dict[str, JsonValue]:
-    if isinstance(content, dict):
-        return dict(content)
-    if not isinstance(content, str):
-        raise ToolFailure("an entry is text or an object", code="wrong-type")
-    if schema.fields and content.lstrip().startswith("{"):
-        read = _read_json(content)
-        return read if isinstance(read, dict) else {"message": content}
-    return {"message": content}
-
-
-def _read_json(content: str) -> JsonValue:
-    try:
-        read = parse_object(f'{{"value":{content}}}')
-    except JsonRefused as error:
-        raise ToolFailure(f"the content has to be one JSON value here: {error}", code="not-json") from None
-    if tuple(read) != ("value",):
-        raise ToolFailure("the content has to be one JSON value here", code="not-json")
-    return read["value"]
 
 
 def _text_of(content: JsonValue) -> str:
@@ -383,9 +331,9 @@ def common_prefix(one: str, other: str) -> int:
 
 def _unfit(schema: PartSchema) -> ToolFailure:
     words = {
-        TextSchema: "a text: append, replace, patch and insert fit it",
-        MapSchema: "a map: set_field fits it",
-        ListSchema: "a list: append and the edits of items fit it",
-        LogSchema: "a log: only append fits it",
+        TextSchema: "one text, without fields or items",
+        MapSchema: "fields, each with a value of its own",
+        ListSchema: "a list of items",
+        LogSchema: "a log, which only ever gets entries at its end",
     }
     return ToolFailure(f"that does not fit here: this is {words[type(schema)]}", code="wrong-schema")

@@ -85,7 +85,9 @@ class BlockTool(Tool):
     async def _noted(self, context: ToolExecutionContext, label: str, note: BlockNote) -> JsonValue:
         blocks = context.require_blocks()
         try:
-            return await blocks.note(label, note, agent_id=context.agent_id, granted=context.granted)
+            return await blocks.note(
+                label, note, agent_id=context.agent_id, granted=context.granted, approved=context.approved
+            )
         except ToolFailure as failure:
             raise no_file_block(label, failure) from None
 

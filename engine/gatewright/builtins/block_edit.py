@@ -121,7 +121,12 @@ async def _edited(context: ToolExecutionContext, label: str, edit: Edit, what: s
     blocks = context.require_blocks()
     try:
         data = await blocks.edit(
-            label, edit, agent_id=context.agent_id, granted=context.granted, approved=context.approved_change
+            label,
+            edit,
+            agent_id=context.agent_id,
+            granted=context.granted,
+            approved=context.approved,
+            approved_change=context.approved_change,
         )
     except ToolFailure as failure:
         raise no_file_block(label, failure) from None

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Annotated
 
 from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import done, place
+from gatewright.builtins.result import agreed, done, place
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
-from gatewright.policy.target import Assessment, Located
+from gatewright.policy.target import Approved, Assessment, Located
 from gatewright.policy.tier import SafetyTier
 from gatewright.sources.filetext import with_change, with_lines, with_patch
 from gatewright.sources.tree import MAX_LISTED
@@ -119,13 +119,17 @@ class FileTool(Tool):
     async def load(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
         """Take the text of a file from disk into its block."""
         at = _at_path(context, path, source)
-        return done(f"`{at.relative}` is in its block", await context.require_sources().load(at))
+        sources = context.require_sources()
+        asked = context.agreed and agreed(context, lambda: sources.assess_load(at).diff)
+        return done(f"`{at.relative}` is in its block", await sources.load(at, asked=asked))
 
     @operation(actions=(Action.READ,))
     async def reload(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
         """Throw away what the block of a file holds and take the text on disk instead."""
         at = _at_path(context, path, source)
-        return done(f"the block of `{at.relative}` holds what is on disk", await context.require_sources().reload(at))
+        sources = context.require_sources()
+        asked = context.agreed and agreed(context, lambda: sources.assess_reload(at).diff)
+        return done(f"the block of `{at.relative}` holds what is on disk", await sources.reload(at, asked=asked))
 
     @operation(
         actions=(Action.APPEND, Action.OVERWRITE),
@@ -143,7 +147,9 @@ class FileTool(Tool):
         at = _at_either(context, path, label, source)
         if context.granted is None:
             raise ToolFailure("writing was not granted", code="not-granted")
-        data = await context.require_sources().save(at, context.granted, approved=context.approved)
+        sources = context.require_sources()
+        approved = agreed(context, lambda: sources.assess_save(at).diff)
+        data = await sources.save(at, context.granted, approved=approved)
         return done(f"`{at.relative}` is on disk", data)
 
     @operation(actions=(Action.APPEND,))
@@ -152,7 +158,7 @@ class FileTool(Tool):
     ) -> JsonValue:
         """Add the content at the end of a file's block."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().append(at, content, approved=context.approved)
+        data = await context.require_sources().append(at, content, approved=_edit_agreed(context, at, _added(content)))
         return done(f"text was added at the end of the block of `{at.relative}`", data)
 
     @operation(actions=(Action.OVERWRITE,))
@@ -161,7 +167,8 @@ class FileTool(Tool):
     ) -> JsonValue:
         """Put the new text where the old one stands in a file's block."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().replace(at, old, new, approved=context.approved)
+        approved = _edit_agreed(context, at, _replaced(old, new))
+        data = await context.require_sources().replace(at, old, new, approved=approved)
         return done(f"the new text is in the block of `{at.relative}`", data)
 
     @operation(actions=(Action.OVERWRITE,))
@@ -175,7 +182,8 @@ class FileTool(Tool):
     ) -> JsonValue:
         """Put the content, as whole lines, before a line of a file's block."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().insert(at, line, content, approved=context.approved)
+        approved = _edit_agreed(context, at, _inserted(line, content))
+        data = await context.require_sources().insert(at, line, content, approved=approved)
         return done(f"the lines are in the block of `{at.relative}`", data)
 
     @operation(actions=(Action.OVERWRITE,), capabilities=("AdvancedEdit",))
@@ -184,7 +192,7 @@ class FileTool(Tool):
     ) -> JsonValue:
         """Apply hunks to a file's block, all of them or none."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().patch(at, patch, approved=context.approved)
+        data = await context.require_sources().patch(at, patch, approved=_edit_agreed(context, at, _patched(patch)))
         return done(f"the hunks are in the block of `{at.relative}`", data)
 
     @operation(actions=(Action.APPEND,))
@@ -206,9 +214,9 @@ class FileTool(Tool):
     ) -> JsonValue:
         """Remove a file from disk, and its block; of folders only one that is named with all below, never the base."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().delete(
-            at, recursive=recursive, asked=context.agreed, approved=context.approved
-        )
+        sources = context.require_sources()
+        approved = agreed(context, lambda: sources.assess_delete(at, recursive=recursive).diff)
+        data = await sources.delete(at, recursive=recursive, asked=context.agreed and approved, approved=approved)
         return done(f"`{at.relative}` is gone", data)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
@@ -228,9 +236,8 @@ class FileTool(Tool):
                 change = sources.assess_text(_of(arguments, context), _text(arguments, "content") or "")
                 return Assessment(known.action, change.ask, change.diff)
             case "append" | "replace" | "insert" | "patch":
-                return Assessment(
-                    known.action, later=partial(_diff, arguments, context, _edit_of(operation, arguments))
-                )
+                later = partial(_diff, arguments, context, _edit_of(operation, arguments))
+                return Assessment(known.action, later=cache(later))
             case _:
                 return known
 
@@ -281,24 +288,47 @@ def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> _Edit:
     match operation:
         case "insert":
             line = arguments.get("line")
-            number = line if isinstance(line, int) else 1
-            passage = f"@@ before line {number:,} @@\n{_passage('', content)}"
-            return _Edit(passage, lambda text: with_lines(text, number, content))
+            return _inserted(line if isinstance(line, int) else 1, content)
         case "patch":
-            patch = _text(arguments, "patch") or ""
-            return _Edit(patch, lambda text: with_patch(text, patch))
+            return _patched(_text(arguments, "patch") or "")
         case "replace":
-            old, new = _text(arguments, "old") or "", _text(arguments, "new") or ""
-            return _Edit(_passage(old, new), lambda text: with_change(text, old, new))
+            return _replaced(_text(arguments, "old") or "", _text(arguments, "new") or "")
         case _:
-            return _Edit(_passage("", content), lambda text: with_change(text, "", content))
+            return _added(content)
+
+
+def _inserted(line: int, content: str) -> _Edit:
+    passage = f"@@ before line {line:,} @@\n{_passage('', content)}"
+    return _Edit(passage, lambda text: with_lines(text, line, content))
+
+
+def _patched(patch: str) -> _Edit:
+    return _Edit(patch, lambda text: with_patch(text, patch))
+
+
+def _replaced(old: str, new: str) -> _Edit:
+    return _Edit(_passage(old, new), lambda text: with_change(text, old, new))
+
+
+def _added(content: str) -> _Edit:
+    return _Edit(_passage("", content), lambda text: with_change(text, "", content))
+
+
+def _edit_agreed(context: ToolExecutionContext, at: Located, edit: _Edit) -> Approved:
+    return agreed(context, lambda: _diff_at(context, at, edit))
 
 
 def _diff(arguments: Mapping[str, JsonValue], context: ToolExecutionContext, edit: _Edit) -> str | None:
+    try:
+        return _diff_at(context, _of(arguments, context), edit)
+    except ToolFailure:
+        return edit.passage
+
+
+def _diff_at(context: ToolExecutionContext, at: Located, edit: _Edit) -> str | None:
     """The change to the whole text, where it stands; of a text that cannot be had, the passage alone."""
     sources = context.require_sources()
     try:
-        at = _of(arguments, context)
         before = sources.text_of(at)
         after = None if before is None else edit.change(before)
     except ToolFailure:  # refused since it was decided, or the edit does not fit: the execution will say so

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Annotated
 
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import done
+from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import WRITTEN, Input, RootTool, text_of
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment
@@ -47,13 +47,15 @@ class FileDeleteTool(RootTool):
     ) -> Assessment:
         """The file or folder is deleted; whoever is asked sees what goes."""
         roots = context.require_roots()
-        return Assessment(Action.DELETE, later=partial(_change, roots, text_of(arguments, "path")))
+        return Assessment(Action.DELETE, later=cache(partial(_change, roots, text_of(arguments, "path"))))
 
     async def run(self, arguments: FileDelete, context: ToolExecutionContext) -> JsonValue:
         """Remove it."""
         roots = context.require_roots()
         shown = roots.shown(arguments.path)
-        data = await roots.delete(arguments.path, recursive=arguments.recursive, granted=context.granted)
+        approved = agreed(context, lambda: _change(roots, arguments.path))
+        recursive, granted = arguments.recursive, context.granted
+        data = await roots.delete(arguments.path, recursive=recursive, granted=granted, approved=approved)
         return done(f"`{shown}` is gone", data)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Annotated
 
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks import diff_text
-from gatewright.builtins.result import done
+from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import WRITTEN, Input, RootTool, text_of
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment
@@ -50,12 +50,14 @@ class FileEditTool(RootTool):
     ) -> Assessment:
         """The file is overwritten."""
         texts = (text_of(arguments, name) for name in ("path", "old_text", "new_text"))
-        return Assessment(Action.OVERWRITE, later=partial(_change, context.require_roots(), *texts))
+        return Assessment(Action.OVERWRITE, later=cache(partial(_change, context.require_roots(), *texts)))
 
     async def run(self, arguments: FileEdit, context: ToolExecutionContext) -> JsonValue:
         """Change it."""
         roots = context.require_roots()
-        data = await roots.edit(arguments.path, arguments.old_text, arguments.new_text, context.granted)
+        path, old, new = arguments.path, arguments.old_text, arguments.new_text
+        approved = agreed(context, lambda: _change(roots, path, old, new))
+        data = await roots.edit(path, old, new, context.granted, approved=approved)
         return done(f"the new text is in `{roots.shown(arguments.path)}`", data)
 
 

@@ -1,18 +1,20 @@
 """The ``file_search`` tool: the lines of the texts below a folder that hold a text or fit a pattern. It does no I/O.
 
-Patterns run in linear time; one that cannot is denied as an argument.
+Patterns run in linear time; one that cannot is denied as an argument. Linear can be slow all the same, so of a line a
+pattern gets no more than can be matched between two looks at the clock; what it did not get is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.pattern import LinearMatch, compile_linear
+from gatewright.base.pattern import LinearPattern, compile_linear
 from gatewright.builtins.result import done
 from gatewright.builtins.rooted import READ, Input, ReadingTool, counted, plural, until_stopped
 from gatewright.tools.context import ToolExecutionContext
@@ -21,6 +23,8 @@ from gatewright.tools.operation import ArgumentIssue
 
 MAX_HITS = 200
 MAX_QUERY = 1_000
+MAX_MATCHED = 8_000
+"""How many characters of a line a pattern is matched with."""
 _NO_PATTERN = "the query is no regular expression that runs in linear time (RE2: no look-around, no back-references)"
 
 
@@ -61,9 +65,35 @@ class FileSearchTool(ReadingTool):
         """Give the hits."""
         roots, find = context.require_roots(), finder(arguments)
         data = await roots.search(arguments.path, find, hits=arguments.max_hits, stopped=until_stopped(context))
+        data = _told_of_long(data, find)
         count = counted(data, "hits")
         what = plural(count, "hit", "hits") if count else "no hits"
         return done(f"{what} in `{roots.shown(arguments.path)}`", data)
+
+
+@dataclass(slots=True)
+class _Matching:
+    """Where a line fits a pattern, or None. ``long``: of how many lines only the beginning was looked at."""
+
+    pattern: LinearPattern
+    long: int = 0
+
+    def __call__(self, line: str) -> int | None:
+        found = next(iter(self.pattern.finditer(line[:MAX_MATCHED])), None)
+        if len(line) <= MAX_MATCHED:
+            return None if found is None else found.span()[0]
+        touches_end = found is not None and found.span()[1] == MAX_MATCHED
+        if found is not None and not touches_end:
+            return found.span()[0]
+        self.long += 1
+        return None
+
+
+def _told_of_long(data: JsonValue, find: Callable[[str], int | None]) -> JsonValue:
+    if not isinstance(find, _Matching) or not find.long or not isinstance(data, dict):
+        return data
+    skipped = data.get("skipped")
+    return {**data, "skipped": {**(skipped if isinstance(skipped, dict) else {}), "long_lines": find.long}}
 
 
 def finder(wanted: FileSearch) -> Callable[[str], int | None]:
@@ -73,15 +103,11 @@ def finder(wanted: FileSearch) -> Callable[[str], int | None]:
             pattern = compile_linear(f"(?i){wanted.query}" if wanted.ignore_case else wanted.query)
         except ValueError:
             raise ToolFailure(_NO_PATTERN, code="bad-pattern") from None
-        return lambda line: _start(next(iter(pattern.finditer(line)), None))
+        return _Matching(pattern)
     if wanted.ignore_case:
         folded = wanted.query.casefold()
         return lambda line: _found(line.casefold().find(folded))
     return lambda line: _found(line.find(wanted.query))
-
-
-def _start(match: LinearMatch | None) -> int | None:
-    return None if match is None else match.span()[0]
 
 
 def _found(at: int) -> int | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Annotated
 
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks import diff_text
-from gatewright.builtins.result import done
+from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import WRITTEN, Input, RootTool, text_of
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment
@@ -51,12 +51,13 @@ class FileWriteTool(RootTool):
         """A new file is appended to its folder; one that is there is overwritten."""
         roots, path = context.require_roots(), text_of(arguments, "path")
         action = Action.OVERWRITE if roots.stands(path) else Action.APPEND
-        return Assessment(action, later=partial(_change, roots, path, text_of(arguments, "content")))
+        return Assessment(action, later=cache(partial(_change, roots, path, text_of(arguments, "content"))))
 
     async def run(self, arguments: FileWrite, context: ToolExecutionContext) -> JsonValue:
         """Write it."""
         roots = context.require_roots()
-        data = await roots.write(arguments.path, arguments.content, context.granted)
+        approved = agreed(context, lambda: _change(roots, arguments.path, arguments.content))
+        data = await roots.write(arguments.path, arguments.content, context.granted, approved=approved)
         made = isinstance(data, dict) and data.get("created") is True
         shown = roots.shown(arguments.path)
         return done(f"`{shown}` is a new file" if made else f"`{shown}` holds the new text", data)

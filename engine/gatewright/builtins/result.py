@@ -1,10 +1,16 @@
-"""The common result of built-in tools: ``{success, message, data?}``. It does not know what was done."""
+"""The common result of built-in tools (``{success, message, data?}``), and what they were agreed to.
+
+It does not know what was done.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.target import Located, Refusal
+from gatewright.policy.target import Approved, Located, Refusal
+from gatewright.tools.context import ToolExecutionContext
 
 
 def done(message: str, data: JsonValue = None) -> JsonValue:
@@ -18,3 +24,11 @@ def place(found: Located | Refusal) -> Located:
     if isinstance(found, Refusal):
         raise ToolFailure(found.hint, code=found.code)
     return found
+
+
+def agreed(context: ToolExecutionContext, now: Callable[[], str | None]) -> Approved:
+    """Whether somebody agreed to the call; where they were shown a change, to that one, which ``now`` gives again."""
+    if not context.approved or context.approved_change is None:
+        return context.approved
+    shown = context.approved_change()
+    return lambda: now() == shown

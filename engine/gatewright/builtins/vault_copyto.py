@@ -7,13 +7,13 @@ is told to nobody, not even to whoever approves the call: size and digest stand 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Annotated
 
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import done
+from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import FROM_VAULT, OPEN_ROOTS, VAULT, WRITTEN, Input, RootTool, text_of
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment
@@ -55,12 +55,14 @@ class VaultCopyTool(RootTool):
         roots = context.require_roots()
         source, destination = text_of(arguments, "source_path"), text_of(arguments, "destination_path")
         action = Action.OVERWRITE if roots.stands(destination) else Action.APPEND
-        return Assessment(action, later=partial(_change, roots, source, destination))
+        return Assessment(action, later=cache(partial(_change, roots, source, destination)))
 
     async def run(self, arguments: VaultCopy, context: ToolExecutionContext) -> JsonValue:
         """Copy it."""
         roots = context.require_roots()
-        data = await roots.copy(arguments.source_path, arguments.destination_path, context.granted)
+        copied, written = arguments.source_path, arguments.destination_path
+        approved = agreed(context, lambda: _change(roots, copied, written))
+        data = await roots.copy(copied, written, context.granted, approved=approved)
         source, destination = roots.shown(arguments.source_path), roots.shown(arguments.destination_path)
         return done(f"`{source}` was copied to `{destination}`", data)
 

@@ -2,7 +2,8 @@
 
 from gatewright.memory.agentblocks import AgentBlocks, owner_of
 from gatewright.memory.block_store import BlockStore, StoredBlock
-from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts, action_of
+from gatewright.memory.blockrule import action_of
+from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
 from gatewright.memory.record import BlockRecord, BlockType
 from gatewright.memory.shelf import Shelf
 

@@ -9,10 +9,10 @@ import asyncio
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.errors import GatewrightError, ToolFailure
 from gatewright.blocks import schema_to_json
-from gatewright.memory.blocks import ARCHIVE, NO_LABEL, PIN, BlockInfo, BlockService, action_of, is_label
-from gatewright.memory.record import BlockType
+from gatewright.memory.blockrule import ARCHIVE, NO_LABEL, PIN, action_of, is_label, noted
+from gatewright.memory.blocks import BlockInfo, BlockService
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Assessment, BlockTarget, Refusal
 
@@ -74,23 +74,33 @@ class AgentBlocks:
         *,
         agent_id: str,
         granted: Action | None,
-        approved: Callable[[], str | None] | None = None,
+        approved: bool = False,
+        approved_change: Callable[[], str | None] | None = None,
     ) -> JsonValue:
-        """Do an edit, if that is granted and the level lets it."""
+        """Do an edit, if that is granted and the level lets it by now; what it asks about only if ``approved``."""
 
         def work(service: BlockService) -> JsonValue:
             author = owner_of(agent_id)
-            changed = service.edit(label, edit, author=author, granted=_granted(granted), approved=approved)
+            changed = service.edit(
+                label,
+                edit,
+                author=author,
+                granted=_granted(granted),
+                approved=approved,
+                approved_change=approved_change,
+            )
             return _after(service, changed, agent_id)
 
         return await self._in_thread(agent_id, work)
 
-    async def note(self, label: str, note: Note, *, agent_id: str, granted: Action | None) -> JsonValue:
-        """Pin, unpin or archive, if that is granted and the level lets it."""
+    async def note(
+        self, label: str, note: Note, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
+        """Pin, unpin or archive, as ``edit``."""
 
         def work(service: BlockService) -> JsonValue:
             do = service.archive if note == ARCHIVE else service.pin if note == PIN else service.unpin
-            changed = do(label, author=owner_of(agent_id), granted=_granted(granted))
+            changed = do(label, author=owner_of(agent_id), granted=_granted(granted), approved=approved)
             return {**_known(service.info(label, owner_of(agent_id))), "changed": changed.step is not None}
 
         return await self._in_thread(agent_id, work)
@@ -157,11 +167,11 @@ def _noted(service: BlockService, label: str, note: Note) -> str | None:
     """What a note would change, as lines for whoever is asked; None when it cannot be done."""
     try:
         record = service.get(label)
-    except (ToolFailure, WorkspaceError):
+        after = noted(record, note, record.updated_at)
+    except GatewrightError:
         return None
-    if note == ARCHIVE:
-        return _lines("type", str(record.type), str(BlockType.ARCHIVAL))
-    return _lines("pinned", _word(record.pinned), _word(note == PIN))
+    kinds = _lines("type", str(record.type), str(after.type))
+    return kinds + _lines("pinned", _word(record.pinned), _word(after.pinned))
 
 
 def _lines(name: str, before: str, after: str) -> str:

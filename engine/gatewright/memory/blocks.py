@@ -1,8 +1,9 @@
 """What may be done with the blocks of one owner: every writing goes through the one table of levels. It knows no agent.
 
 A caller first asks ``level`` and ``assess`` (no effect), lets the gate decide, and then calls the operation with the
-action that was ``granted``; an operation that turns out to need more, or that the level denies by now, is refused and
-changes nothing. What is acknowledged is durable. Unknown labels and those of level none get the same words.
+action that was ``granted``. An operation is refused and changes nothing when it turns out to need more, when the level
+denies it by now, or asks about it and nobody ``approved`` the call. What is acknowledged is durable. Unknown labels and
+those of level none get the same words.
 Over 400 lines, since every way to a block has to go through the one door that is here.
 """
 
@@ -13,10 +14,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.clock import iso_utc
-from gatewright.base.errors import ToolFailure
+from gatewright.base.errors import GatewrightError, ToolFailure
 from gatewright.base.ids import new_id
-from gatewright.blocks import Block, BlockSize, Hand, TextSchema, is_addition
+from gatewright.blocks import Block, BlockSize, Hand, TextSchema
 from gatewright.memory import blocktable
+from gatewright.memory.blockrule import (
+    ARCHIVE,
+    NO_LABEL,
+    PIN,
+    SETTINGS,
+    UNPIN,
+    action_of,
+    check_description,
+    is_label,
+    limit_of,
+    noted,
+)
 from gatewright.memory.record import BlockRecord, BlockType
 from gatewright.memory.shelf import Shelf
 from gatewright.policy.permission import Action, Permission, verdict_for
@@ -32,9 +45,7 @@ if TYPE_CHECKING:
     from gatewright.memory.block_store import BlockStore
     from gatewright.memory.shelf import Opened
 
-_MAX_LABEL = 512
 _ORDER = tuple(Action)
-PIN, UNPIN, ARCHIVE, SETTINGS = "pin", "unpin", "archive", "settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +58,10 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class BlockInfo:
-    """A block without its content. ``can_undo`` and ``can_redo`` are of the author who asked."""
+    """A block without its content. ``can_undo`` and ``can_redo`` are of the author who asked.
+
+    ``permission``: the level that holds for agents; for the block of a file that is the one of the file.
+    """
 
     record: BlockRecord
     size: BlockSize
@@ -107,7 +121,7 @@ class BlockService:
         return None if record is None else (record, self._level_of(record))
 
     def level(self, label: str) -> Permission:
-        """The level of a block."""
+        """The level of a block, as it holds for agents."""
         with self._reading(label) as opened:
             return self._level_of(opened.record)
 
@@ -117,11 +131,11 @@ class BlockService:
             return Assessment(action_of(edit), later=lambda: self.preview(label, edit, author))
 
     def preview(self, label: str, edit: Edit, author: str) -> str | None:
-        """The diff that an edit would make now; None when it cannot be done."""
+        """The diff that an edit would make now; None when it cannot be done, or the block cannot be opened."""
         try:
             with self._reading(label) as opened:
                 return self._shown(opened, edit, author)
-        except ToolFailure:
+        except GatewrightError:
             return None
 
     def get(self, label: str) -> BlockRecord:
@@ -137,7 +151,7 @@ class BlockService:
                 continue
             if record.label not in found or record.owner:
                 found[record.label] = record
-        return tuple(record for record in found.values() if self._level_of(record) is not Permission.NONE)
+        return tuple(record for record in found.values() if self._binding(record) is not Permission.NONE)
 
     def value(self, label: str) -> JsonValue:
         """All of a block's content."""
@@ -181,6 +195,7 @@ class BlockService:
         *,
         author: str,
         granted: Action = Action.APPEND,
+        approved: bool = False,
         content: JsonValue = None,
         type: BlockType = BlockType.WORKING,  # noqa: A002 - the field's own name
         permission: Permission = Permission.READ_WRITE,
@@ -188,8 +203,16 @@ class BlockService:
         description: str = "",
         char_limit: int | None = None,
     ) -> BlockRecord:
-        """Make a new block of this owner; its own level has to let something be added to it."""
-        _check_label(label)
+        """Make a new block of this owner; its own level has to let something be added to it.
+
+        ``content``: text, object of fields, list, or object of sections, by the schema. ``char_limit``: 0 and None are
+        no limit of its own. Raises ToolFailure: ``bad-label``, ``exists``, ``bad-limit``, ``bad-description``, and for
+        the content ``wrong-type``, ``bad-value``, ``not-text``, ``no-field``, ``required-field``, ``too-large``,
+        ``too-many-items``.
+        """
+        self._check_label(label)
+        char_limit = limit_of(char_limit)
+        check_description(description)
         schema = schema or TextSchema()
         hand = self._hand(author)
         now = hand.at_s
@@ -208,7 +231,7 @@ class BlockService:
             now,
             now if type is BlockType.ARCHIVAL else None,
         )
-        self._permit(record, Action.APPEND, granted)
+        self._permit(record, Action.APPEND, granted, approved=approved)
         with self._shelf.changing((self._owner,), label) as (connection, opened):
             if opened is not None:
                 raise ToolFailure("there is a block with that label already", code="exists")
@@ -223,12 +246,13 @@ class BlockService:
         *,
         author: str,
         granted: Action,
-        approved: Callable[[], str | None] | None = None,
+        approved: bool = False,
+        approved_change: Callable[[], str | None] | None = None,
     ) -> Changed:
-        """Do an edit, undo and redo among them. ``approved`` gives the one diff that somebody agreed to."""
-        with self._writing(label, action_of(edit), granted) as opened:
-            if approved is not None and self._shown(opened, edit, author) != approved():
-                raise ToolFailure("the block was changed since somebody agreed to this", code="approval-stale")
+        """Do an edit, undo and redo among them. ``approved_change`` gives the one diff that somebody agreed to."""
+        with self._writing(label, action_of(edit), granted, approved) as opened:
+            if approved_change is not None and self._shown(opened, edit, author) != approved_change():
+                raise _stale()
             hand = self._hand(author)
             step = opened.block.edit(self._fitted(opened, edit), hand)
             if step is not None:
@@ -236,9 +260,9 @@ class BlockService:
                 opened.record = replace(opened.record, updated_at=hand.at_s)
             return Changed(opened.record, step)
 
-    def merge(self, label: str, update: bytes, *, author: str, granted: Action) -> Changed:
+    def merge(self, label: str, update: bytes, *, author: str, granted: Action, approved: bool = False) -> Changed:
         """Take in what a copy was given meanwhile; refused whole when the result would break the schema or a limit."""
-        with self._writing(label, Action.OVERWRITE, granted) as opened:
+        with self._writing(label, Action.OVERWRITE, granted, approved) as opened:
             hand = self._hand(author)
             step = opened.block.merge(update, hand)
             if step is not None:
@@ -246,17 +270,17 @@ class BlockService:
                 opened.record = replace(opened.record, updated_at=hand.at_s)
             return Changed(opened.record, step)
 
-    def pin(self, label: str, *, author: str, granted: Action) -> Changed:
+    def pin(self, label: str, *, author: str, granted: Action, approved: bool = False) -> Changed:
         """Keep a block in context."""
-        return self._noted(label, PIN, author, granted, lambda record, _: replace(record, pinned=True))
+        return self._noted(label, PIN, author, granted, approved)
 
-    def unpin(self, label: str, *, author: str, granted: Action) -> Changed:
+    def unpin(self, label: str, *, author: str, granted: Action, approved: bool = False) -> Changed:
         """No longer keep a block in context."""
-        return self._noted(label, UNPIN, author, granted, lambda record, _: replace(record, pinned=False))
+        return self._noted(label, UNPIN, author, granted, approved)
 
-    def archive(self, label: str, *, author: str, granted: Action) -> Changed:
+    def archive(self, label: str, *, author: str, granted: Action, approved: bool = False) -> Changed:
         """Put a working block away: its type becomes archival. Nothing is written to the archive's entries."""
-        return self._noted(label, ARCHIVE, author, granted, _archived)
+        return self._noted(label, ARCHIVE, author, granted, approved)
 
     def settings(
         self,
@@ -267,23 +291,31 @@ class BlockService:
         description: str | None = None,
         char_limit: int | None = None,
     ) -> Changed:
-        """Change a block's own level, description or limit: the operator's alone."""
+        """Change a block's own level, description or limit: the operator's alone.
+
+        ``char_limit`` 0: no limit of its own. Level and size of a block that stands for a file are its source's to say.
+        Raises ToolFailure: ``bad-limit``, ``bad-description``, ``of-a-source``, ``unknown-block``, ``not-permitted``.
+        """
         if not self._operator:
             raise ToolFailure("only the operator changes a block's settings", code="not-permitted")
+        check_description(description or "")
+        limit = limit_of(char_limit)
 
         def changed(record: BlockRecord, _: float) -> BlockRecord:
+            if record.source_id and (permission is not None or char_limit is not None):
+                raise ToolFailure("this block stands for a file: its source says level and size", code="of-a-source")
             return replace(
                 record,
                 permission=permission or record.permission,
                 description=record.description if description is None else description,
-                char_limit=char_limit or record.char_limit,
+                char_limit=record.char_limit if char_limit is None else limit,
             )
 
-        return self._noted(label, SETTINGS, author, Action.DELETE, changed)
+        return self._changed(label, SETTINGS, author, Action.DELETE, changed)
 
-    def delete(self, label: str, *, granted: Action) -> BlockRecord:
+    def delete(self, label: str, *, granted: Action, approved: bool = False) -> BlockRecord:
         """Forget a block with its history."""
-        with self._changing(label, Action.DELETE, granted) as (connection, opened):
+        with self._changing(label, Action.DELETE, granted, approved) as (connection, opened):
             if opened.record.source_id and not self._operator:
                 raise ToolFailure("this block stands for a file: files are deleted with `file`", code="of-a-source")
             blocktable.delete_block(connection, opened.record.block_id)
@@ -293,16 +325,20 @@ class BlockService:
 
     # inside
 
-    def _noted(
+    def _noted(self, label: str, kind: str, author: str, granted: Action, approved: bool) -> Changed:
+        return self._changed(label, kind, author, granted, lambda record, now: noted(record, kind, now), approved)
+
+    def _changed(
         self,
         label: str,
         kind: str,
         author: str,
         granted: Action,
         changed: Callable[[BlockRecord, float], BlockRecord],
+        approved: bool = False,
     ) -> Changed:
         """A change of the record alone, with a step that says so."""
-        with self._writing(label, Action.OVERWRITE, granted) as opened:
+        with self._writing(label, Action.OVERWRITE, granted, approved) as opened:
             hand = self._hand(author)
             record = changed(opened.record, hand.at_s)
             if record == opened.record:
@@ -329,16 +365,18 @@ class BlockService:
             self._files.check(opened.record, text)
 
     @contextmanager
-    def _writing(self, label: str, action: Action, granted: Action) -> Generator[Opened]:
-        with self._changing(label, action, granted) as (_, opened):
+    def _writing(self, label: str, action: Action, granted: Action, approved: bool) -> Generator[Opened]:
+        with self._changing(label, action, granted, approved) as (_, opened):
             yield opened
 
     @contextmanager
-    def _changing(self, label: str, action: Action, granted: Action) -> Generator[tuple[sqlite3.Connection, Opened]]:
+    def _changing(
+        self, label: str, action: Action, granted: Action, approved: bool
+    ) -> Generator[tuple[sqlite3.Connection, Opened]]:
         """The one door of every writing: the block is there, its level lets it, and it was granted."""
         with self._shelf.changing(self._owners, label) as (connection, opened):
             found = self._known(opened)
-            self._permit(found.record, action, granted)
+            self._permit(found.record, action, granted, approved=approved)
             yield connection, found
 
     @contextmanager
@@ -347,34 +385,42 @@ class BlockService:
             yield self._known(opened)
 
     def _known(self, opened: Opened | None) -> Opened:
-        if opened is None or self._level_of(opened.record) is Permission.NONE:
+        if opened is None or self._binding(opened.record) is Permission.NONE:
             raise ToolFailure("there is no block with that label", code="unknown-block")
         return opened
 
     def _level_of(self, record: BlockRecord) -> Permission:
-        if self._operator:
-            return Permission.ADMIN
+        """The level as agents have it."""
         if not record.source_id:
             return record.permission
         return Permission.NONE if self._levels is None else self._levels(record)
 
-    def _permit(self, record: BlockRecord, action: Action, granted: Action) -> None:
-        """The table of levels, and what was granted."""
-        level = self._level_of(record)
-        if verdict_for(level, action) is Verdict.DENY:
+    def _binding(self, record: BlockRecord) -> Permission:
+        """The level that binds whoever acts here."""
+        return Permission.ADMIN if self._operator else self._level_of(record)
+
+    def _permit(self, record: BlockRecord, action: Action, granted: Action, *, approved: bool) -> None:
+        """The table of levels, what was granted, and whether somebody agreed where the level asks."""
+        level = self._binding(record)
+        verdict = verdict_for(level, action)
+        if verdict is Verdict.DENY:
             raise ToolFailure(
                 f"the level `{level}` of this block does not let you {_WORDS[action]}", code="not-permitted"
             )
         if _ORDER.index(action) > _ORDER.index(granted):
             raise ToolFailure(f"this would {_WORDS[action]}, and that was not granted", code="not-granted")
+        if verdict is Verdict.ASK and not approved:
+            raise ToolFailure("this is done only when somebody agrees, and nobody was asked", code="not-granted")
+
+    def _check_label(self, label: str) -> None:
+        if not is_label(label):
+            raise ToolFailure(NO_LABEL, code="bad-label")
+        inner = self._files is not None and self._files.is_inner(BlockRecord("", label))
+        if inner or label.casefold().startswith("file:"):
+            raise ToolFailure("labels that begin like this one are those of files", code="bad-label")
 
     def _hand(self, author: str) -> Hand:
         return Hand(author, self._clock.wall_s(), may_all=self._operator)
-
-
-def action_of(edit: Edit) -> Action:
-    """What an edit does to a block: an append adds, everything else (undo and redo too) overwrites."""
-    return Action.APPEND if is_addition(edit) else Action.OVERWRITE
 
 
 _WORDS = {
@@ -385,28 +431,5 @@ _WORDS = {
 }
 
 
-def _archived(record: BlockRecord, now: float) -> BlockRecord:
-    if record.source_id:
-        raise ToolFailure("this block stands for a file, and files are not archived", code="of-a-source")
-    if record.type is BlockType.CORE:
-        raise ToolFailure("a core block stays in context: it cannot be archived", code="core-block")
-    if record.type is not BlockType.WORKING:
-        raise ToolFailure(
-            f"only working blocks are archived, and this is a block of type {record.type}", code="wrong-type"
-        )
-    return replace(record, type=BlockType.ARCHIVAL, pinned=False, archived_at=now)
-
-
-def is_label(text: str) -> bool:
-    """Whether a block may have that label, those of files aside."""
-    return 0 < len(text) <= _MAX_LABEL and text.isprintable() and text == text.strip()
-
-
-NO_LABEL = f"a label is 1 to {_MAX_LABEL} printable characters"
-
-
-def _check_label(label: str) -> None:
-    if not is_label(label):
-        raise ToolFailure(NO_LABEL, code="bad-label")
-    if label.startswith("file:"):
-        raise ToolFailure("labels that begin with `file:` are those of files", code="bad-label")
+def _stale() -> ToolFailure:
+    return ToolFailure("the block was changed since somebody agreed to this", code="approval-stale")

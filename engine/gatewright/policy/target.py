@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action, Permission
 
+Approved = bool | Callable[[], bool]
+"""Whether somebody agreed; asked when acting, alone with what is changed, it says whether that still holds."""
+
 NOT_PERMITTED = "not-permitted"
 """Code of a ToolFailure with which a tool says that a level denies the call, where the places that it names do not."""
 

@@ -6,8 +6,7 @@ swaps names meanwhile. Symlinks are not followed, not even to places inside the 
 A regular file with more than one name (hard link) is refused: its other names are not searched for, so it cannot be
 shown that none lies outside. FIFOs, sockets and devices are refused without opening them.
 
-Names are compared as the file system compares them. On one that folds case, ``A`` and ``a`` are one file while globs
-see two names: state levels there for both spellings.
+Where the file system takes two spellings for one name (``A`` and ``a``), only the one that stands on disk is taken.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from gatewright.base.errors import NotSupported, ToolFailure
 from gatewright.base.filelock import lock
 from gatewright.sources.failure import failure_of, failures, words_of
 from gatewright.sources.leftover import sweep, temporary_name
+from gatewright.sources.spelling import plain, refuse_other_spelling
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -124,7 +124,9 @@ def look_along(steps: tuple[str, ...]) -> Standing:
     status: os.stat_result | None = None
     try:
         for path in steps:
-            status = lstat(path)
+            above, status = status, lstat(path)
+            if above is not None and not (path.isascii() and plain.get(passed[-1]) == above.st_ctime_ns):
+                refuse_other_spelling(path, status, above)
             passed.append((status.st_dev, status.st_ino))
             if not is_folder(status.st_mode):
                 break
@@ -353,10 +355,13 @@ def _refuse_unusable(status: os.stat_result) -> None:
 
 
 def _keep_mode_and_owner(descriptor: int, seen: os.stat_result) -> None:
-    with suppress(PermissionError):
+    mode = stat.S_IMODE(seen.st_mode)
+    try:
         if (seen.st_uid, seen.st_gid) != (os.geteuid(), os.getegid()):
             os.fchown(descriptor, seen.st_uid, seen.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(seen.st_mode))
+    except PermissionError:
+        mode &= 0o777  # the rights of its owner are not ours to give
+    os.fchmod(descriptor, mode)
 
 
 def _refuse_if_changed(folder: int, name: str, seen: os.stat_result) -> None:

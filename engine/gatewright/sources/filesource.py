@@ -31,6 +31,7 @@ from gatewright.sources.filetext import (
 )
 from gatewright.sources.held import ABSENT, BlockStorePort, HeldBlock, HeldBlocks, no_block
 from gatewright.sources.reconcile import Outcome, Sides, Strategy, decide, told
+from gatewright.sources.spelling import as_on_disk
 from gatewright.sources.state import FileState, OnDisk, state_of
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class FileSource:
         self.rules = rules
         self.protected = protected
         self.written_base = os.path.abspath(base)  # noqa: PTH100 - as written, links not resolved
-        self.base = os.path.realpath(base)
+        self.base = real_base(base)
         self._blocks = HeldBlocks(blocks, source.source_id, self.label)
 
     @property
@@ -122,14 +123,20 @@ class FileSource:
         return Assessment(action, diff=diff_text(relative, old, new))
 
     def assess_load(self, relative: str) -> Assessment:
-        """Read, asking when edits in the block would be lost."""
+        """Read, asking when edits in the block would be lost, with the diff from them to the disk."""
         try:
             block = self._block(relative)
         except WorkspaceError:
             return Assessment(Action.READ, ask="the block is damaged and would be made anew from disk")
         if block is None or not block.unsaved:
             return Assessment(Action.READ)
-        return Assessment(Action.READ, ask="edits that were not written to disk would be thrown away")
+        mine = block.text.text
+        try:
+            on_disk = decode_text(self._bytes(relative)[0])
+        except ToolFailure:  # it cannot be taken then
+            on_disk = mine
+        lost = diff_text(relative, mine, on_disk)
+        return Assessment(Action.READ, "edits that were not written to disk would be thrown away", lost)
 
     def assess_reconcile(self, relative: str, strategy: Strategy) -> Assessment:
         """Telling is reading; taking the disk's text is what loading is; the rest changes the block."""
@@ -411,6 +418,11 @@ class FileSource:
         text = block.text.text
         size = len(text.encode("utf-8", "replace"))
         return {"label": self.label(relative), "size": size, "lines": line_count(text), "unsaved": block.unsaved}
+
+
+def real_base(base: Path) -> str:
+    """The folder of a source, links resolved and spelled as on disk: two sources over one folder have one base."""
+    return as_on_disk(os.path.realpath(base))
 
 
 def _parts(relative: str) -> tuple[str, ...]:

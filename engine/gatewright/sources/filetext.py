@@ -33,6 +33,9 @@ _MARKS = (
 _BARE_LF = re.compile(r"(?<!\r)\n")
 
 
+BYTE_ORDER_MARK = "\ufeff"
+
+
 def digest_of(content: bytes) -> str:
     """SHA-256 of the bytes, 64 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
@@ -98,8 +101,10 @@ def with_lines(text: str, line: int, content: str) -> str:
     """``text`` with ``content`` as whole lines before line ``line`` (from 1; one past the last: behind it).
 
     Where lines follow, the content gets a line end if it has none; a last line without one gets one before the content.
-    Raises ToolFailure (``no-line``).
+    A byte order mark stays where it is. Raises ToolFailure (``no-line``).
     """
+    if text.startswith(BYTE_ORDER_MARK):
+        return BYTE_ORDER_MARK + with_lines(text[1:], line, content)
     last = line_count(text)
     if not 1 <= line <= last + 1:
         raise ToolFailure(f"there is no line {line:,}: lines count from 1, and the last is {last:,}", code="no-line")
@@ -113,7 +118,12 @@ def with_lines(text: str, line: int, content: str) -> str:
 
 
 def with_patch(text: str, patch: str) -> str:
-    """``text`` after a unified diff, all of it or (ToolFailure, naming the line) nothing."""
+    """``text`` after a unified diff, all of it or (ToolFailure, naming the line) nothing.
+
+    A byte order mark belongs to the first line only for a patch that has it there.
+    """
+    if text.startswith(BYTE_ORDER_MARK) and BYTE_ORDER_MARK not in patch:
+        return BYTE_ORDER_MARK + with_patch(text[1:], patch)
     return with_splices(text, patch_splices(text, patch))
 
 

@@ -15,9 +15,9 @@ from gatewright.sources.filesource import BASE
 from gatewright.sources.level import strictest_level
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from gatewright.sources.descriptor import Standing
+    from gatewright.sources.descriptor import Identity, Standing
     from gatewright.sources.filesource import FileSource
     from gatewright.sources.protection import ProtectedSet, Protection
 
@@ -80,6 +80,20 @@ class KnownPlaces:
             if inside is not None:
                 decisions.append(replace(_by_rules(other, inside, folder=folder), source_id=other.source_id))
         return strictest_level(decisions)
+
+    def decide(
+        self,
+        source: FileSource,
+        relative: str,
+        identities: Sequence[Identity],
+        protected: ProtectedSet,
+        *,
+        folder: bool,
+    ) -> LevelDecision:
+        """The level of a place that was looked at: of what is protected now none, else that by the rules."""
+        if protected.covers(source.absolute(relative), identities):
+            return _PROTECTED
+        return self.by_rules(source, relative, folder=folder)
 
     def _made(self, source: FileSource, relative: str) -> Known:
         steps, absolute = source.steps(relative), source.absolute(relative)

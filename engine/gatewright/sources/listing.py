@@ -1,7 +1,7 @@
 """The entries of a folder as a model may see them. It knows no agent and decides no level.
 
 Left out: what has level none, what a killed save left behind, what no operation can use (links, pipes, devices, hard
-links), and names that are not UTF-8 and could not be written in a call.
+links), and names that could not be written in a call.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
+from gatewright.arguments import ModelPath, parse_model_path
 from gatewright.policy.permission import Permission
 from gatewright.sources.descriptor import entries_of, identity_of, unusable
 from gatewright.sources.filesource import BASE
@@ -39,7 +40,7 @@ def list_entries(
     left_out = 0
     with entries_of(source.base, parts) as entries:
         for entry in entries:
-            shown = _is_utf8(entry.name) and not is_leftover(entry.name)
+            shown = is_nameable(entry.name) and not is_leftover(entry.name)
             row = None if not shown else _row(source, relative, entry, level_of, loaded)
             if row is None:
                 continue
@@ -79,5 +80,6 @@ def _row(
     return row
 
 
-def _is_utf8(name: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in name)
+def is_nameable(name: str) -> bool:
+    """Whether a call can name it: not with control characters, a backslash or bytes that are no UTF-8."""
+    return isinstance(parse_model_path(f"a/{name}"), ModelPath)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import (
-    NOT_PERMITTED,
+    Approved,
     Assessment,
     FileTarget,
     FileText,
@@ -27,13 +27,13 @@ from gatewright.policy.target import (
     Located,
     Refusal,
 )
-from gatewright.policy.verdict import Verdict
 from gatewright.sources.descriptor import identity_of, look_along
 from gatewright.sources.diskpath import DiskPaths
-from gatewright.sources.filesource import BASE, FileSource
+from gatewright.sources.filesource import BASE, FileSource, real_base
 from gatewright.sources.known import KnownPlaces
 from gatewright.sources.listing import list_entries
 from gatewright.sources.overlay import Overlay
+from gatewright.sources.permit import permit, permit_loss, refuse_stale
 from gatewright.sources.reconcile import Strategy
 from gatewright.sources.route import Route, relative_in
 from gatewright.sources.tree import MAX_LISTED, doomed, list_tree, remove_tree, status_below
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Source
     from gatewright.sources.descriptor import Identity
     from gatewright.sources.held import BlockStorePort
-    from gatewright.sources.protection import ProtectedSet, Protection
+    from gatewright.sources.protection import Protection
     from gatewright.sources.state import FileState
 
 Answer = TypeVar("Answer")
@@ -130,7 +130,7 @@ class SourceManager:
 
     def _followed(self, source: Source, base: Path) -> FileSource:
         running = self._running.get(source.source_id)
-        if running is not None and running.base == os.path.realpath(base):
+        if running is not None and running.base == real_base(base):
             if running.source == source:
                 return running
             return running.with_rules(source, PermissionRules(source.permission_rules, source.default_permission))
@@ -150,7 +150,7 @@ class SourceManager:
         places, protected = self._places, self._protection.now()
 
         def decide(relative: str, folder: bool, identities: Sequence[Identity]) -> LevelDecision:
-            return _decide(places, source, relative, identities, protected, folder=folder)
+            return places.decide(source, relative, identities, protected, folder=folder)
 
         inodes = {inode for _, inode in protected.identities}
         alone = all(
@@ -223,7 +223,7 @@ class SourceManager:
         except ToolFailure as failure:
             if failure.code != "source-missing":
                 return LevelDecision(Permission.NONE)
-            return _decide(places, source, at.relative, (), protected, folder=False)
+            return places.decide(source, at.relative, (), protected, folder=False)
         return known.place(standing, protected).level or LevelDecision(Permission.NONE)
 
     # the port: what a call would do
@@ -278,35 +278,45 @@ class SourceManager:
 
         return await self._in_thread(at, work)
 
-    async def load(self, at: Located) -> JsonValue:
-        """Read the disk into the block."""
-        return await self._in_thread(at, lambda source: source.load(at.relative), changes=True)
+    async def load(self, at: Located, *, asked: Approved = False) -> JsonValue:
+        """Read the disk into the block; edits that were not written go only when somebody was ``asked``."""
 
-    async def save(self, at: Located, granted: Action, *, approved: bool = False) -> JsonValue:
+        def work(source: FileSource) -> JsonValue:
+            permit_loss(source.assess_load(at.relative), asked)
+            return source.load(at.relative)
+
+        return await self._in_thread(at, work, changes=True)
+
+    async def save(self, at: Located, granted: Action, *, approved: Approved = False) -> JsonValue:
         """Write the block to disk, in one step."""
         return await self._change(at, granted, approved, lambda source: source.save(at.relative, granted))
 
-    async def append(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
+    async def append(self, at: Located, content: str, *, approved: Approved = False) -> JsonValue:
         """Add text at the end of the block."""
         return await self._change(at, Action.APPEND, approved, lambda source: source.append(at.relative, content))
 
-    async def replace(self, at: Located, old: str, new: str, *, approved: bool = False) -> JsonValue:
+    async def replace(self, at: Located, old: str, new: str, *, approved: Approved = False) -> JsonValue:
         """Replace the one occurrence of ``old`` in the block."""
         return await self._change(at, Action.OVERWRITE, approved, lambda source: source.replace(at.relative, old, new))
 
-    async def insert(self, at: Located, line: int, content: str, *, approved: bool = False) -> JsonValue:
+    async def insert(self, at: Located, line: int, content: str, *, approved: Approved = False) -> JsonValue:
         """Put whole lines before a line of the block (from 1; one past the last: behind it)."""
         return await self._change(
             at, Action.OVERWRITE, approved, lambda source: source.insert(at.relative, line, content)
         )
 
-    async def patch(self, at: Located, patch: str, *, approved: bool = False) -> JsonValue:
+    async def patch(self, at: Located, patch: str, *, approved: Approved = False) -> JsonValue:
         """Apply a unified diff to the block, all of it or nothing."""
         return await self._change(at, Action.OVERWRITE, approved, lambda source: source.patch(at.relative, patch))
 
-    async def reload(self, at: Located) -> JsonValue:
-        """Throw away what the block holds and read the disk into it."""
-        return await self._in_thread(at, lambda source: source.reload(at.relative), changes=True)
+    async def reload(self, at: Located, *, asked: Approved = False) -> JsonValue:
+        """As ``load``, with a block that is there."""
+
+        def work(source: FileSource) -> JsonValue:
+            permit_loss(source.assess_load(at.relative), asked)
+            return source.reload(at.relative)
+
+        return await self._in_thread(at, work, changes=True)
 
     async def status(self, at: Located) -> JsonValue:
         """How block and disk stand to each other: of a file, or of all files with a block below a folder."""
@@ -336,12 +346,12 @@ class SourceManager:
 
         return await self._in_thread(at, work)
 
-    async def create(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
+    async def create(self, at: Located, content: str, *, approved: Approved = False) -> JsonValue:
         """Make a new file and its block; never overwrites."""
         return await self._change(at, Action.APPEND, approved, lambda source: source.create(at.relative, content))
 
     async def delete(
-        self, at: Located, *, recursive: bool = False, asked: bool = False, approved: bool = False
+        self, at: Located, *, recursive: bool = False, asked: Approved = False, approved: Approved = False
     ) -> JsonValue:
         """Remove a file from disk and its block; a folder only with ``recursive``, the top one never.
 
@@ -358,7 +368,7 @@ class SourceManager:
                 raise ToolFailure(f"{going.asks:,} of the files go only when somebody agrees", code="not-granted")
             return remove_tree(source, going, level_of)
 
-        return await self._change(at, Action.DELETE, approved or asked, work)
+        return await self._change(at, Action.DELETE, asked or approved, work)
 
     async def block_info(self, at: Located) -> JsonValue:
         """Metadata of the block at that place."""
@@ -387,7 +397,7 @@ class SourceManager:
         return await asyncio.to_thread(self._alone, at, work, changes)
 
     async def _change(
-        self, at: Located, action: Action, approved: bool, work: Callable[[FileSource], Answer]
+        self, at: Located, action: Action, approved: Approved, work: Callable[[FileSource], Answer]
     ) -> Answer:
         return await asyncio.to_thread(self._alone, at, work, True, action, approved)
 
@@ -397,7 +407,7 @@ class SourceManager:
         work: Callable[[FileSource], Answer],
         changes: bool,
         action: Action = Action.READ,
-        approved: bool = False,
+        approved: Approved = False,
     ) -> Answer:
         """One call per file at a time, among processes too where it changes a block; the level is asked once more."""
         path = self._source(at).absolute(at.relative)
@@ -411,20 +421,12 @@ class SourceManager:
             if level is Permission.NONE:
                 source.look(at.relative)  # tells why, where the way there is the reason
                 raise ToolFailure("this path is not available", code="not-available")
-            _permit(level, action, approved)
+            permit(level, action, approved)
+            refuse_stale(approved)
             return work(source)
 
     def _source(self, at: Located) -> FileSource:
         return _source(self._places, at)
-
-
-def _permit(level: Permission, action: Action, approved: bool) -> None:
-    """What the table says of the action now, whatever was decided before; the words name no level and no operation."""
-    verdict = verdict_for(level, action)
-    if verdict is Verdict.DENY:
-        raise ToolFailure("this path may not be changed in this way", code=NOT_PERMITTED)
-    if verdict is Verdict.ASK and not approved:
-        raise ToolFailure("this is done only when somebody agrees, and nobody was asked", code="not-granted")
 
 
 def _strategy(name: str) -> Strategy:
@@ -445,17 +447,3 @@ def _source(places: KnownPlaces, at: Located) -> FileSource:
 
 def _detached() -> ToolFailure:
     return ToolFailure("the source of this path is not attached any more", code="no-source")
-
-
-def _decide(
-    places: KnownPlaces,
-    source: FileSource,
-    relative: str,
-    identities: Sequence[Identity],
-    protected: ProtectedSet,
-    *,
-    folder: bool,
-) -> LevelDecision:
-    if protected.covers(source.absolute(relative), identities):
-        return LevelDecision(Permission.NONE, protected=True)
-    return places.by_rules(source, relative, folder=folder)

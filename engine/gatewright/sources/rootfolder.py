@@ -18,7 +18,15 @@ from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision, Located
 from gatewright.sources import descriptor
 from gatewright.sources.descriptor import Identity, identity_of
-from gatewright.sources.filetext import decode_text, digest_of, encode_text, in_line_ending_of, line_count
+from gatewright.sources.filetext import (
+    BYTE_ORDER_MARK,
+    decode_text,
+    digest_of,
+    encode_text,
+    in_line_ending_of,
+    line_count,
+)
+from gatewright.sources.permit import permit, refuse_stale
 from gatewright.sources.rootpath import RootPaths
 from gatewright.sources.rootwalk import Walk
 
@@ -29,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.target import FileTarget, Refusal
+    from gatewright.policy.target import Approved, FileTarget, Refusal
     from gatewright.sources.protection import Protection
     from gatewright.sources.rootpath import RootPlace, SourcesPort
 
@@ -37,7 +45,6 @@ MAX_TEXT_BYTES = 1024 * 1024
 """The largest text that is read, searched or written."""
 MAX_COPY_BYTES = 16 * 1024 * 1024
 """The largest file that is copied."""
-_BOM = "\ufeff"
 _GONE = "this path is not available"
 _CHANGED = "somebody else changed this meanwhile; make the call again"
 
@@ -111,29 +118,46 @@ class RootFolders:
         """The lines of texts below a folder, or of one file, where ``find`` answers a position."""
         return await asyncio.to_thread(self._search, self._paths.at(absolute), find, hits, stopped)
 
-    async def write(self, absolute: str, content: str, granted: Action | None) -> JsonValue:
+    async def write(
+        self, absolute: str, content: str, granted: Action | None, *, approved: Approved = False
+    ) -> JsonValue:
         """Make a file with the folders above it, or replace it in one step."""
-        return await asyncio.to_thread(self._write_text, self._paths.at(absolute), content, granted)
+        return await asyncio.to_thread(self._write_text, self._paths.at(absolute), content, granted, approved)
 
-    async def edit(self, absolute: str, old: str, new: str, granted: Action | None) -> JsonValue:
+    async def edit(
+        self, absolute: str, old: str, new: str, granted: Action | None, *, approved: Approved = False
+    ) -> JsonValue:
         """Put ``new`` in the one place of ``old``."""
-        return await asyncio.to_thread(self._edit, self._paths.at(absolute), old, new, granted)
+        return await asyncio.to_thread(self._edit, self._paths.at(absolute), old, new, granted, approved)
 
-    async def delete(self, absolute: str, *, recursive: bool, granted: Action | None) -> JsonValue:
+    async def delete(
+        self, absolute: str, *, recursive: bool, granted: Action | None, approved: Approved = False
+    ) -> JsonValue:
         """Remove a file or folder."""
-        return await asyncio.to_thread(self._delete, self._paths.at(absolute), recursive, granted)
+        return await asyncio.to_thread(self._delete, self._paths.at(absolute), recursive, granted, approved)
 
-    async def copy(self, source: str, destination: str, granted: Action | None) -> JsonValue:
+    async def copy(
+        self, source: str, destination: str, granted: Action | None, *, approved: Approved = False
+    ) -> JsonValue:
         """Copy the bytes of a file."""
-        return await asyncio.to_thread(self._copy, self._paths.at(source), self._paths.at(destination), granted)
+        return await asyncio.to_thread(
+            self._copy, self._paths.at(source), self._paths.at(destination), granted, approved
+        )
 
     # in a thread
 
     def _read(self, at: RootPlace) -> JsonValue:
         content = self._bytes(at, MAX_TEXT_BYTES)[0]
         text = decode_text(content)
-        data: dict[str, JsonValue] = {"path": at.shown, "content": text.removeprefix(_BOM), "bytes": len(content)}
-        return data | {"lines": line_count(text), **({"byte_order_mark": True} if text.startswith(_BOM) else {})}
+        data: dict[str, JsonValue] = {
+            "path": at.shown,
+            "content": text.removeprefix(BYTE_ORDER_MARK),
+            "bytes": len(content),
+        }
+        return data | {
+            "lines": line_count(text),
+            **({"byte_order_mark": True} if text.startswith(BYTE_ORDER_MARK) else {}),
+        }
 
     def _list(self, at: RootPlace, stopped: Callable[[], bool]) -> JsonValue:
         with _words(at):
@@ -145,31 +169,33 @@ class RootFolders:
         with _words(at):
             return self._walk(at, stopped).searched(find, hits)
 
-    def _write_text(self, at: RootPlace, content: str, granted: Action | None) -> JsonValue:
-        return self._write(at, encode_text(content, MAX_TEXT_BYTES), granted)
+    def _write_text(self, at: RootPlace, content: str, granted: Action | None, approved: Approved) -> JsonValue:
+        return self._write(at, encode_text(content, MAX_TEXT_BYTES), granted, approved)
 
-    def _write(self, at: RootPlace, content: bytes, granted: Action | None) -> JsonValue:
+    def _write(self, at: RootPlace, content: bytes, granted: Action | None, approved: Approved) -> JsonValue:
         if granted not in {Action.APPEND, Action.OVERWRITE}:
             raise ToolFailure("writing was not granted", code="not-granted")
         with self._exclusive(), self._folder_of(at, make=True) as (folder, name, passed):
             there = descriptor.status_of(folder, name)
-            self._refuse_closed(at, (*passed, *(() if there is None else (identity_of(there),))))
+            identities = (*passed, *(() if there is None else (identity_of(there),)))
+            self._refuse_closed(at, identities)
+            if there is not None and stat.S_ISREG(there.st_mode) and granted is not Action.OVERWRITE:
+                raise ToolFailure(_CHANGED, code="conflict")
+            self._permit(at, identities, Action.APPEND if there is None else Action.OVERWRITE, approved)
             if there is None:
                 descriptor.write_new(folder, name, content)
-            elif stat.S_ISREG(there.st_mode) and granted is not Action.OVERWRITE:
-                raise ToolFailure(_CHANGED, code="conflict")
             else:
                 descriptor.replace_bytes(folder, name, content, there)
         return {"path": at.shown, "bytes": len(content), "created": there is None}
 
-    def _edit(self, at: RootPlace, old: str, new: str, granted: Action | None) -> JsonValue:
+    def _edit(self, at: RootPlace, old: str, new: str, granted: Action | None, approved: Approved) -> JsonValue:
         if granted is not Action.OVERWRITE:
             raise ToolFailure("changing the file was not granted", code="not-granted")
         if not old:
             raise ToolFailure("the old text is empty; give the text that is to go", code="empty-match")
         with self._exclusive(), self._folder_of(at) as (folder, name, passed):
             content, seen = descriptor.read_bytes(folder, name, MAX_TEXT_BYTES)
-            self._refuse_closed(at, (*passed, identity_of(seen)))
+            self._permit(at, (*passed, identity_of(seen)), Action.OVERWRITE, approved)
             text = decode_text(content)
             changed = _changed(text, old, new)
             written = encode_text(changed, MAX_TEXT_BYTES)
@@ -177,17 +203,18 @@ class RootFolders:
                 descriptor.replace_bytes(folder, name, written, seen)
         return {"path": at.shown, "bytes": len(written), "lines": line_count(changed)}
 
-    def _delete(self, at: RootPlace, recursive: bool, granted: Action | None) -> JsonValue:
+    def _delete(self, at: RootPlace, recursive: bool, granted: Action | None, approved: Approved) -> JsonValue:
         if granted is not Action.DELETE:
             raise ToolFailure("removing was not granted", code="not-granted")
         _refuse_root(at)
         with self._exclusive(), _words(at):
             standing = descriptor.look(at.base, at.parts)
             if standing.is_folder:
+                self._permit(at, standing.identities, Action.DELETE, approved)
                 return self._delete_folder(at, recursive)
             with self._folder_of(at) as (folder, name, passed):
                 there = descriptor.status_of(folder, name)
-                self._refuse_closed(at, (*passed, *(() if there is None else (identity_of(there),))))
+                self._permit(at, (*passed, *(() if there is None else (identity_of(there),))), Action.DELETE, approved)
                 if not descriptor.remove(folder, name):
                     raise ToolFailure("there is no such file or folder", code="not-found")
         return {"path": at.shown, "kind": "file"}
@@ -200,9 +227,9 @@ class RootFolders:
         walk.remove()
         return {"path": at.shown, "kind": "folder", "removed": walk.count + 1}
 
-    def _copy(self, source: RootPlace, destination: RootPlace, granted: Action | None) -> JsonValue:
+    def _copy(self, source: RootPlace, destination: RootPlace, granted: Action | None, approved: Approved) -> JsonValue:
         content = self._bytes(source, MAX_COPY_BYTES)[0]
-        written = self._write(destination, content, granted)
+        written = self._write(destination, content, granted, approved)
         digest = hashlib.sha256(content).hexdigest()
         return {"source_path": source.shown, "destination_path": destination.shown, "sha256": digest} | (
             {key: value for key, value in written.items() if key != "path"} if isinstance(written, dict) else {}
@@ -232,6 +259,14 @@ class RootFolders:
         level = self._level(at, identities)
         if level is not None and (level.protected or level.permission is Permission.NONE):
             raise ToolFailure(_GONE, code="not-available")
+
+    def _permit(self, at: RootPlace, identities: Sequence[Identity], action: Action, approved: Approved) -> None:
+        """What the level says of the action now, and whether what somebody agreed to still holds."""
+        self._refuse_closed(at, identities)
+        level = self._level(at, identities)
+        if level is not None:
+            permit(level.permission, action, approved)
+        refuse_stale(approved)
 
     def _level(self, at: RootPlace, identities: Sequence[Identity]) -> LevelDecision | None:
         absolute = at.absolute

@@ -17,6 +17,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.policy.document import ROOT_NAMES
 from gatewright.policy.target import FileTarget, Refusal
 from gatewright.sources.descriptor import look, unusable
+from gatewright.sources.spelling import as_on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,7 +83,7 @@ class RootPaths:
 
     def __init__(self, folders: Mapping[str, Path], sources: SourcesPort, protection: Protection) -> None:
         self._written = {name: os.path.abspath(folder) for name, folder in folders.items()}  # noqa: PTH100 - unresolved
-        self._bases = {name: os.path.realpath(folder) for name, folder in folders.items()}
+        self._bases = {name: as_on_disk(os.path.realpath(folder)) for name, folder in folders.items()}
         self.sources = sources
         self.protection = protection
 

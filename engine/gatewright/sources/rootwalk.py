@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gatewright.arguments import ModelPath, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict
@@ -23,6 +22,7 @@ from gatewright.sources import descriptor
 from gatewright.sources.descriptor import Identity, identity_of, unusable
 from gatewright.sources.filetext import decode_text
 from gatewright.sources.leftover import is_leftover
+from gatewright.sources.listing import is_nameable
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
@@ -37,7 +37,8 @@ MAX_DEPTH = 64
 _SHOWN_LINE = 300
 _BEFORE_HIT = 100
 _TOLD = 200
-_EVERY_LINES = 512
+_EVERY_ENTRIES = 512
+_EVERY_CHARS = 8_192
 
 LevelOf = Callable[["RootPlace", Sequence[Identity]], "LevelDecision | None"]
 
@@ -153,9 +154,13 @@ class Walk:
             return None
 
     def _hits(self, place: RootPlace, text: str, find: Callable[[str], int | None]) -> Iterator[str]:
+        looked = _EVERY_CHARS
         for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-            if number % _EVERY_LINES == 1 and self._is_over():
-                return
+            looked += len(line) + 1
+            if looked >= _EVERY_CHARS:
+                looked = 0
+                if self._is_over():
+                    return
             plain = line.removesuffix("\r")
             at = find(plain)
             if at is not None:
@@ -234,7 +239,7 @@ class Walk:
                 raise ToolFailure("this path is not available", code="not-available")
             for entry in entries:
                 self._looked_at += 1
-                if self._looked_at % _EVERY_LINES == 0 and self._is_over():
+                if self._looked_at % _EVERY_ENTRIES == 0 and self._is_over():
                     return
                 if self._looked_at > MAX_LOOKED_AT:
                     self._why = self._why or "there are too many files and folders; choose a smaller folder"
@@ -255,7 +260,7 @@ class Walk:
     def _is_open(self, entry: _Entry) -> bool:
         name = entry.place.parts[-1]
         return (
-            _is_nameable(name)
+            is_nameable(name)
             and not is_leftover(name)
             and not self._is_closed(entry.place, (identity_of(entry.status),))
         )
@@ -277,8 +282,3 @@ def _around(line: str, at: int) -> str:
     start = max(0, at - _BEFORE_HIT)
     end = start + _SHOWN_LINE
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
-
-
-def _is_nameable(name: str) -> bool:
-    """Whether a call can name it: not with control characters, a backslash or bytes that are no UTF-8."""
-    return isinstance(parse_model_path(f"a/{name}"), ModelPath)

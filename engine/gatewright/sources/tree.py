@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from gatewright.sources import descriptor
 from gatewright.sources.descriptor import entries_of, identity_of, unusable
 from gatewright.sources.filesource import BASE
 from gatewright.sources.leftover import is_leftover
+from gatewright.sources.listing import is_nameable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -76,6 +78,7 @@ class Walk:
 
     def _folder(self, parts: tuple[str, ...], enter: Callable[[Found], bool]) -> Iterator[Found]:
         folders: list[Iterator[Found]] = [iter(self._entries(parts))]
+        too_deep: str | None = None
         while folders and self.stopped is None:
             found = next(folders[-1], None)
             if found is None:
@@ -84,9 +87,10 @@ class Walk:
             yield found
             if found.is_folder and enter(found):
                 if len(folders) >= _MAX_DEPTH:
-                    self.stopped = f"folders more than {_MAX_DEPTH} deep"
+                    too_deep = f"folders more than {_MAX_DEPTH} deep"
                 else:
                     folders.append(iter(self._entries_or_none(tuple(found.relative.split("/")))))
+        self.stopped = self.stopped or too_deep
 
     def _entries_or_none(self, parts: tuple[str, ...]) -> list[Found]:
         try:
@@ -141,7 +145,7 @@ def list_tree(
             or (pattern is not None and found.is_folder)
         ):
             continue
-        if not matches(found.relative[skipped:]):
+        if not matches(found.relative[skipped:]) or not is_nameable(found.relative):
             continue
         if len(rows) == limit:
             walk.stopped = f"more than {limit:,} entries"
@@ -189,7 +193,8 @@ def status_below(source: FileSource, relative: str, level_of: LevelOf) -> list[J
             continue
         if len(rows) == _MAX_STATES or time.monotonic() > until:
             return [*rows, {"kind": "more", "why": "there is more than can be looked at in one go"}]
-        rows.append(source.status(path))
+        with suppress(ToolFailure):  # block and file are gone since
+            rows.append(source.status(path))
     return rows
 
 

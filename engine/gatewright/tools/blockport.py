@@ -1,7 +1,8 @@
 """What built-in tools and the gate ask of the blocks of memory, as a Protocol. It does not know who answers.
 
 An agent reaches its own blocks, those that the workspace shares, and those that stand for files of its sources. What a
-level denies, or was not granted, is refused again by whoever answers, whatever was decided before.
+level denies by then, or was not granted, is refused again by whoever answers, whatever was decided before; so is what
+it asks about, unless ``approved``: that somebody agreed to the call.
 """
 
 from __future__ import annotations
@@ -44,15 +45,18 @@ class BlockPort(Protocol):
         *,
         agent_id: str,
         granted: Action | None,
-        approved: Callable[[], str | None] | None = None,
+        approved: bool = False,
+        approved_change: Callable[[], str | None] | None = None,
     ) -> JsonValue:
         """Do an edit; answers label, whether anything changed, size, and whether there is something to undo or redo.
 
-        ``approved`` gives the change that somebody agreed to, as ``assess`` told it: no other one is made.
+        ``approved_change`` gives the change that somebody agreed to, as ``assess`` told it: no other one is made.
         """
         ...
 
-    async def note(self, label: str, note: BlockNote, *, agent_id: str, granted: Action | None) -> JsonValue:
+    async def note(
+        self, label: str, note: BlockNote, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
         """Pin, unpin or archive; answers what is known afterwards."""
         ...
 

@@ -11,14 +11,15 @@ from typing import Protocol
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action
-from gatewright.policy.target import Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
+from gatewright.policy.target import Approved, Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
 
 
 class SourcePort(Protocol):
     """The sources of a workspace, as tools see them. ``allowed`` are the source ids of the calling agent.
 
     What changes a block or the disk asks the table of levels again when it acts, on the level of that moment: what is
-    denied by then raises ToolFailure, and so does what asks unless ``approved``, that somebody agreed to the call.
+    denied by then raises ToolFailure, and so does what asks unless ``approved``, that somebody agreed to the call, and
+    what they agreed to where it does not hold any more.
     """
 
     def locate(self, path: str, *, source_id: str | None, allowed: Sequence[str]) -> Located | Refusal:
@@ -95,40 +96,40 @@ class SourcePort(Protocol):
         """``state`` and ``diff``: what writing the block would change on disk. Raises ToolFailure without a block."""
         ...
 
-    async def load(self, at: Located) -> JsonValue:
-        """Read the disk into the block; answers label, size, lines."""
+    async def load(self, at: Located, *, asked: Approved = False) -> JsonValue:
+        """Read the disk into the block; answers label, size, lines. Edits go only when somebody was ``asked``."""
         ...
 
-    async def save(self, at: Located, granted: Action, *, approved: bool = False) -> JsonValue:
+    async def save(self, at: Located, granted: Action, *, approved: Approved = False) -> JsonValue:
         """Write the block to disk, atomically; refuses when the disk changed since or more than granted is needed."""
         ...
 
-    async def append(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
+    async def append(self, at: Located, content: str, *, approved: Approved = False) -> JsonValue:
         """Add text at the end of the block (loads it first)."""
         ...
 
-    async def replace(self, at: Located, old: str, new: str, *, approved: bool = False) -> JsonValue:
+    async def replace(self, at: Located, old: str, new: str, *, approved: Approved = False) -> JsonValue:
         """Replace the one occurrence of ``old`` in the block (loads it first)."""
         ...
 
-    async def insert(self, at: Located, line: int, content: str, *, approved: bool = False) -> JsonValue:
+    async def insert(self, at: Located, line: int, content: str, *, approved: Approved = False) -> JsonValue:
         """Put whole lines before a line of the block (from 1; one past the last: behind it; loads it first)."""
         ...
 
-    async def patch(self, at: Located, patch: str, *, approved: bool = False) -> JsonValue:
+    async def patch(self, at: Located, patch: str, *, approved: Approved = False) -> JsonValue:
         """Apply a unified diff to the block, all of it or nothing (loads it first)."""
         ...
 
-    async def reload(self, at: Located) -> JsonValue:
-        """Throw away what the block holds and read the disk into it. Raises ToolFailure where there is none."""
+    async def reload(self, at: Located, *, asked: Approved = False) -> JsonValue:
+        """As ``load``, with a block that is there. Raises ToolFailure where there is none."""
         ...
 
-    async def create(self, at: Located, content: str, *, approved: bool = False) -> JsonValue:
+    async def create(self, at: Located, content: str, *, approved: Approved = False) -> JsonValue:
         """Make a new file and its block; never overwrites."""
         ...
 
     async def delete(
-        self, at: Located, *, recursive: bool = False, asked: bool = False, approved: bool = False
+        self, at: Located, *, recursive: bool = False, asked: Approved = False, approved: Approved = False
     ) -> JsonValue:
         """Remove a file from disk and its block; a folder with all below only when ``recursive``, the top one never.
 
@@ -185,18 +186,26 @@ class RootPort(Protocol):
         """``hits`` (``path:line:text``) of the lines where ``find`` answers a position, and what was passed over."""
         ...
 
-    async def write(self, absolute: str, content: str, granted: Action | None) -> JsonValue:
+    async def write(
+        self, absolute: str, content: str, granted: Action | None, *, approved: Approved = False
+    ) -> JsonValue:
         """Make a file, and the folders above it, or replace it in one step where overwriting is granted."""
         ...
 
-    async def edit(self, absolute: str, old: str, new: str, granted: Action | None) -> JsonValue:
+    async def edit(
+        self, absolute: str, old: str, new: str, granted: Action | None, *, approved: Approved = False
+    ) -> JsonValue:
         """Put ``new`` in the one place of ``old``, where overwriting is granted."""
         ...
 
-    async def delete(self, absolute: str, *, recursive: bool, granted: Action | None) -> JsonValue:
+    async def delete(
+        self, absolute: str, *, recursive: bool, granted: Action | None, approved: Approved = False
+    ) -> JsonValue:
         """Remove a file or folder where deleting is granted; what is in it goes first, where ``recursive``."""
         ...
 
-    async def copy(self, source: str, destination: str, granted: Action | None) -> JsonValue:
+    async def copy(
+        self, source: str, destination: str, granted: Action | None, *, approved: Approved = False
+    ) -> JsonValue:
         """Copy the bytes of a file, as ``write`` does."""
         ...

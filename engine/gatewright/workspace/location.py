@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
+from gatewright.sources.spelling import as_on_disk
 
 if TYPE_CHECKING:
     from gatewright.policy.document import Policy
@@ -32,7 +33,7 @@ def policy_path_of(path: Path) -> Path:
 
 def resolved(base_path: str, folder: Path) -> Path:
     """The real folder of a source's ``base_path``, which is relative to the policy's folder."""
-    return Path(os.path.realpath(folder / base_path))
+    return Path(as_on_disk(os.path.realpath(folder / base_path)))
 
 
 def written_folders(policy: Policy) -> list[str]:
@@ -42,7 +43,7 @@ def written_folders(policy: Policy) -> list[str]:
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether the real ``path`` is the real ``folder`` or below it."""
-    return path.is_relative_to(os.path.realpath(folder))
+    return Path(as_on_disk(str(path))).is_relative_to(as_on_disk(os.path.realpath(folder)))
 
 
 def place_file(folder: Path, name: str, content: bytes) -> Path:

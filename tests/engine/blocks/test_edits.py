@@ -198,6 +198,32 @@ def test_a_counter_adds_up_and_is_undone_by_what_was_added() -> None:
     refused(block, Increment("title"), "wrong-type")
 
 
+def test_undo_and_redo_count_no_further_than_a_counter_holds() -> None:
+    block, most = task(), 2**53 - 1
+    block.edit(SetField("hits", most), Hand("agent:bob"))
+    block.edit(Increment("hits", -5), ANN)
+    block.edit(Increment("hits", 5), Hand("agent:bob"))
+    refused(block, Undo(), "wrong-type")
+    block.edit(Increment("hits", -5), Hand("agent:bob"))
+    block.edit(Undo(), ANN)
+    assert isinstance(block.value, dict)
+    assert block.value["hits"] == most
+
+
+@pytest.mark.parametrize("schema", [TextSchema(), MapSchema((Field("f", FieldType.TEXT),)), ListSchema(), LogSchema()])
+def test_words_for_an_edit_that_does_not_fit_name_no_operation(schema: BlockSchema) -> None:
+    block = Block.create(schema)
+    said: list[str] = []
+    for edit in (Append("x"), Replace("a", "b"), Patch("@@ -1 +1 @@\n-a\n+b\n"), SetField("f", "x"), RemoveItem(0)):
+        try:
+            block.edit(edit, ANN)
+        except ToolFailure as failure:
+            said += [str(failure)] if failure.code == "wrong-schema" else []
+
+    assert said
+    assert not set(" ".join(said).replace(",", " ").split()) & {"append", "replace", "patch", "insert", "set_field"}
+
+
 def test_a_list_takes_items_up_to_its_limit() -> None:
     block = Block.create(ListSchema(max_items=3), ["a"], hand=ANN)
     block.edit(Append("b"), ANN)
@@ -291,3 +317,64 @@ def test_a_diff_shows_an_edit_without_doing_it() -> None:
     assert block.value == "one\ntwo\n"
     assert block.diff(Replace("two", "two"), ANN) == ""
     assert '+ "weight": 2' in task().diff(SetField("weight", 2), ANN)
+
+
+KEPT = (Field("a", FieldType.TEXT), Field("key", FieldType.TEXT, read_only=True, default="d"))
+
+
+def test_fields_of_items_that_are_read_only_are_the_operators() -> None:
+    operator = Hand("operator", may_all=True)
+    block = Block.create(ListSchema(fields=KEPT), [{"a": "x", "key": "k"}])
+    refused(block, Append('{"a": "y", "key": "mine"}'), "read-only")
+    refused(block, InsertItem(0, {"a": "y", "key": "mine"}), "read-only")
+    refused(block, SetItem(0, {"a": "y", "key": "mine"}), "read-only")
+    refused(block, SetItem(0, {"a": "y"}), "read-only")
+    refused(block, Overwrite([{"a": "x", "key": "k"}, {"a": "y", "key": "k"}]), "read-only")
+    block.edit(SetItem(0, {"a": "y", "key": "k"}), ANN)
+    block.edit(Append('{"a": "z"}'), ANN)
+    block.edit(Overwrite([{"a": "y", "key": "k"}, {"a": "new"}]), ANN)
+    assert block.value == [{"a": "y", "key": "k"}, {"a": "new", "key": "d"}]
+    block.edit(SetItem(1, {"a": "new", "key": "set"}), operator)
+    assert block.value == [{"a": "y", "key": "k"}, {"a": "new", "key": "set"}]
+
+
+def test_fields_of_entries_that_are_read_only_are_the_operators() -> None:
+    block = Block.create(LogSchema(fields=KEPT, timestamp=False, names_author=False))
+    refused(block, Append({"message": "m", "key": "mine"}), "read-only")
+    block.edit(Append({"message": "m", "a": "x"}), ANN)
+    block.edit(Append({"message": "m", "key": "mine"}), Hand("operator", may_all=True))
+    assert block.value == [{"message": "m", "a": "x", "key": "d"}, {"message": "m", "key": "mine"}]
+
+
+@pytest.mark.parametrize("schema", [ListSchema(fields=KEPT), LogSchema(fields=KEPT)])
+def test_a_merge_brings_no_value_of_a_read_only_field(schema: ListSchema | LogSchema) -> None:
+    block = Block.create(schema)
+    copy = Block.restore(schema, block.snapshot())
+    copy.edit(Append({"a": "x"}), ANN)
+    block.merge(copy.snapshot(), ANN)
+    copy.edit(Append({"a": "y", "key": "mine"}), Hand("operator", may_all=True))
+    before = block.value
+    with pytest.raises(ToolFailure) as failure:
+        block.merge(copy.snapshot(), ANN)
+    assert failure.value.code == "read-only"
+    assert block.value == before
+
+
+@pytest.mark.parametrize(
+    ("content", "item"),
+    [
+        ('{"done": false, "what": "x"}', {"done": False, "what": "x"}),
+        ("[1, 2]", [1, 2]),
+        ("5", 5),
+        ('"5"', "5"),
+        ("plain words", "plain words"),
+        ('{"half": ', '{"half": '),
+        ("null", "null"),
+        ("", ""),
+        ('1, "other": 2', '1, "other": 2'),
+    ],
+)
+def test_a_list_that_takes_anything_reads_json_and_keeps_other_text(content: str, item: JsonValue) -> None:
+    block = Block.create(ListSchema())
+    block.edit(Append(content), ANN)
+    assert block.value == [item]

@@ -136,8 +136,11 @@ async def test_delete_removes_the_file_when_somebody_agreed_to_the_call() -> Non
 async def test_load_takes_the_disk_into_the_block() -> None:
     port = sources()
     await run(port, "append", path="notes/a.md", content="unsaved")
+    agreed = replace(context(port), agreed=True, approved=True)
 
-    result = await run(port, "load", path="notes/a.md")
+    with pytest.raises(ToolFailure, match="would be lost"):
+        await run(port, "load", path="notes/a.md")
+    result = cast("Any", await TOOL.execute("load", {"op": "load", "path": "notes/a.md"}, agreed))
 
     assert port.blocks["docs", "notes/a.md"].text == "one\n"
     assert result["data"]["lines"] == 1

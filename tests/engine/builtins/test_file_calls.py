@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
+from gatewright.memory import BlockStore
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 
@@ -280,6 +282,42 @@ async def test_taking_the_disk_asks_only_where_edits_would_be_lost(bench: Bench,
 
     assert len(bench.asked) == 2
     assert (await bench.data("read", path="a.md"))["content"] == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("op", "given"),
+    [
+        ("load", {}),
+        ("reload", {}),
+        ("save", {}),
+        ("append", {"content": "x\n"}),
+        ("replace", {"old": "one", "new": "1"}),
+        ("insert", {"line": 1, "content": "x\n"}),
+        ("patch", {"patch": PATCH}),
+    ],
+)
+async def test_what_came_after_the_answer_is_not_covered_by_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, op: str, given: dict[str, Any]
+) -> None:
+    bench.write("asked/a.md")
+    source = bench.workspace.sources.get("docs")
+    assert source is not None
+    source.append("asked/a.md", "shown\n")
+    exclusive = BlockStore.exclusive
+
+    def edited_meanwhile(store: BlockStore) -> AbstractContextManager[None]:
+        monkeypatch.setattr(BlockStore, "exclusive", exclusive)
+        source.append("asked/a.md", "unseen\n")
+        return exclusive(store)
+
+    monkeypatch.setattr(BlockStore, "exclusive", edited_meanwhile)
+    assert await bench.code(op, path="asked/a.md", **given) == "approval-stale"
+    assert len(bench.asked) == 1
+    assert source.read("asked/a.md").content == "one\ntwo\nshown\nunseen\n"
+    assert (bench.docs / "asked" / "a.md").read_text() == "one\ntwo\n"
+
+    await bench.data(op, path="asked/a.md", **given)
+    assert "unseen" in (bench.asked[1].diff or "") or op in {"replace", "insert", "patch"}
 
 
 async def test_whoever_is_asked_about_lines_and_hunks_sees_the_change(bench: Bench) -> None:

@@ -16,6 +16,7 @@ from gatewright.tools.parameter import FileParameter
 from gatewright.tools.port import RootPort
 from gatewright.workspace import Workspace
 from tests.engine.builtins.rootbench import SECRET, RootBench, names, opened, policy_text, swapping
+from tests.engine.sources.folding import fold_below
 
 ROUNDS = 60
 CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -275,3 +276,23 @@ async def test_port_takes_no_path_that_it_did_not_give(bench: RootBench, path: s
 def test_marker_with_an_unknown_root_is_an_error_where_it_is_written() -> None:
     with pytest.raises(RegistrationError, match="no root `share`"):
         FileParameter(roots=("share",))
+
+
+async def test_another_spelling_of_a_name_on_disk_reaches_nothing_where_case_is_folded(
+    bench: RootBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("shared/Docs/Key.md", "needle")
+    fold_below(bench.folder / "shared", monkeypatch)
+    for tool, arguments in (
+        ("file_read", {"path": "shared/docs/Key.md"}),
+        ("file_list", {"path": "shared/DOCS"}),
+        ("file_search", {"path": "shared/Docs/key.md", "query": "needle"}),
+        ("file_write", {"path": "shared/Docs/KEY.md", "content": "x"}),
+        ("file_write", {"path": "shared/docs/new.md", "content": "x"}),
+        ("file_edit", {"path": "shared/Docs/key.md", "old_text": "needle", "new_text": "x"}),
+        ("file_delete", {"path": "shared/docs", "recursive": True}),
+    ):
+        decision = bench.decide(tool, **arguments)
+        assert (decision.verdict, decision.code) == (Verdict.DENY, "other-spelling"), tool
+        assert "Docs" not in (decision.model_message or "")
+    assert (await bench.data("file_read", path="shared/Docs/Key.md"))["content"] == "needle"

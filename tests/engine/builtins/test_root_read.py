@@ -1,6 +1,7 @@
 """Reading, listing and searching the roots of a workspace."""
 
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -133,6 +134,32 @@ async def test_evil_pattern_costs_nothing(bench: RootBench) -> None:
     bench.write("shared/a", "a" * 200_000 + "!")
     data = await bench.data("file_search", query=r"^(a+)+$", regex=True)
     assert data["hits"] == []
+
+
+async def test_slow_pattern_ends_in_time_and_tells_what_it_was_not_matched_with(
+    bench: RootBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("shared/a", "a" * 700_000 + "\n" + "x" * 9_000 + "needle\n" + "needle" + "y" * 9_000)
+    data = await bench.data("file_search", query="a{0,1000}a{0,1000}b", regex=True)
+    assert (data["hits"], data["skipped"]) == ([], {"long_lines": 3})
+
+    data = await bench.data("file_search", query="needle|y$", regex=True)
+    assert [hit.split(":")[1] for hit in data["hits"]] == ["3"]
+    assert data["skipped"] == {"long_lines": 2}
+    data = await bench.data("file_search", query="[ay]$", regex=True)
+    assert (data["hits"], data["skipped"]) == ([], {"long_lines": 3})
+    data = await bench.data("file_search", query="needle")
+    assert [hit.split(":")[1] for hit in data["hits"]] == ["2", "3"]
+
+    bench.write("shared/b", ("a" * 7_000 + "\n") * 140)
+    looks = iter([False, False, True])
+
+    def until_third_look(_: object) -> Callable[[], bool]:
+        return lambda: next(looks, True)
+
+    monkeypatch.setattr("gatewright.builtins.file_search.until_stopped", until_third_look)
+    data = await bench.data("file_search", query="a{0,1000}a{0,1000}b", path="shared/b", regex=True)
+    assert "the time was over" in data["stopped"]
 
 
 async def test_deep_tree_is_searched_without_end_or_crash(bench: RootBench) -> None:

@@ -14,6 +14,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright.tools import ResultType, tool
 from gatewright.workspace import Workspace
 from tests.engine.builtins.rootbench import EVERYTHING, ROOTS, TOOLS, RootBench, opened, policy_text
+from tests.engine.sources.folding import fold_below
 
 SHARED = '[workspace]\nroots = { shared = "shared" }\n'
 
@@ -123,6 +124,16 @@ def test_two_roots_on_one_folder_are_refused_even_through_a_link(tmp_path: Path)
     (tmp_path / "ws/link").symlink_to("shared/in")
     with pytest.raises(PolicyInvalid, match="may not lie in each other"):
         opened(tmp_path, policy_text(roots='[workspace]\nroots = { shared = "shared", vault = "link" }\n'))
+
+
+def test_two_roots_on_one_folder_are_refused_in_two_spellings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ws/shared").mkdir(parents=True)
+    fold_below(tmp_path / "ws", monkeypatch)
+    (tmp_path / "ws/policy.toml").write_text(
+        policy_text(roots='[workspace]\nroots = { shared = "Shared", vault = "sHared" }\n')
+    )
+    with pytest.raises(PolicyInvalid, match="may not lie in each other"):
+        Workspace.open(tmp_path / "ws", keys=tmp_path / "keys")
 
 
 async def test_missing_folder_is_a_warning_and_a_clear_refusal(tmp_path: Path) -> None:

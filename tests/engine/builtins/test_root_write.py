@@ -1,6 +1,7 @@
 """Writing, changing and removing files of the roots of a workspace."""
 
 import asyncio
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.gate import Approval, ApprovalRequest, Status
+from gatewright.memory import BlockStore
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import rootwalk
@@ -143,6 +145,41 @@ async def test_change_of_the_file_between_question_and_answer_makes_the_answer_s
     bench.workspace.close()
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("file_write", {"path": "a", "content": "neu"}),
+        ("file_edit", {"path": "a", "old_text": "eins", "new_text": "zwei"}),
+        ("file_delete", {"path": "a"}),
+        ("file_delete", {"path": "dir", "recursive": True}),
+    ],
+)
+async def test_change_of_the_file_after_the_answer_was_taken_makes_it_stale_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any]
+) -> None:
+    exclusive, late = BlockStore.exclusive, list[RootBench]()
+
+    def changed_meanwhile(store: BlockStore) -> AbstractContextManager[None]:
+        for bench in late:
+            bench.write("shared/a", "eins, anders\n")
+            bench.write("shared/dir/b", "eins, anders\n")
+        return exclusive(store)
+
+    monkeypatch.setattr(BlockStore, "exclusive", changed_meanwhile)
+    bench = opened(tmp_path, policy_text(agent=ASKING))
+    bench.write("shared/a", "eins\n")
+    bench.write("shared/dir/b", "eins\n")
+    late.append(bench)
+    outcome = await bench.call(tool, **arguments)
+    assert (outcome.status, outcome.code) == (Status.FAILED, "approval-stale")
+    assert len(bench.asked) == 1
+    assert bench.text("shared/a") == bench.text("shared/dir/b") == "eins, anders\n"
+
+    late.clear()
+    await bench.data(tool, **({**arguments, "old_text": "anders"} if tool == "file_edit" else arguments))
+    bench.workspace.close()
+
+
 SOURCE = """
 [[sources]]
 id = "docs"
@@ -215,6 +252,28 @@ async def test_file_that_came_meanwhile_is_not_overwritten_by_a_call_that_may_on
     with pytest.raises(ToolFailure):
         await roots.write(path, "x", None)
     assert levelled.text("shared/docs/grow/a") == "needle"
+    levelled.workspace.close()
+
+
+async def test_level_is_asked_again_at_the_moment_of_acting(levelled: RootBench) -> None:
+    roots = levelled.workspace.gate.in_force().ports.roots
+    assert roots is not None
+    docs = str(levelled.folder / "shared/docs")
+    for refused in (
+        roots.write(f"{docs}/grow/a", "x", Action.OVERWRITE, approved=True),
+        roots.write(f"{docs}/frozen/new", "x", Action.OVERWRITE, approved=True),
+        roots.edit(f"{docs}/frozen/a", "needle", "x", Action.OVERWRITE, approved=True),
+        roots.delete(f"{docs}/frozen/a", recursive=False, granted=Action.DELETE, approved=True),
+        roots.delete(f"{docs}/frozen", recursive=True, granted=Action.DELETE, approved=True),
+        roots.delete(f"{docs}/a", recursive=False, granted=Action.DELETE),
+    ):
+        with pytest.raises(ToolFailure) as caught:
+            await refused
+        assert caught.value.code in {"not-permitted", "not-granted"}
+    for name in ("a", "grow/a", "frozen/a"):
+        assert levelled.text(f"shared/docs/{name}") == "needle"
+    assert not (levelled.folder / "shared/docs/frozen/new").exists()
+    await roots.delete(f"{docs}/a", recursive=False, granted=Action.DELETE, approved=True)
     levelled.workspace.close()
 
 

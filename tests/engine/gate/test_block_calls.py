@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from gatewright.blocks import (
     Section,
     TextSchema,
 )
-from gatewright.gate import AuditLog, StageTrace
+from gatewright.gate import Approval, ApprovalRequest, AuditLog, Remember, StageTrace
 from gatewright.memory import BlockType
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.verdict import Verdict
@@ -592,6 +593,78 @@ async def test_change_between_the_last_decision_and_the_writing_is_not_written_o
     assert bench.own().value("notes") == "one\nelse\n"
 
 
+@pytest.mark.parametrize(
+    ("tool", "op", "given"),
+    [
+        ("block_edit", "append", {"content": "x"}),
+        ("block_edit", "replace", {"old": "one", "new": "1"}),
+        ("block_edit", "undo", {}),
+        ("block", "pin", {}),
+        ("block", "archive", {}),
+    ],
+)
+@pytest.mark.parametrize(("level", "code"), [("human", "not-granted"), ("read_only", "not-permitted")])
+async def test_level_that_became_stricter_after_the_decision_is_asked_again_when_the_tool_acts(
+    bench: BlockBench, tool: str, op: str, given: dict[str, str], level: str, code: str
+) -> None:
+    make(bench)
+    bench.own().edit("notes", Append("mine\n"), author="agent:ann", granted=Action.DELETE)
+
+    def stricter(row: StageTrace) -> None:
+        if row.stage == "approval":
+            bench.own().settings("notes", author="operator", permission=Permission(level))
+
+    arguments: dict[str, JsonValue] = {"op": op, "label": "notes", **given}
+    outcome = await bench.workspace.call("ann", tool, arguments, approver=bench.answer, on_stage=stricter)
+
+    assert (outcome.status, outcome.code) == ("failed", code)
+    assert bench.asked == []
+    record = bench.own().get("notes")
+    assert (bench.own().value("notes"), record.pinned, record.type) == ("one\ntwo\nmine\n", False, BlockType.WORKING)
+
+
+async def test_approval_for_a_time_counts_for_the_block_that_asked_and_no_other(bench: BlockBench) -> None:
+    make(bench)
+    bench.own().settings("notes", author="operator", permission=Permission.PARTNER)
+
+    async def for_a_time(request: ApprovalRequest) -> Approval:
+        bench.asked.append(request)
+        return Approval(True, "dana", Remember.DURATION, 600)
+
+    async def append(label: str, content: str) -> int:
+        given: dict[str, JsonValue] = {"op": "append", "label": label, "content": content}
+        outcome = await bench.workspace.call("ann", "block_edit", given, session=bench.session, approver=for_a_time)
+        assert outcome.status == "allowed", outcome.output
+        return len(bench.asked)
+
+    assert [await append("notes", "x\n"), await append("notes", "y\n")] == [1, 1]
+    assert bench.own().value("notes") == "one\ntwo\nx\ny\n"
+    make(bench, label="other", permission=Permission.PARTNER)
+    assert await append("other", "x\n") == 2
+    bench.own().delete("notes", granted=Action.DELETE)
+    make(bench, permission=Permission.PARTNER)
+    assert await append("notes", "x\n") == 3
+
+
+@pytest.mark.parametrize("op", ["append", "undo", "pin"])
+async def test_call_on_a_damaged_block_that_asks_fails_and_raises_nothing(bench: BlockBench, op: str) -> None:
+    make(bench)
+    bench.own().settings("notes", author="operator", permission=Permission.PARTNER)
+    bench.workspace.close()
+    database = sqlite3.connect(bench.workspace.state_folder / "memory.sqlite")
+    database.execute("UPDATE block SET snapshot = x'00112233'")
+    database.commit()
+    database.close()
+    again = BlockBench(bench.folder, Workspace.open(bench.folder, keys=bench.folder.parent / "keys"))
+
+    given = {"content": "x"} if op == "append" else {}
+    outcome = await again.call("block" if op == "pin" else "block_edit", op, label="notes", **given)
+
+    assert outcome.status == "failed"
+    assert [request.diff for request in again.asked] == [None]
+    again.workspace.close()
+
+
 async def test_approval_does_not_outlive_the_level(bench: BlockBench) -> None:
     make(bench)
     bench.own().settings("notes", author="operator", permission=Permission.PARTNER)
@@ -612,7 +685,7 @@ async def test_pinning_that_asks_shows_what_changes(bench: BlockBench) -> None:
 
     assert [request.diff for request in bench.asked] == [
         "-pinned: no\n+pinned: yes\n",
-        "-type: working\n+type: archival\n",
+        "-type: working\n+type: archival\n-pinned: yes\n+pinned: no\n",
     ]
 
 

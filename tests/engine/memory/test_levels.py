@@ -88,20 +88,21 @@ class Bench:
             made.settings("b", author="operator", permission=level)
         self.service = BlockService(self.store, owner=ANN, levels=lambda _: level)
 
-    def operations(self) -> dict[str, tuple[Callable[[Action], object], Action]]:
-        found: dict[str, tuple[Callable[[Action], object], Action]] = {}
-        for name, (edit, action) in EDITS.items():
-            found[name] = (lambda granted, edit=edit: self.service.edit("b", edit, author=ANN, granted=granted), action)
+    def action(self, name: str) -> Action:
+        """What the operation is by the contract."""
+        return EDITS[name][1] if name in EDITS else Action.DELETE if name == "delete" else Action.OVERWRITE
+
+    def run(self, name: str, granted: Action, *, approved: bool) -> object:
+        """Do the operation."""
         service = self.service
-        found["pin"] = (lambda granted: service.pin("b", author=ANN, granted=granted), Action.OVERWRITE)
-        found["unpin"] = (lambda granted: service.unpin("b", author=ANN, granted=granted), Action.OVERWRITE)
-        found["archive"] = (lambda granted: service.archive("b", author=ANN, granted=granted), Action.OVERWRITE)
-        found["merge"] = (
-            lambda granted: service.merge("b", self.update, author=ANN, granted=granted),
-            Action.OVERWRITE,
-        )
-        found["delete"] = (lambda granted: service.delete("b", granted=granted), Action.DELETE)
-        return found
+        if name in EDITS:
+            return service.edit("b", EDITS[name][0], author=ANN, granted=granted, approved=approved)
+        if name == "merge":
+            return service.merge("b", self.update, author=ANN, granted=granted, approved=approved)
+        if name == "delete":
+            return service.delete("b", granted=granted, approved=approved)
+        notes = {"pin": service.pin, "unpin": service.unpin, "archive": service.archive}
+        return notes[name]("b", author=ANN, granted=granted, approved=approved)
 
     def state(self) -> tuple[object, object]:
         operator = BlockService(self.store, owner=ANN, operator=True)
@@ -129,22 +130,28 @@ def bench(tmp_path: Path, level: Permission, of_a_source: bool) -> Iterator[Benc
 def test_an_operation_is_done_exactly_when_the_table_lets_it_and_it_was_granted(
     bench: Bench, level: Permission, of_a_source: bool, name: str
 ) -> None:
-    run, action = bench.operations()[name]
+    action = bench.action(name)
+    verdict = verdict_for(level, action)
     before = bench.state()
     weaker = [granted for granted in Action if list(Action).index(granted) < list(Action).index(action)]
     for granted in weaker:
         with pytest.raises(ToolFailure):
-            run(granted)
+            bench.run(name, granted, approved=True)
+        assert bench.state() == before
+    if verdict is Verdict.ASK:
+        with pytest.raises(ToolFailure) as unasked:
+            bench.run(name, action, approved=False)
+        assert unasked.value.code == "not-granted"
         assert bench.state() == before
     belongs = of_a_source and name in {"archive", "delete"}
-    if verdict_for(level, action) is Verdict.DENY or belongs:
+    if verdict is Verdict.DENY or belongs:
         with pytest.raises(ToolFailure) as failure:
-            run(action)
+            bench.run(name, action, approved=True)
         wanted = "unknown-block" if level is Permission.NONE else "not-permitted"
-        assert failure.value.code == ("of-a-source" if verdict_for(level, action) is not Verdict.DENY else wanted)
+        assert failure.value.code == ("of-a-source" if verdict is not Verdict.DENY else wanted)
         assert bench.state() == before
     else:
-        run(action)
+        bench.run(name, action, approved=verdict is Verdict.ASK)
         if name not in {"delete", "unpin"}:
             assert bench.state() != before
 
@@ -196,8 +203,29 @@ def test_a_block_is_made_when_its_own_level_lets_it_be_added_to(tmp_path: Path, 
         service = BlockService(store, owner=ANN)
         with pytest.raises(ToolFailure):
             service.create("n", author=ANN, granted=Action.READ, permission=made)
-        if verdict_for(made, Action.APPEND) is Verdict.DENY:
+        verdict = verdict_for(made, Action.APPEND)
+        if verdict is not Verdict.ALLOW:
             with pytest.raises(ToolFailure):
                 service.create("n", author=ANN, permission=made)
+        if verdict is Verdict.DENY:
+            with pytest.raises(ToolFailure):
+                service.create("n", author=ANN, permission=made, approved=True)
         else:
-            assert service.create("n", author=ANN, permission=made).permission is made
+            record = service.create("n", author=ANN, permission=made, approved=verdict is Verdict.ASK)
+            assert record.permission is made
+
+
+@pytest.mark.parametrize("made", list(Permission), ids=str)
+def test_an_operator_makes_sees_and_changes_a_block_of_any_level_and_is_told_the_agents(
+    tmp_path: Path, made: Permission
+) -> None:
+    with BlockStore(tmp_path / "memory.sqlite") as store:
+        operator = BlockService(store, owner=ANN, operator=True)
+        operator.create("n", author="operator", content="a", permission=made)
+        operator.edit("n", Append("b"), author="operator", granted=Action.OVERWRITE)
+
+        assert [record.label for record in operator.list()] == ["n"]
+        assert operator.value("n") == "ab"
+        assert (operator.info("n").permission, operator.level("n")) == (made, made)
+        operator.delete("n", granted=Action.DELETE)
+        assert operator.list() == ()

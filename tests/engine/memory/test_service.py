@@ -97,7 +97,7 @@ def test_agents_do_not_see_each_others_blocks_and_all_see_the_shared_ones(store:
     assert (ann.value("house"), bob.value("house")) == ("mine", "rules")
 
 
-@pytest.mark.parametrize("label", ["", " x", "a\nb", "file:12345678:a", "x" * 513])
+@pytest.mark.parametrize("label", ["", " x", "a\nb", "file:12345678:a", "FILE:x", "x" * 513])
 def test_a_label_that_could_mislead_is_refused(service: BlockService, label: str) -> None:
     with refused("bad-label"):
         service.create(label, author=ANN)
@@ -185,7 +185,7 @@ def test_an_edit_whose_writing_fails_is_not_seen_by_anybody(store: BlockStore) -
 
 def test_a_delete_forgets_the_block_and_its_history(service: BlockService) -> None:
     service.create("n", author=ANN, content="one")
-    service.delete("n", granted=ALL)
+    service.delete("n", granted=ALL, approved=True)
     with refused("unknown-block"):
         service.value("n")
     service.create("n", author=ANN, content="two")
@@ -381,6 +381,51 @@ def test_the_record_of_a_block_is_only_changed_by_the_operator(store: BlockStore
     assert service.value("n") == "x"
 
 
+@pytest.mark.parametrize("limit", [-1, 4 * 1024 * 1024 + 1])
+def test_a_limit_that_cannot_be_is_refused(store: BlockStore, limit: int) -> None:
+    operator = BlockService(store, owner=ANN, operator=True)
+    with refused("bad-limit"):
+        operator.create("n", author="operator", char_limit=limit)
+    operator.create("n", author="operator", char_limit=3)
+    with refused("bad-limit"):
+        operator.settings("n", author="operator", char_limit=limit)
+    assert operator.get("n").char_limit == 3
+
+
+def test_a_limit_of_nothing_is_none_of_its_own(store: BlockStore) -> None:
+    operator = BlockService(store, owner=ANN, operator=True)
+    assert operator.create("n", author="operator", content="abc", char_limit=0).char_limit is None
+    operator.settings("n", author="operator", char_limit=3)
+    with refused("too-large"):
+        operator.edit("n", Append("x"), author="operator", granted=ALL)
+    operator.settings("n", author="operator", description="d")
+    assert operator.get("n").char_limit == 3
+    operator.settings("n", author="operator", char_limit=0)
+    operator.edit("n", Append("x"), author="operator", granted=ALL)
+    assert operator.value("n") == "abcx"
+
+
+@pytest.mark.parametrize("text", ["x" * 4097, "\ud800"])
+def test_a_description_that_cannot_be_is_refused(store: BlockStore, text: str) -> None:
+    operator = BlockService(store, owner=ANN, operator=True)
+    with refused("bad-description"):
+        operator.create("n", author="operator", description=text)
+    operator.create("n", author="operator", description="d")
+    with refused("bad-description"):
+        operator.settings("n", author="operator", description=text)
+    assert operator.get("n").description == "d"
+
+
+def test_the_level_and_limit_of_a_files_block_are_not_set_at_the_block(store: BlockStore) -> None:
+    store.put("file:0:a", source_id="docs", snapshot=TextBlock.from_text("a").snapshot(), disk_digest="d")
+    operator = BlockService(store, owner=ANN, operator=True, levels=lambda _: Permission.READ_ONLY)
+    for given in ({"permission": Permission.ADMIN}, {"char_limit": 3}):
+        with refused("of-a-source"):
+            operator.settings("file:0:a", author="operator", **given)  # pyright: ignore[reportArgumentType]
+    assert operator.settings("file:0:a", author="operator", description="d").record.description == "d"
+    assert operator.info("file:0:a").permission is Permission.READ_ONLY
+
+
 def test_fields_that_are_read_only_are_the_operators(store: BlockStore, service: BlockService) -> None:
     service.create("n", MapSchema((Field("k", FieldType.TEXT, read_only=True),)), author=ANN)
     with refused("read-only"):
@@ -390,7 +435,7 @@ def test_fields_that_are_read_only_are_the_operators(store: BlockStore, service:
 
 
 def test_a_record_says_what_a_block_is(service: BlockService) -> None:
-    made = service.create("n", author=ANN, type=BlockType.CORE, permission=Permission.PARTNER)
+    made = service.create("n", author=ANN, type=BlockType.CORE, permission=Permission.PARTNER, approved=True)
     assert isinstance(made, BlockRecord)
     assert made.block_id.startswith("mem-")
     assert (made.owner, made.type, made.permission) == (ANN, "core", "partner")

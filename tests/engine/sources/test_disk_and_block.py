@@ -1,5 +1,6 @@
 """Block and file between two changes: states, differences, and ways back into step."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from gatewright.memory import BlockStore
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Located
 from gatewright.sources.filetext import with_lines
+from gatewright.tools.port import SourcePort
 from tests.engine.sources.bench import Bench, make_bench, source_of
 
 BASE = "1\n2\n3\n4\n5\n"
@@ -195,7 +197,12 @@ async def test_reloading_throws_edits_away_and_asks_before(bench: Bench) -> None
     await bench.port.append(at, "two\n")
     assessed = bench.manager.assess_reload(at)
     assert (assessed.action, assessed.ask is not None) == (Action.READ, True)
-    await bench.manager.reload(at)
+    assert "-two" in (assessed.diff or "").splitlines()
+    with pytest.raises(ToolFailure, match="would be lost") as refused:
+        await bench.manager.reload(at)
+    assert refused.value.code == "not-granted"
+    assert await text(bench, at) == "one\ntwo\n"
+    await bench.manager.reload(at, asked=True)
     assert await text(bench, at) == "one\n"
     assert bench.manager.assess_reload(at).ask is None
 
@@ -326,7 +333,7 @@ async def test_texts_kept_for_comparing_go_when_they_are_no_longer_needed(bench:
     at = await in_conflict(bench)
     for number in range(5):
         (bench.folder / "a.md").write_text(f"{number}\n")
-        await bench.port.load(at)
+        await bench.port.load(at, asked=True)
     assert len(bench.blocks.labels()) == 2
     await bench.port.delete(at, approved=True)
     assert bench.blocks.labels() == ()
@@ -405,3 +412,32 @@ async def test_an_empty_file_is_a_file_like_others(bench: Bench) -> None:
     await bench.port.replace(at, "x", "")
     await bench.port.save(at, Action.OVERWRITE)
     assert path.read_text() == ""
+
+
+BOM = b"\xef\xbb\xbf"
+
+
+Edit = Callable[[SourcePort, Located], Awaitable[JsonValue]]
+EDITS: list[tuple[Edit, bytes]] = [
+    (lambda port, at: port.insert(at, 1, "zero\n"), b"zero\r\none\r\ntwo\r\n"),
+    (lambda port, at: port.insert(at, 3, "three\n"), b"one\r\ntwo\r\nthree\r\n"),
+    (lambda port, at: port.patch(at, "@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"), b"ONE\r\ntwo\r\n"),
+    (lambda port, at: port.patch(at, "@@ -1,2 +1,2 @@\n-\ufeffone\n+\ufeffONE\n two\n"), b"ONE\r\ntwo\r\n"),
+    (lambda port, at: port.replace(at, "one\n", "1\n"), b"1\r\ntwo\r\n"),
+    (lambda port, at: port.append(at, "three\n"), b"one\r\ntwo\r\nthree\r\n"),
+]
+
+
+@pytest.mark.parametrize(("work", "expected"), EDITS)
+async def test_a_byte_order_mark_stays_where_it_is(bench: Bench, work: Edit, expected: bytes) -> None:
+    path = bench.write("a.md", BOM + b"one\r\ntwo\r\n")
+    at = bench.at("a.md")
+    await work(bench.port, at)
+    await bench.port.save(at, Action.OVERWRITE)
+    assert path.read_bytes() == BOM + expected
+
+
+def test_lines_before_the_first_of_a_text_that_is_a_mark_alone() -> None:
+    assert with_lines("\ufeff", 1, "one") == "\ufeffone"
+    with pytest.raises(ToolFailure, match="no line 2"):
+        with_lines("\ufeff", 2, "one")

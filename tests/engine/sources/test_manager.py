@@ -195,10 +195,10 @@ async def test_taking_the_text_from_disk_again_is_reading_at_every_level(bench: 
     before = held(bench)
     if level is Permission.NONE:
         with pytest.raises(ToolFailure, match="not available"):
-            await bench.manager.reload(at)
+            await bench.manager.reload(at, asked=True)
         assert held(bench) == before
     else:
-        await bench.manager.reload(at)
+        await bench.manager.reload(at, asked=True)
         assert held(bench) != before
 
 

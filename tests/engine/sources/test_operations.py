@@ -2,6 +2,7 @@ import asyncio
 import os
 import random
 import string
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -105,8 +106,39 @@ async def test_load_asks_only_when_edits_would_be_lost(bench: Bench) -> None:
     assessed = bench.port.assess_load(at)
     assert assessed.action is Action.READ
     assert assessed.ask is not None
-    await bench.port.load(at)
+    with pytest.raises(ToolFailure, match="would be lost"):
+        await bench.port.load(at)
+    assert (await bench.port.read(at)).content == "one\nx"
+    await bench.port.load(at, asked=True)
     assert (await bench.port.read(at)).content == "one\n"
+
+
+@pytest.mark.parametrize("op", ["load", "reload"])
+async def test_edits_that_come_between_the_decision_and_the_act_are_not_thrown_away(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, op: str
+) -> None:
+    bench.write("a.md", "one\n")
+    at, source = bench.at("a.md"), bench.manager.get("docs")
+    assert source is not None
+    await bench.port.load(at)
+    take = getattr(bench.port, op)
+    exclusive = bench.blocks.exclusive
+
+    def edited_meanwhile() -> AbstractContextManager[None]:
+        monkeypatch.setattr(bench.blocks, "exclusive", exclusive)
+        source.append("a.md", "mine\n")
+        return exclusive()
+
+    assert bench.port.assess_load(at).ask is None
+    monkeypatch.setattr(bench.blocks, "exclusive", edited_meanwhile)
+    with pytest.raises(ToolFailure, match="would be lost"):
+        await take(at)
+    shown = bench.port.assess_load(at).diff
+    monkeypatch.setattr(bench.blocks, "exclusive", edited_meanwhile)
+    with pytest.raises(ToolFailure, match="since somebody agreed") as stale:
+        await take(at, asked=lambda: bench.port.assess_load(at).diff == shown)
+    assert stale.value.code == "approval-stale"
+    assert (await bench.port.read(at)).content == "one\nmine\nmine\n"
 
 
 async def test_replace_wants_exactly_one_place_and_says_how_many_there_are(bench: Bench) -> None:
@@ -263,7 +295,7 @@ async def test_a_damaged_block_is_mended_by_loading(bench: Bench) -> None:
     at = bench.at("a.md")
     bench.blocks.put(bench.port.label_of(at), source_id="docs", snapshot=b"junk", disk_digest="x")
     assert bench.port.assess_load(at).ask is not None
-    await bench.port.load(at)
+    await bench.port.load(at, asked=True)
     assert (await bench.port.read(at)).content == "one\n"
 
 

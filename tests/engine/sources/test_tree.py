@@ -140,3 +140,27 @@ async def test_a_block_whose_file_may_not_be_deleted_keeps_its_folder(tree: Benc
     with pytest.raises(ToolFailure, match="may not be removed"):
         await tree.manager.delete(tree.at("d"), recursive=True)
     assert (tree.folder / "d/a.md").exists()
+
+
+async def test_a_folder_too_deep_to_look_into_hides_nothing_else(tree: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewright.sources.tree._MAX_DEPTH", 2)
+    rows = await tree.manager.list_tree(tree.at("."), "*.md")
+    assert paths(rows) == ["a/x.md", "b.md", "more"]
+    assert "deep" in str(rows[-1])
+    tree.write("n/m/o/p.md", "x")
+    with pytest.raises(ToolFailure, match="too much"):
+        await tree.manager.delete(tree.at("n"), recursive=True, asked=True)
+
+
+async def test_names_that_no_call_could_hold_are_not_listed(bench: Bench) -> None:
+    for name in ("plain.md", "~home.md", "c:x.md", "two\nlines.md", "back\\slash.md", "tab\t/inner.md"):
+        bench.write(name, "x")
+    (bench.folder / os.fsdecode(b"caf\xe9.md")).write_text("x")
+    listed = await bench.port.list_folder(bench.at("."))
+    assert [row["name"] for row in listed if isinstance(row, dict) and row["kind"] == "file"] == [
+        "c:x.md",
+        "plain.md",
+        "~home.md",
+    ]
+    assert paths(await bench.port.list_tree(bench.at("."), "*.md")) == ["c:x.md", "plain.md", "~home.md"]
+    assert "tab\t" not in str(await bench.port.list_tree(bench.at(".")))

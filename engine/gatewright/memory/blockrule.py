@@ -1,0 +1,63 @@
+"""Rules for a block's record: label, description, limit, what an edit needs, what a note changes. It knows no store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import is_text
+from gatewright.blocks import MAX_CHARS, is_addition
+from gatewright.memory.record import BlockType
+from gatewright.policy.permission import Action
+
+if TYPE_CHECKING:
+    from gatewright.blocks import Edit
+    from gatewright.memory.record import BlockRecord
+
+PIN, UNPIN, ARCHIVE, SETTINGS = "pin", "unpin", "archive", "settings"
+_MAX_LABEL = 512
+_MAX_DESCRIPTION = 4096
+
+
+def action_of(edit: Edit) -> Action:
+    """What an edit does to a block: an append adds, everything else (undo and redo too) overwrites."""
+    return Action.APPEND if is_addition(edit) else Action.OVERWRITE
+
+
+def noted(record: BlockRecord, kind: str, now: float) -> BlockRecord:
+    """The record after it was pinned, unpinned or archived. Raises ToolFailure."""
+    return _archived(record, now) if kind == ARCHIVE else replace(record, pinned=kind == PIN)
+
+
+def _archived(record: BlockRecord, now: float) -> BlockRecord:
+    if record.source_id:
+        raise ToolFailure("this block stands for a file, and files are not archived", code="of-a-source")
+    if record.type is BlockType.CORE:
+        raise ToolFailure("a core block stays in context: it cannot be archived", code="core-block")
+    if record.type is not BlockType.WORKING:
+        raise ToolFailure(
+            f"only working blocks are archived, and this is a block of type {record.type}", code="wrong-type"
+        )
+    return replace(record, type=BlockType.ARCHIVAL, pinned=False, archived_at=now)
+
+
+def is_label(text: str) -> bool:
+    """Whether a block may have that label, those of files aside."""
+    return 0 < len(text) <= _MAX_LABEL and text.isprintable() and text == text.strip()
+
+
+NO_LABEL = f"a label is 1 to {_MAX_LABEL} printable characters"
+
+
+def limit_of(limit: int | None) -> int | None:
+    """A limit of characters; None for none. Raises ToolFailure."""
+    if limit is not None and not 0 <= limit <= MAX_CHARS:
+        raise ToolFailure(f"a limit is 1 to {MAX_CHARS:,} characters, or 0 for none of its own", code="bad-limit")
+    return limit or None
+
+
+def check_description(text: str) -> None:
+    """Raises ToolFailure (``bad-description``) for what cannot describe a block."""
+    if len(text) > _MAX_DESCRIPTION or not is_text(text):
+        raise ToolFailure(f"a description is text of at most {_MAX_DESCRIPTION:,} characters", code="bad-description")

@@ -1,0 +1,150 @@
+"""Which paths below one folder came, changed or went, told while somebody looks at it. It takes nothing into blocks.
+
+One thread; the operating system says what changed (watchfiles). That the folder itself goes away, and comes back, is
+told. It knows no level and no agent: it is for people who see the whole folder.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from watchfiles import Change, watch
+
+from gatewright.sources.leftover import is_leftover
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+MAX_TOLD = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class FolderNews:
+    """Paths from the base, with ``/``, that something happened to. ``more``: more than are told, or all may be new.
+
+    ``is_there``: whether the folder is. ``problem``: why its changes are not noticed.
+    """
+
+    came: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
+    went: frozenset[str] = frozenset()
+    more: bool = False
+    is_there: bool = True
+    problem: str | None = None
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """All of them."""
+        return self.came | self.changed | self.went
+
+
+class FolderWatch:
+    """Watches from its making until ``close``. ``notify`` is called in a thread of ours.
+
+    ``debounce_ms``: how long changes are gathered at most; ``tick_ms``: how soon a folder that came back is seen.
+    """
+
+    def __init__(
+        self, base: str, notify: Callable[[FolderNews], None], *, debounce_ms: int = 300, tick_ms: int = 400
+    ) -> None:
+        self.base = base
+        self._notify = notify
+        self._debounce_ms, self._tick_ms = debounce_ms, tick_ms
+        self._done = threading.Event()
+        self._stands = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch folder", daemon=True)
+        self._thread.start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the folder is being watched; whether that came to be in time."""
+        return self._stands.wait(timeout_s)
+
+    def stop(self) -> None:
+        """Tell nothing any more; the thread ends by itself a moment later."""
+        self._done.set()
+
+    def close(self) -> None:
+        """As ``stop``, and wait for the thread."""
+        self.stop()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def __enter__(self) -> FolderWatch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        was_there = True
+        while not self._done.is_set():
+            there = _identity(self.base)
+            if there is None:
+                if was_there:
+                    self._tell(FolderNews(is_there=False))
+                was_there = False
+                self._done.wait(self._tick_ms / 1000)
+                continue
+            try:
+                self._watched(there, is_back=not was_there)
+            except Exception as error:  # noqa: BLE001 - the thread's owner: watching must not end without a word
+                self._tell(FolderNews(problem=str(error)))
+                return
+            was_there = True
+
+    def _watched(self, identity: tuple[int, int], *, is_back: bool) -> None:
+        """Until the base is another folder, or the end."""
+        first = True
+        for found in watch(
+            self.base,
+            watch_filter=None,
+            debounce=self._debounce_ms,
+            step=max(self._debounce_ms // 8, 1),
+            stop_event=self._done,
+            rust_timeout=self._tick_ms,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            ignore_permission_denied=True,
+        ):
+            if first:
+                self._stands.set()
+                if is_back:
+                    self._tell(FolderNews(more=True))
+            first = False
+            news = self._news(found)
+            if news is not None:
+                self._tell(news)
+            if (Change.deleted, self.base) in found or _identity(self.base) != identity:
+                return
+
+    def _news(self, found: Iterable[tuple[Change, str]]) -> FolderNews | None:
+        prefix = self.base.rstrip("/") + "/"
+        told: dict[Change, set[str]] = {change: set() for change in Change}
+        for number, (change, path) in enumerate(found):
+            if number >= MAX_TOLD:
+                return FolderNews(more=True)
+            if path.startswith(prefix) and not is_leftover(path):
+                told[change].add(path[len(prefix) :])
+        came, went = frozenset(told[Change.added]), frozenset(told[Change.deleted])
+        changed = frozenset(told[Change.modified]) - came - went
+        return FolderNews(came - went, changed | (came & went), went - came) if came or went or changed else None
+
+    def _tell(self, news: FolderNews) -> None:
+        if self._done.is_set():
+            return
+        try:
+            self._notify(news)
+        except Exception:  # noqa: BLE001 - a listener's failure must not end the watching
+            return
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None

@@ -1,0 +1,95 @@
+"""Whether a path is spelled as its names stand on disk. It knows no level, and opens no file.
+
+A file system may take two spellings for one name: `A` and `a`, composed and decomposed letters. Levels are judged by
+the text, so a spelling that reaches something under another name is refused. Whether a folder folds is found by looking
+for the same entry under another spelling, and remembered until the folder changes; where none does, that is all.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import unicodedata
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_KEPT = 8_192
+_UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
+_SWAPPED = str.maketrans(_UPPER + _LOWER, _LOWER + _UPPER)
+
+plain: dict[tuple[int, int], int] = {}
+"""Folders known to tell spellings apart: device and inode to the time of their last change. Bounded."""
+
+
+def refuse_other_spelling(path: str, status: os.stat_result, above: os.stat_result) -> None:
+    """Raises ToolFailure where something stands at ``path``, in the folder ``above``, under another name."""
+    folder, _, name = path.rpartition("/")
+    key = (above.st_dev, above.st_ino)
+    if name.isascii() and plain.get(key) == above.st_ctime_ns:
+        return
+    if not any(_is_same(f"{folder}/{other}", status) for other in _others(name)):
+        if name.translate(_SWAPPED) != name:
+            _remember(key, above.st_ctime_ns)
+    elif name not in _names(folder):
+        raise ToolFailure("on disk this name is spelled in another way", code="other-spelling")
+
+
+def as_on_disk(path: str) -> str:
+    """An absolute path without links, its names spelled as they stand on disk as far as that can be looked at."""
+    if not path.startswith("/"):
+        return path
+    spelled = ""
+    for name in path.split("/")[1:]:
+        spelled = f"{spelled}/{_spelled(spelled or '/', name)}"
+    return spelled if spelled.strip("/") else path
+
+
+def _spelled(folder: str, name: str) -> str:
+    try:
+        status = os.lstat(f"{folder}/{name}")
+        if not any(_is_same(f"{folder}/{other}", status) for other in _others(name)):
+            return name
+        names = _names(folder)
+    except (OSError, ToolFailure):
+        return name
+    if name in names:
+        return name
+    return next((other for other in names if _is_same(f"{folder}/{other}", status)), name)
+
+
+def _others(name: str) -> Iterator[str]:
+    """Spellings of a name that some file systems take for the same."""
+    others = [name.translate(_SWAPPED), name.rstrip(". ")]
+    if not name.isascii():
+        others += [name.swapcase(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)]
+    return (other for other in dict.fromkeys(others) if other not in {name, ""})
+
+
+def _is_same(path: str, status: os.stat_result) -> bool:
+    try:
+        other = os.lstat(path)
+    except (OSError, ValueError):
+        return False
+    return (other.st_dev, other.st_ino, stat.S_IFMT(other.st_mode)) == (
+        status.st_dev,
+        status.st_ino,
+        stat.S_IFMT(status.st_mode),
+    )
+
+
+def _names(folder: str) -> list[str]:
+    """The names in a folder. Raises ToolFailure where it cannot be listed: its spellings cannot be told apart."""
+    try:
+        return os.listdir(folder or "/")  # noqa: PTH208 - names alone, of a folder that may be large
+    except OSError:
+        raise ToolFailure("how this name is spelled on disk cannot be looked at", code="other-spelling") from None
+
+
+def _remember(key: tuple[int, int], changed_ns: int) -> None:
+    if len(plain) >= _KEPT:
+        plain.clear()
+    plain[key] = changed_ns
