@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
 from hypothesis import settings
@@ -42,6 +43,7 @@ settings.load_profile("same")
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 _kept_applications: list[object] = []
+_open_loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
 
 def pytest_configure() -> None:
@@ -65,7 +67,26 @@ def _qt_loop() -> asyncio.AbstractEventLoop:
     application = QApplication.instance() or QApplication([])
     _kept_applications[:] = [application]  # the wrapper owns the C++ object, which has to outlive every loop
     QApplication.setQuitOnLastWindowClosed(False)
-    return import_module("qasync").QEventLoop(application)
+    loop: asyncio.AbstractEventLoop = import_module("qasync").QEventLoop(application)
+    _open_loops.add(loop)
+    return loop
+
+
+@pytest.fixture(scope="session", autouse=True)
+def events_wait_for_their_loop() -> Iterator[None]:
+    """Between the parts of a test pytest-qt handles events, and with them the steps of tasks, while no loop is running,
+    which they cannot do without. As long as a loop is open its own turns handle everything.
+    """
+    plugin = import_module("pytestqt.plugin")
+    handle: Callable[[], None] = plugin._process_events
+
+    def handle_unless_open() -> None:
+        if all(loop.is_closed() for loop in _open_loops):
+            handle()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plugin, "_process_events", handle_unless_open)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -100,12 +100,12 @@ def at_least(what: str, found: Measured, limit: float, unit: str) -> Bar:
     return Bar(text, f"{found.median:.4g} {unit}", _met(fits=found.median >= limit))
 
 
-def p99_at_most(what: str, found: Measured, limit: float) -> Bar:
+def p99_at_most(what: str, found: Measured, limit: float, unit: str = "us") -> Bar:
     """A bar on the slowest hundredth."""
-    text = f"{what} p99 <= {limit:g} us"
+    text = f"{what} p99 <= {limit:g} {unit}"
     if isinstance(found, Missing) or found.p99 is None:
         return Bar(text, "no samples", Met.UNKNOWN)
-    return Bar(text, f"{found.p99:.4g} us", _met(fits=found.p99 <= limit))
+    return Bar(text, f"{found.p99:.4g} {unit}", _met(fits=found.p99 <= limit))
 
 
 def times_at_most(what: str, found: Measured, reference: Measured, limit: float) -> Bar:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tests.bench.agentspage import agents_page, one_tick
 from tests.bench.arguments import argument_check
 from tests.bench.auditrow import audit
 from tests.bench.blockedit import block_edit
@@ -14,6 +15,7 @@ from tests.bench.load import load_a_policy
 from tests.bench.measure import Effort
 from tests.bench.overlay import permission_overlay
 from tests.bench.row import Row
+from tests.bench.startrow import start
 from tests.bench.tick import tick
 from tests.bench.toollist import tool_list
 from tests.bench.whole import gate_overhead, whole_decide
@@ -32,4 +34,7 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "glob levels": glob_levels,
     "permission overlay": permission_overlay,
     "block edit": block_edit,
+    "agents page": agents_page,
+    "one tick": one_tick,
+    "start": start,
 }

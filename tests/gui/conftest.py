@@ -5,6 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.gui.watchdog.watching import gui_watchdog
+
+__all__ = ["gui_watchdog"]
+
 
 @pytest.fixture(autouse=True)
 def garbage_stays_in_the_window_thread() -> Iterator[None]:

@@ -1,7 +1,5 @@
 """The main job with a real mouse and a real keyboard: from a box to a call that is refused, and to the saved file."""
 
-import difflib
-import json
 from pathlib import Path
 
 import pytest
@@ -9,52 +7,33 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QListView, QTableView, QTreeView, QWidget
 
 from gatewright_gui.models import foldertree, permissionrules
-from gatewright_gui.models.agents import AGENT_ID
 from gatewright_gui.models.tooltree import Column
-from gatewright_gui.pages.agents.tool_delegate import box_rect
 from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.segmented import Segmented
 from tests.journeys.hand import Hand, until
+from tests.journeys.views import (
+    NAME,
+    agent_row,
+    box_place,
+    box_state,
+    changed_lines,
+    shown_schema,
+    shown_text,
+    texts,
+    tree_row,
+)
 
 pytestmark = pytest.mark.journey
 
 ON, OFF, MIXED = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
 
 
-def _changed_lines(before: str, after: str) -> list[str]:
-    lines = difflib.ndiff(before.splitlines(), after.splitlines())
-    return [line[0] + line[2:] for line in lines if line[0] in "+-"]
-
-
-def _agent(hand: Hand, name: str) -> tuple[QListView, QModelIndex]:
-    view = hand.find("agents.list", QListView)
-    rows = [view.model().index(row, 0) for row in range(view.model().rowCount())]
-    return view, next(row for row in rows if row.data(AGENT_ID) == name)
-
-
-def _row(view: QTreeView, *names: str, column: int = 0) -> QModelIndex:
-    parent = QModelIndex()
-    for name in names:
-        model = view.model()
-        rows = [model.index(row, 0, parent) for row in range(model.rowCount(parent))]
-        parent = next(row for row in rows if str(row.data()).rstrip("/") == name)
-    return parent.siblingAtColumn(column)
-
-
-def _box(view: QTreeView, *names: str) -> Qt.CheckState:
-    return Qt.CheckState(_row(view, *names).data(Qt.ItemDataRole.CheckStateRole))
-
-
 async def _click_box(hand: Hand, view: QTreeView, *names: str) -> None:
-    index = _row(view, *names)
-    cell = view.visualRect(index)
-    await hand.click_cell(view, index, box_rect(cell).center() - cell.topLeft())
+    await hand.click_cell(view, tree_row(view, *names), box_place(view, *names))
 
 
 def _enum(hand: Hand) -> list[str]:
-    schema = json.loads(hand.find("preview.code", CodeView).text)
-    return schema["inputSchema"]["properties"]["op"]["enum"]
+    return shown_schema(hand)["op"]["enum"]
 
 
 def _console(hand: Hand) -> ConsolePage:
@@ -68,33 +47,33 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
     tree = hand.find("agents.tree", QTreeView)
 
     # an agent, a box, the schema
-    await hand.click_cell(*_agent(hand, "archivist"))
+    await hand.click_cell(*agent_row(hand, "archivist"))
     assert hand.find("agents.title", QLabel).text() == "archivist"
-    await hand.click_cell(tree, _row(tree, "file"), QPoint(70, 12))
+    await hand.click_cell(tree, tree_row(tree, "file"), NAME)
     assert "create" in _enum(hand)
     await _click_box(hand, tree, "file", "create")
-    assert _box(tree, "file", "create") == OFF
-    assert _box(tree, "file") == MIXED
-    assert "create" not in hand.find("preview.code", CodeView).text
+    assert box_state(tree, "file", "create") == OFF
+    assert box_state(tree, "file") == MIXED
+    assert "create" not in shown_text(hand)
 
     # ask, deny and allow by key, undone and redone
-    await hand.click_cell(tree, _row(tree, "file", "replace"), QPoint(70, 12))
+    await hand.click_cell(tree, tree_row(tree, "file", "replace"), NAME)
     for key, words in (("k", "ask first"), ("d", "off"), ("a", "allow")):
         await hand.key(key)
-        assert _row(tree, "file", "replace", column=Column.VERDICT).data() == words
+        assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == words
     await hand.key("ctrl+z")
-    assert _row(tree, "file", "replace", column=Column.VERDICT).data() == "off"
+    assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == "off"
     await hand.key("ctrl+shift+z")
-    assert _row(tree, "file", "replace", column=Column.VERDICT).data() == "allow"
+    assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == "allow"
 
     # a level, and the folder in its colours
     await hand.click(hand.find("rail.files", QWidget))
     folder, rules = hand.find("files.tree", QTreeView), hand.find("files.rules", QTableView)
     await until(lambda: folder.model().rowCount() > 0, "the folder")
-    drafts = folder.visualRect(_row(folder, "drafts"))
+    drafts = folder.visualRect(tree_row(folder, "drafts"))
     await hand.click(folder.viewport(), QPoint(drafts.left() - folder.indentation() // 2, drafts.center().y()))
-    await until(lambda: folder.model().rowCount(_row(folder, "drafts")) > 0, "what is in drafts/")
-    assert _row(folder, "drafts", "outline.md").data(foldertree.PATH_LEVEL).permission == "read_write"
+    await until(lambda: folder.model().rowCount(tree_row(folder, "drafts")) > 0, "what is in drafts/")
+    assert tree_row(folder, "drafts", "outline.md").data(foldertree.PATH_LEVEL).permission == "read_write"
     painted = folder.viewport().grab().toImage()
     row = [rules.model().index(r, permissionrules.PATTERN).data() for r in range(7)].index("drafts/**")
     await hand.click_cell(rules, rules.model().index(row, permissionrules.LEVEL))
@@ -121,7 +100,7 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
     # saved: the two lines that were changed, and nothing else
     await hand.key("ctrl+s")
     await until(lambda: not hand.window.document.is_dirty, "the file to be saved")
-    assert _changed_lines(before, policy.read_text("utf-8")) == [
+    assert changed_lines(before, policy.read_text("utf-8")) == [
         '-rule_type = { AllowedOperations = ["read", "list", "load", "save", "append", "replace", "create"] }',
         '+rule_type = { AllowedOperations = ["read", "list", "load", "save", "append", "replace"] }',
         '-permission = "read_write"',
@@ -130,7 +109,7 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
 
 
 def _level(folder: QTreeView) -> str:
-    return str(_row(folder, "drafts", "outline.md").data(foldertree.PATH_LEVEL).permission)
+    return str(tree_row(folder, "drafts", "outline.md").data(foldertree.PATH_LEVEL).permission)
 
 
 async def _retype(hand: Hand, name: str, text: str) -> None:
@@ -146,7 +125,7 @@ async def test_closing_with_unsaved_changes_asks(hand: Hand, policy: Path) -> No
     tree = hand.find("agents.tree", QTreeView)
     closed: list[bool] = []
     hand.window.closed.connect(lambda: closed.append(True))
-    await hand.click_cell(*_agent(hand, "operator"))
+    await hand.click_cell(*agent_row(hand, "operator"))
     await _click_box(hand, tree, "file", "delete")
     assert hand.window.document.is_dirty
 
@@ -186,23 +165,23 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     assert hand.find("agents.title", QLabel).text() == "operator"
     await hand.focus_by("Tab", tree)
     await hand.key("Home")
-    await _walk_down(hand, tree, _row(tree, "file"))
+    await _walk_down(hand, tree, tree_row(tree, "file"))
     await hand.key("Right")
-    await _walk_down(hand, tree, _row(tree, "file", "delete"))
+    await _walk_down(hand, tree, tree_row(tree, "file", "delete"))
     assert "delete" in _enum(hand)
     await hand.key("space")
-    assert _box(tree, "file", "delete") == OFF
-    assert "delete" not in hand.find("preview.code", CodeView).text
+    assert box_state(tree, "file", "delete") == OFF
+    assert "delete" not in shown_text(hand)
     await hand.key("ctrl+z")
-    assert _box(tree, "file", "delete") == ON
+    assert box_state(tree, "file", "delete") == ON
     await hand.key("ctrl+shift+z")
-    assert _box(tree, "file", "delete") == OFF
+    assert box_state(tree, "file", "delete") == OFF
 
     # the filter
     await hand.key("ctrl+f")
     await hand.type("append")
     assert hand.find("agents.search", QLineEdit).text() == "append"
-    file = _row(tree, "file")
+    file = tree_row(tree, "file")
     assert [tree.model().index(row, 0, file).data() for row in range(tree.model().rowCount(file))] == ["append"]
     await hand.key("Escape")
 
@@ -240,14 +219,14 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
 
     await hand.key("ctrl+s")
     await until(lambda: not hand.window.document.is_dirty, "the file to be saved")
-    changed = _changed_lines(before, policy.read_text("utf-8"))
+    changed = changed_lines(before, policy.read_text("utf-8"))
     assert [line for line in changed if line.startswith("-")] == ['-permission = "append"']
     assert '+permission = "read_only"' in changed
     assert any("AllowedOperations" in line and "delete" not in line for line in changed)
 
 
 async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
-    await hand.click_cell(*_agent(hand, "operator"))
+    await hand.click_cell(*agent_row(hand, "operator"))
     await hand.click(hand.find("rail.console", QWidget))
     await hand.click(hand.find("console.mode", Segmented).button("json"))
     await _retype(hand, "console.tool", "file")
@@ -269,25 +248,25 @@ async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
     # the second is not asked about
     await hand.click(hand.find("console.below", Segmented).button("session"))
     table = hand.find("console.sessionstate", QTableView)
-    await until(lambda: "file.delete in any session" in _whats(table) and not _waits(table), "the standing approval")
+    await until(
+        lambda: "file.delete in any session" in texts(table.model()) and not _waits(table), "the standing approval"
+    )
     await hand.click(hand.find("console.run", QAbstractButton))
     await until(lambda: len(console.records) == 2 and not console.is_busy, "the second call")
     said = {row.name: row.reason for row in console.records[1].stages}
     assert said["approval"].startswith("approved earlier by the operator in the console, until ")
 
     # revoked, and asked again
-    await hand.click_cell(table, table.model().index(_whats(table).index("file.delete in any session"), 0))
+    await hand.click_cell(table, table.model().index(texts(table.model()).index("file.delete in any session"), 0))
     await hand.click(hand.find("console.revoke", QAbstractButton))
-    await until(lambda: "file.delete in any session" not in _whats(table) and not _waits(table), "the approval to go")
+    await until(
+        lambda: "file.delete in any session" not in texts(table.model()) and not _waits(table), "the approval to go"
+    )
     await hand.click(hand.find("console.run", QAbstractButton))
     await until(lambda: bar.question is not None, "the question again")
     await hand.click(bar.refuse_button)
     await until(lambda: len(console.records) == 3 and not console.is_busy, "the third call")
     assert console.records[2].code == "approval-refused"
-
-
-def _whats(table: QTableView) -> list[str]:
-    return [str(table.model().index(row, 0).data()) for row in range(table.model().rowCount())]
 
 
 def _waits(table: QTableView) -> bool:

@@ -215,7 +215,7 @@ class FileTool(Tool):
         """Remove a file from disk, and its block; of folders only one that is named with all below, never the base."""
         at = _at_path(context, path, source)
         sources = context.require_sources()
-        approved = agreed(context, lambda: sources.assess_delete(at, recursive=recursive).diff)
+        approved = agreed(context, lambda: sources.assess_delete(at, recursive=recursive).change())
         data = await sources.delete(at, recursive=recursive, asked=context.agreed and approved, approved=approved)
         return done(f"`{at.relative}` is gone", data)
 

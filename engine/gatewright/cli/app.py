@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -16,7 +17,7 @@ from gatewright.cli.opening import JsonOption
 from gatewright.cli.output import print_json, print_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
 WorkspaceArgument = Annotated[
     Path | None, typer.Argument(metavar="WORKSPACE", help="a folder with a policy.toml, or a policy file")
@@ -25,7 +26,8 @@ WorkspaceArgument = Annotated[
 
 def gui(workspace: WorkspaceArgument = None) -> None:
     """Open the app (with the last workspace, or the demo)."""
-    raise typer.Exit(_app("gui")(workspace))
+    with _no_collection():
+        raise typer.Exit(_app("gui")(workspace))
 
 
 def tour(
@@ -46,6 +48,16 @@ def tour(
     else:
         print_json({"steps": []})
     raise typer.Exit(status)
+
+
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """What starting an app makes stays; the app says itself when garbage is collected."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _app(name: str) -> Callable[..., int]:

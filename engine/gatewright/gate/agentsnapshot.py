@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gatewright.base.errors import GatewrightError
 from gatewright.gate.declared import UNUSABLE, Offer
+from gatewright.gate.once import once
 from gatewright.gate.plan import ToolPlan, compile_tool, has_conditions, shape_of, unusable
 from gatewright.gate.rulebook import AgentRules, wide_rules
 from gatewright.gate.shape import ShapeCache
@@ -84,7 +84,7 @@ class Ground:
         found = self.choices.get(asked)
         return found if found is not None else self.choices.setdefault(asked, chosen_tools(self.facts, asked))
 
-    @cached_property
+    @once
     def misfits(self) -> Mapping[str, Reason]:
         """By tool name: the policy rule that closes it, since it names an operation that none of its tools has."""
         return policy_rule_misfits(self.policy, self.facts)
@@ -122,25 +122,36 @@ class AgentSnapshot:
         """The policy that this was compiled from; where it differs from the one in force the agent is not concerned."""
         return self._ground.policy
 
-    @cached_property
+    @once
     def rights(self) -> Mapping[str, ToolRight]:
         """The right on every tool, hidden ones included, by bare name in the order of the registry."""
-        kept, self._kept_rights = self._kept_rights, None
+        kept = self._kept_rights
         if kept is not None and kept.chosen is self._chosen:
-            return kept.renewed(self._right_on)
-        old: Mapping[str, ToolRight] = {} if kept is None else kept.without_stale()
-        return {
-            name: old[name] if name in old else self._right(facts, self._layers) for name, facts in self._chosen.items()
-        }
+            found = kept.renewed(self._right_on)
+        else:
+            old: Mapping[str, ToolRight] = {} if kept is None else kept.without_stale()
+            found = {
+                name: old[name] if name in old else self._right(facts, self._layers)
+                for name, facts in self._chosen.items()
+            }
+        return self._settled("rights", "_kept_rights", found)
 
-    @cached_property
+    @property
+    def rights_lacking(self) -> int:
+        """On how many tools the right has still to be worked out before ``rights`` is answered."""
+        if "rights" in self.__dict__:
+            return 0
+        kept, chosen = self._kept_rights, self._chosen
+        return len(chosen) if kept is None or kept.chosen is not chosen else len(chosen.keys() & kept.stale)
+
+    @once
     def hidden_tools(self) -> frozenset[str]:
         """The names of the tools that the model does not see."""
         hidden = frozenset(name for name, right in self.rights.items() if not right.shown)
         old = self._old_hidden
         return old if old is not None and old == hidden else hidden
 
-    @cached_property
+    @once
     def rules(self) -> AgentRules:
         """The tool rules that the agent's calls come under."""
         return AgentRules(self.agent, self.sources, self.rights)
@@ -170,10 +181,10 @@ class AgentSnapshot:
         """What the model sees, tool by tool."""
         return (shape for shape in self._shapes.values() if shape is not None)
 
-    @cached_property
+    @once
     def problems(self) -> Mapping[str, tuple[Reason, ...]]:
         """By tool what of the policy does not fit it, where something does not."""
-        kept, self._kept_problems = self._kept_problems, None
+        kept = self._kept_problems
         if kept is None or kept.chosen is not self._chosen:
             names, of = iter(self._chosen), dict[str, tuple[Reason, ...]]()
         else:
@@ -181,7 +192,8 @@ class AgentSnapshot:
         layers = self.__dict__.get("_layers") or self._new_layers()
         of.update((name, self._problems_of(name, layers)) for name in names)
         found = {name for name, reasons in of.items() if reasons}
-        return {name: of[name] for name in self._chosen if name in found} if found else {}
+        whole = {name: of[name] for name in self._chosen if name in found} if found else {}
+        return self._settled("problems", "_kept_problems", whole)
 
     def rights_unkept(self) -> Mapping[str, ToolRight]:
         """The rights, not held on to if nobody has asked for them so far."""
@@ -211,26 +223,33 @@ class AgentSnapshot:
             return _Kept(held, touched, self._chosen)
         return kept.without(touched) if kept is not None else None
 
-    @cached_property
+    def _settled(self, name: str, kept: str, found: _T) -> _T:
+        """The first answer of several threads; what it was made of is let go then."""
+        first: _T = self.__dict__.setdefault(name, found)
+        setattr(self, kept, None)
+        return first
+
+    @once
     def _chosen(self) -> Chosen:
         return self._ground.chosen(self.agent)
 
-    @cached_property
+    @once
     def _shapes(self) -> Mapping[str, ToolShape | None]:
         """By tool what the model sees; None where it sees nothing."""
-        kept, self._kept_shapes = self._kept_shapes, None
+        kept = self._kept_shapes
         if kept is not None and kept.chosen is self._chosen:
-            return kept.renewed(self._shape)
-        return {name: self._shape(name) for name in self.rights}
+            found = kept.renewed(self._shape)
+        else:
+            found = {name: self._shape(name) for name in self.rights}
+        return self._settled("_shapes", "_kept_shapes", found)
 
-    @cached_property
+    @once
     def _told(self) -> dict[str, tuple[BoundRule, ...]]:
-        (kept, wide), self._kept_told = self._kept_told or (None, ()), None
-        if kept is None or kept.chosen is not self._chosen or wide != self._wide:
-            return {}
-        return kept.without_stale()
+        kept, wide = self._kept_told or (None, ())
+        fits = kept is not None and kept.chosen is self._chosen and wide == self._wide
+        return self._settled("_told", "_kept_told", kept.without_stale() if kept is not None and fits else {})
 
-    @cached_property
+    @once
     def _wide(self) -> tuple[WideRule, ...]:
         """The rules that are told at other tools than those that they name: a change of these may concern any tool."""
         return wide_rules(self.agent, self.sources, self.rights)
@@ -289,7 +308,7 @@ class AgentSnapshot:
             text = f"`{facts.name}` has no usable schema: {error}"
         return Reason(Layer.TOOLS, Verdict.DENY, "schema-unusable", text)
 
-    @cached_property
+    @once
     def _layers(self) -> Layers:
         return self._new_layers()
 

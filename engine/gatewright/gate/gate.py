@@ -31,6 +31,7 @@ from gatewright.gate.session import Session
 from gatewright.gate.snapshot import Snapshot
 from gatewright.gate.verify import verified
 from gatewright.gate.view import AgentView
+from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -204,6 +205,20 @@ class Gate:
         force = self.in_force()
         state = _state(force, agent_id, tool, arguments, session or Session("none"), context, "")
         return Passage(state, force).decide()
+
+    def change(
+        self, agent_id: str, tool: str, arguments: RawArguments, *, session: Session | None = None
+    ) -> str | None:
+        """What the call would change in a text, as a unified diff, without any effect; takes time and reads the disk.
+
+        None for a call that is denied, and for one that changes no text or does not say how.
+        """
+        force = self.in_force()
+        state = _state(force, agent_id, tool, arguments, session or Session("none"), None, "")
+        passage = Passage(state, force)
+        if passage.decide().verdict is Verdict.DENY or passage.state.assessment is None:
+            return None
+        return passage.state.assessment.change()
 
     def state(
         self,

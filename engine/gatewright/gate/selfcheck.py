@@ -130,18 +130,19 @@ class _CheckedAgent:
     found: _Found
 
 
-def selfcheck(gate: Gate, agents: tuple[str, ...] | None = None) -> SelfCheck:
-    """Check these agents, or all of the policy."""
-    run = _Run(gate)
-    found = _Found.of_all([run.check_agent(agent_id) for agent_id in agents or tuple(gate.policy.agents)])
+def selfcheck(gate: Gate, agents: tuple[str, ...] | None = None, *, afresh: bool = False) -> SelfCheck:
+    """Check these agents, or all of the policy. ``afresh``: what was checked already is checked again as well."""
+    run = _Run(gate, afresh=afresh)
+    chosen = tuple(gate.policy.agents) if agents is None else agents
+    found = _Found.of_all([run.check_agent(agent_id) for agent_id in chosen])
     return SelfCheck(found.checked, found.differences, found.no_witness)
 
 
 class _Run:
     """One run over a gate."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, gate: Gate, *, afresh: bool) -> None:
+        self._gate, self._afresh = gate, afresh
         self._no_witness: list[Difference] = []
 
     def check_agent(self, agent_id: str) -> _Found:
@@ -149,7 +150,7 @@ class _Run:
         if snapshot is None:
             return _Found(0)
         listings, held = self._gate.view(agent_id).listings(), snapshot.checked
-        if isinstance(held, _CheckedAgent) and held.listings is listings:
+        if isinstance(held, _CheckedAgent) and held.listings is listings and not self._afresh:
             return held.found
         found = self._checked_agent(snapshot, {listing.name: listing for listing in listings})
         snapshot.checked = _CheckedAgent(listings, found)
@@ -165,7 +166,7 @@ class _Run:
     def _checked(self, agent_id: str, plan: ToolPlan, listing: ToolListing | None, checks: dict[str, object]) -> _Found:
         name = plan.tool.name
         held = checks.get(name)
-        if isinstance(held, _Checked) and held.is_of(plan, listing):
+        if isinstance(held, _Checked) and held.is_of(plan, listing) and not self._afresh:
             return held.found
         self._no_witness = []
         names = [row.name for row in plan.right.facts.operations]
@@ -212,25 +213,24 @@ class _Run:
         return True
 
     def _facts(self, listing: ToolListing, plan: ToolPlan) -> _Shown:
-        return _once(plan, listing, None, lambda: _read(listing, plan))
+        return self._once(plan, listing, None, lambda: _read(listing, plan))
 
     def _witness(self, plan: ToolPlan, listing: ToolListing, operation: str) -> dict[str, JsonValue] | None:
         shown = self._facts(listing, plan)
-        made = _once(plan, listing, operation, lambda: _made(plan, listing, shown, operation))
+        made = self._once(plan, listing, operation, lambda: _made(plan, listing, shown, operation))
         if not isinstance(made, dict):
             return None
         own = plan.operations.get(operation)
         return _within(cast("dict[str, JsonValue]", made), own.constraints if own is not None else ())
 
-
-def _once(plan: ToolPlan, listing: ToolListing, key: str | None, make: Callable[[], Any]) -> Any:
-    """``make()``, remembered with the shape that the listing is of, for all agents that see the same."""
-    shape = plan.shape
-    if shape is None or shape.listing is not listing or shape.tool is not plan.tool:
-        return make()
-    if key not in shape.tried:
-        shape.tried[key] = make()
-    return shape.tried[key]
+    def _once(self, plan: ToolPlan, listing: ToolListing, key: str | None, make: Callable[[], Any]) -> Any:
+        """``make()``, remembered with the shape that the listing is of, for all agents that see the same."""
+        shape = plan.shape
+        if self._afresh or shape is None or shape.listing is not listing or shape.tool is not plan.tool:
+            return make()
+        if key not in shape.tried:
+            shape.tried[key] = make()
+        return shape.tried[key]
 
 
 def _unlisted(plan: ToolPlan) -> _Shown:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gatewright.gate.message import Redactor
 from gatewright.schema.formats import CallReader, ProviderLint, ToolListing, format_named
 from gatewright.schema.tokens import TokenCount, count_tokens
-from gatewright.tools.usage import UsageRow, UsageSection
+from gatewright.tools.usage import UsageRow, UsageSection, usage_rules
 
 if TYPE_CHECKING:
     from gatewright.gate.agentsnapshot import AgentSnapshot
@@ -80,6 +80,11 @@ class AgentView:
     def rights(self) -> Mapping[str, ToolRight]:
         """The right on every tool, hidden ones included."""
         return self._snapshot.rights
+
+    @property
+    def rights_lacking(self) -> int:
+        """On how many tools the right has still to be worked out; 0: ``rights`` is at hand."""
+        return self._snapshot.rights_lacking
 
     def listings(self) -> tuple[ToolListing, ...]:
         """The tools that the model sees, in the order of the registry."""
@@ -163,6 +168,15 @@ class AgentView:
     def usage_rules(self) -> str:
         """The Markdown section on tool usage; empty when there is nothing to say."""
         return self._usage.text
+
+    @cached_property
+    def unrestricted_usage_rules(self) -> str:
+        """The section as if nothing were limited: every tool's own words with those of all its operations, no rules."""
+        rows: list[UsageRow] = []
+        for tool in self._snapshot.tools():
+            shown = frozenset(spec.name for spec in tool.operations) or frozenset({""})
+            rows.append(UsageRow(tool.name, shown, tool.usage_rule_for(shown)))
+        return usage_rules(rows)
 
     @cached_property
     def _usage(self) -> UsageSection:

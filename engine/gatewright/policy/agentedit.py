@@ -14,6 +14,8 @@ from gatewright.policy.document import Agent
 from gatewright.policy.edit import AgentChange, Edit, RulesChange
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gatewright.policy.document import Policy
     from gatewright.policy.policyrule import PolicyRule
 
@@ -32,7 +34,7 @@ def duplicate_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
     _check_new(policy, new_id)
     copy = replace(agent_of(policy, agent_id), agent_id=new_id)
     rules = _renamed_in_rules(policy.rules, agent_id, (agent_id, new_id))
-    return _edit(f"duplicate `{agent_id}` as `{new_id}`", policy, AgentChange(None, copy), rules)
+    return _edit(f"duplicate `{agent_id}` as `{new_id}`", policy, [AgentChange(None, copy)], rules)
 
 
 def rename_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
@@ -41,7 +43,7 @@ def rename_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
     agent = agent_of(policy, agent_id)
     change = AgentChange(agent, replace(agent, agent_id=new_id))
     rules = _renamed_in_rules(policy.rules, agent_id, (new_id,))
-    return _edit(f"rename `{agent_id}` to `{new_id}`", policy, change, rules)
+    return _edit(f"rename `{agent_id}` to `{new_id}`", policy, [change], rules)
 
 
 def describe_agent(policy: Policy, agent_id: str, description: str) -> Edit:
@@ -52,12 +54,22 @@ def describe_agent(policy: Policy, agent_id: str, description: str) -> Edit:
 
 def remove_agent(policy: Policy, agent_id: str) -> Edit:
     """Take the agent out of the policy and its policy rules; a rule that was for it alone goes with it."""
-    change = AgentChange(agent_of(policy, agent_id), None)
-    rest = tuple(rule for rule in policy.rules if rule.agents is None or set(rule.agents) != {agent_id})
-    name = f"remove agent `{agent_id}`"
-    if gone := len(policy.rules) - len(rest):
-        name += f" and the {'policy rule' if gone == 1 else f'{gone} policy rules'} for it alone"
-    return _edit(name, policy, change, _renamed_in_rules(rest, agent_id, ()))
+    return remove_agents(policy, (agent_id,))
+
+
+def remove_agents(policy: Policy, agent_ids: Sequence[str]) -> Edit:
+    """As ``remove_agent`` for several agents, as one edit; a rule that was for them alone goes with them."""
+    agents = [agent_of(policy, agent_id) for agent_id in dict.fromkeys(agent_ids)]
+    gone = {agent.agent_id for agent in agents}
+    rest = tuple(rule for rule in policy.rules if not rule.agents or not gone.issuperset(rule.agents))
+    left = rest
+    for agent_id in gone:
+        left = _renamed_in_rules(left, agent_id, ())
+    one = len(agents) == 1
+    name = f"remove agent `{agents[0].agent_id}`" if one else f"remove {len(agents)} agents"
+    if lost := len(policy.rules) - len(rest):
+        name += f" and the {'policy rule' if lost == 1 else f'{lost} policy rules'} for {'it' if one else 'them'} alone"
+    return _edit(name, policy, [AgentChange(agent, None) for agent in agents], left)
 
 
 def agent_of(policy: Policy, agent_id: str) -> Agent:
@@ -83,8 +95,10 @@ def _put(agents: tuple[str, ...], agent_id: str, instead: tuple[str, ...]) -> tu
     return tuple(dict.fromkeys(one for held in agents for one in (instead if held == agent_id else (held,))))
 
 
-def _edit(name: str, policy: Policy, change: AgentChange, rules: tuple[PolicyRule, ...]) -> Edit:
-    return Edit(name, (change,) if rules == policy.rules else (change, RulesChange(policy.rules, rules)))
+def _edit(name: str, policy: Policy, changes: Sequence[AgentChange], rules: tuple[PolicyRule, ...]) -> Edit:
+    if rules == policy.rules:
+        return Edit(name, tuple(changes))
+    return Edit(name, (*changes, RulesChange(policy.rules, rules)))
 
 
 def _check_new(policy: Policy, agent_id: str) -> None:

@@ -1,4 +1,7 @@
-"""Edits of a source's levels: set, add, remove, move a rule, change the default. It does not know files."""
+"""Edits of sources and their levels: rules set, added, removed, moved; sources added, changed, removed.
+
+It does not know files. Agents name sources, so they go along when one is renamed or removed.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
-from gatewright.policy.edit import Edit, SourceChange
+from gatewright.policy.edit import AgentChange, Edit, SourceChange
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gatewright.policy.document import PermissionRule, Policy, Source
     from gatewright.policy.permission import Permission
 
@@ -43,21 +48,109 @@ def add_rule(policy: Policy, source_id: str, rule: PermissionRule, index: int | 
 
 def remove_rule(policy: Policy, source_id: str, index: int) -> Edit:
     """Remove the rule at ``index``."""
+    return remove_rules(policy, source_id, (index,))
+
+
+def remove_rules(policy: Policy, source_id: str, indexes: Iterable[int]) -> Edit:
+    """Remove several rules, as one edit."""
     source = _source(policy, source_id)
-    gone = _rule(source, index)
-    rules = tuple(rule for i, rule in enumerate(source.permission_rules) if i != index)
-    return _edit(f"remove rule `{gone.pattern}` of `{source_id}`", source, replace(source, permission_rules=rules))
+    gone = {index: _rule(source, index) for index in sorted(set(indexes))}
+    rules = tuple(rule for i, rule in enumerate(source.permission_rules) if i not in gone)
+    return _edit(f"remove {_named(gone.values())} of `{source_id}`", source, replace(source, permission_rules=rules))
 
 
 def move_rule(policy: Policy, source_id: str, index: int, to: int) -> Edit:
     """Move the rule at ``index`` so that it stands at ``to`` afterwards."""
+    return move_rules(policy, source_id, (index,), to)
+
+
+def move_rules(policy: Policy, source_id: str, indexes: Iterable[int], to: int) -> Edit:
+    """Move rules, in the order they have, so that the first of them stands at ``to`` afterwards, the others below."""
     source = _source(policy, source_id)
-    moved = _rule(source, index)
-    rules = [rule for i, rule in enumerate(source.permission_rules) if i != index]
-    rules.insert(max(0, min(to, len(rules))), moved)
-    return _edit(
-        f"move rule `{moved.pattern}` of `{source_id}`", source, replace(source, permission_rules=tuple(rules))
+    moved = {index: _rule(source, index) for index in sorted(set(indexes))}
+    rules = [rule for i, rule in enumerate(source.permission_rules) if i not in moved]
+    at = max(0, min(to, len(rules)))
+    rules[at:at] = moved.values()
+    after = replace(source, permission_rules=tuple(rules))
+    return _edit(f"move {_named(moved.values())} of `{source_id}`", source, after)
+
+
+def add_source(policy: Policy, source: Source) -> Edit:
+    """A new source, the last one; agents with a list of their sources do not get it."""
+    _check_new(policy, source.source_id)
+    return Edit(f"add source `{source.source_id}`", (SourceChange(None, source),))
+
+
+def remove_source(policy: Policy, source_id: str) -> Edit:
+    """Take a source out of the policy and out of the agents' lists. Nothing on disk is touched.
+
+    The sources behind it are taken out and put back, so that taking the edit back brings it where it stood.
+    """
+    source = _source(policy, source_id)
+    behind = policy.sources[policy.sources.index(source) + 1 :]
+    agents = _renamed(policy, source_id, ())
+    name = f"remove source `{source_id}`"
+    if agents:
+        name += f" and take it from {len(agents)} agent{'' if len(agents) == 1 else 's'}"
+    out = (SourceChange(one, None) for one in (*reversed(behind), source))
+    return Edit(name, (*agents, *out, *(SourceChange(None, one) for one in behind)))
+
+
+def change_source(policy: Policy, source_id: str, after: Source) -> Edit:
+    """Other settings for a source, where it stands; lists of agents follow another id."""
+    before = _source(policy, source_id)
+    agents: tuple[AgentChange, ...] = ()
+    if after.source_id != source_id:
+        if after.source_id.casefold() != source_id.casefold():
+            _check_new(policy, after.source_id)
+        _check_id(after.source_id)
+        agents = _renamed(policy, source_id, (after.source_id,))
+    told = _told(before, after)
+    name = f"{told[0]} of `{source_id}`" if len(told) == 1 else f"change source `{source_id}`"
+    return Edit(name, (SourceChange(before, after), *agents))
+
+
+def _told(before: Source, after: Source) -> list[str]:
+    """What differs, in words that end before the name of the source."""
+    pairs = (
+        ("change the id", before.source_id != after.source_id),
+        (f"set the folder to `{after.base_path}`", before.base_path != after.base_path),
+        (f"set the default to {after.default_permission}", before.default_permission != after.default_permission),
+        (f"set the size limit to {after.max_file_bytes:,} bytes", before.max_file_bytes != after.max_file_bytes),
+        ("follow changes" if after.watch else "stop following changes", before.watch != after.watch),
     )
+    return [words for words, differs in pairs if differs]
+
+
+def _renamed(policy: Policy, source_id: str, instead: tuple[str, ...]) -> tuple[AgentChange, ...]:
+    """The agents that list a source, with ``instead`` in its place."""
+    changes: list[AgentChange] = []
+    for agent in policy.agents.values():
+        if agent.sources is not None and source_id in agent.sources:
+            at = agent.sources.index(source_id)
+            listed = (*agent.sources[:at], *instead, *agent.sources[at + 1 :])
+            changes.append(AgentChange(agent, replace(agent, sources=listed)))
+    return tuple(changes)
+
+
+def _check_new(policy: Policy, source_id: str) -> None:
+    _check_id(source_id)
+    for source in policy.sources:
+        if source.source_id.casefold() == source_id.casefold():
+            raise EditRefused(f"a source is named `{source.source_id}` already")
+
+
+def _check_id(source_id: str) -> None:
+    if not source_id.strip():
+        raise EditRefused("a source needs a name")
+    if source_id != source_id.strip() or any(char < " " or char == "\x7f" for char in source_id):
+        raise EditRefused("the name of a source has no spaces around it and no control characters")
+
+
+def _named(rules: Iterable[PermissionRule]) -> str:
+    """One rule by its pattern, several by their number."""
+    patterns = [rule.pattern for rule in rules]
+    return f"rule `{patterns[0]}`" if len(patterns) == 1 else f"{len(patterns)} rules"
 
 
 def _source(policy: Policy, source_id: str) -> Source:

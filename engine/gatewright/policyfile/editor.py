@@ -1,12 +1,14 @@
 """Edits of a TOML text that leave every other line alone: members of tables, elements of lists. It knows no policy.
 
 Every operation adds replacements computed on the original text; ``result`` does them all.
+Over 400 lines, since every shape that TOML has for the same table is one case of the same few operations.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections import defaultdict
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gatewright.base.errors import WeMustFix
 from gatewright.policyfile.listdiff import Step, steps
@@ -35,6 +37,7 @@ class Editor:
         self._below: defaultdict[RawPath, list[Section]] = defaultdict(list)
         self._dotted: defaultdict[RawPath, list[tuple[Section, Statement]]] = defaultdict(list)
         self._made: dict[RawPath, int] = {}
+        self._written_anew: dict[RawPath, dict[str, Any]] = {}
         for section in self.tree.sections:
             self._index(section)
 
@@ -43,6 +46,10 @@ class Editor:
         for offset in self._made.values():
             self._splices.replace(offset, offset, "\n")
         self._made.clear()
+        for path, data in self._written_anew.items():
+            if (item := self.find(path)) is not None:
+                self.set_value(item, data)
+        self._written_anew.clear()
         return self._splices.result()
 
     def find(self, path: RawPath) -> Item | None:
@@ -68,6 +75,8 @@ class Editor:
         item = self.find(path)
         if item is None:
             self._make_table(path, {key: value for key, value in changes.items() if value is not REMOVED})
+        elif (around := self._inline_with_dots(path, item)) is not None:
+            self._write_anew(around, path, changes)
         elif item.kind is Kind.INLINE:
             self._set_inline(item, changes)
         else:
@@ -75,9 +84,8 @@ class Editor:
 
     def remove(self, path: RawPath) -> None:
         """Remove whatever stands for ``path``: sections, statements, a member of an inline table."""
-        parent = self.find(path[:-1])
-        if parent is not None and parent.kind is Kind.INLINE and isinstance(path[-1], str):
-            self._set_inline(parent, {path[-1]: REMOVED})
+        if isinstance(path[-1], str) and self._is_inline(path[:-1]):
+            self.set_members(path[:-1], {path[-1]: REMOVED})
             return
         for section in self._below[path]:
             self._remove_section(section)
@@ -119,8 +127,8 @@ class Editor:
             self._edit_tables(path, item, before, after, plan, blocks or self._plain_blocks(path, plain), key)
         elif item is not None:
             self.edit_array(item, plan, len(before), [plain(row) for row in after])
-        elif (parent := self.find(path[:-1])) is not None and parent.kind is Kind.INLINE:
-            self._set_inline(parent, {str(path[-1]): [plain(row) for row in after]})
+        elif self._is_inline(path[:-1]):
+            self.set_members(path[:-1], {str(path[-1]): [plain(row) for row in after]})
         else:
             made = blocks or self._plain_blocks(path, plain)
             self.append_blocks(path[:-1], [text for row in after for text in made(row)])
@@ -239,9 +247,8 @@ class Editor:
         self._add_lines(self._splices.line_end(last.item.end), lines, self._splices.indent(last.start))
 
     def _make_table(self, path: RawPath, data: Mapping[str, object]) -> None:
-        parent = self.find(path[:-1])
-        if parent is not None and parent.kind is Kind.INLINE:
-            self._set_inline(parent, {str(path[-1]): dict(data)})
+        if self._is_inline(path[:-1]):
+            self.set_members(path[:-1], {str(path[-1]): dict(data)})
         elif len(path) == 1 and self.tree.sections[0].statements:
             self._insert_blocks(self._end_of(self.tree.sections[0]), [block(path, data)])
         else:
@@ -315,8 +322,6 @@ class Editor:
 
     def _set_inline(self, item: Item, changes: Mapping[str, object]) -> None:
         names = {id(child): name for name, child in item.members.items()}
-        if any(id(element) not in names for element in item.elements):
-            raise WeMustFix("an inline table with dotted keys cannot be edited in place")
         gone = [key for key, value in changes.items() if value is REMOVED and key in item.members]
         added = {key: value for key, value in changes.items() if value is not REMOVED and key not in item.members}
         kept = [names[id(element)] for element in item.elements if names[id(element)] not in gone]
@@ -334,28 +339,60 @@ class Editor:
             last = item.members[kept[-1]].end
             self._splices.replace(last, last, f", {literal(added)[2:-2]}")
 
+    def _is_inline(self, path: RawPath) -> bool:
+        """Whether the table at ``path`` is an inline one, or stands in dotted keys inside one."""
+        item = self.find(path)
+        return item is not None and (item.kind is Kind.INLINE or self._inline_with_dots(path, item) is not None)
+
+    def _inline_with_dots(self, path: RawPath, item: Item) -> RawPath | None:
+        """The inline table with dotted keys that holds the table at ``path``, or is it; None where there is no such."""
+        if item.kind is Kind.INLINE:
+            own = {id(child) for child in item.members.values()}
+            return path if any(id(element) not in own for element in item.elements) else None
+        above = (path[:length] for length in range(len(path) - 1, 0, -1))
+        held = [(place, found.kind) for place in above if (found := self.find(place)) is not None]
+        return next((place for place, kind in held if kind is Kind.INLINE), None) if item.kind is Kind.TABLE else None
+
+    def _write_anew(self, around: RawPath, path: RawPath, changes: Mapping[str, object]) -> None:
+        """Write a whole inline table again, with these members in the table at ``path`` in it."""
+        item = self.find(around)
+        if item is None:
+            raise WeMustFix("an inline table of the policy file is not what was read")
+        if around not in self._written_anew:
+            self._written_anew[around] = tomllib.loads(f"v = {self.source_of(item)}")["v"]
+        table: Any = self._written_anew[around]
+        for key in path[len(around) :]:
+            table = table[key]
+        for key, value in changes.items():
+            if value is REMOVED:
+                table.pop(key, None)
+            else:
+                table[key] = value
+
     def _rewrite_array(self, item: Item, after: Sequence[object]) -> None:
         self._splices.replace(item.start, item.end, literal(list(after)))
 
     def _is_by_line(self, item: Item) -> bool:
         """Whether every element has its lines for itself."""
+        return all(map(self._has_own_lines, item.elements))
+
+    def _has_own_lines(self, element: Item) -> bool:
         splices = self._splices
-        for element in item.elements:
-            end = element.comma + 1 if element.comma >= 0 else element.end
-            rest = splices.text[end : splices.line_end(end)].strip()
-            alone = not splices.indent(_first(element)).strip() and (not rest or rest.startswith("#"))
-            if not alone or "\n" in splices.text[element.end : end]:
-                return False
-        return True
+        end = element.comma + 1 if element.comma >= 0 else element.end
+        rest = splices.text[end : splices.line_end(end)].strip()
+        alone = not splices.indent(_first(element)).strip() and (not rest or rest.startswith("#"))
+        return alone and "\n" not in splices.text[element.end : end]
 
     def _delete_elements(self, item: Item, step: Step, *, by_line: bool) -> None:
         elements, splices = item.elements, self._splices
-        if by_line:
+        if by_line or all(self._has_own_lines(element) for element in elements[step.i : step.i_end]):
             for element in elements[step.i : step.i_end]:
                 end = splices.line_end(max(element.comma, element.end))
                 splices.replace(splices.line_start(_first(element)), end, "")
         elif step.i_end < len(elements):
             splices.replace(_first(elements[step.i]), _first(elements[step.i_end]), "")
+        elif "#" in splices.text[elements[step.i - 1].end : _first(elements[step.i])]:
+            splices.replace(_first(elements[step.i]), elements[-1].end, "")
         else:
             splices.replace(elements[step.i - 1].end, elements[-1].end, "")
 

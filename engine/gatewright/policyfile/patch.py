@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.policy.document import Dialect
-from gatewright.policy.rule import AllowedOperations, Cooldown, Periodic
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, Cooldown, Periodic, RateLimit
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
 from gatewright.policyfile.patchcapability import patch_capabilities
@@ -31,7 +31,7 @@ from gatewright.policyfile.plain import (
 )
 from gatewright.policyfile.reader import value_of
 from gatewright.policyfile.render import agent_blocks, source_blocks
-from gatewright.policyfile.scan import Kind, RawPath
+from gatewright.policyfile.scan import Item, Kind, RawPath
 from gatewright.policyfile.stages import renamed_agents, stages
 
 if TYPE_CHECKING:
@@ -191,19 +191,40 @@ class _Patch:
         item = self._editor.find(path)
         if old.kind != new.kind or item is None:
             return False
-        payload = item.members.get("value" if "type" in item.members else new.kind)
-        if payload is None or payload.kind not in VALUES:
+        place = (*path, "value" if "type" in item.members else new.kind)
+        payload = item.members.get(str(place[-1]))
+        if payload is None or self._change_members(place, payload, old, new):
+            return payload is not None
+        if payload.kind not in VALUES:
             return False
         written, kind = written_value(self._editor, payload), new.rule_type
         if isinstance(kind, AllowedOperations) and isinstance(written, list):
             names: list[str] = [str(name) for name in written]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
             kept = [name for name in names if name in kind.operations]
-            place = (*path, "value" if "type" in item.members else new.kind)
             self._editor.edit_words(place, names, [*kept, *sorted(kind.operations.difference(names))])
         elif isinstance(kind, Cooldown | Periodic):
             self._editor.set_value(payload, duration_like(written, kind.seconds))
         else:
             self._editor.set_value(payload, plain_payload(kind))
+        return True
+
+    def _change_members(self, place: RawPath, payload: Item, old: ToolRule, new: ToolRule) -> bool:
+        """Change only what differs inside a payload that is a table."""
+        before, after = old.rule_type, new.rule_type
+        if isinstance(before, RateLimit) and isinstance(after, RateLimit):
+            per = written_duration(self._editor, (*place, "per"), after.per_s)
+            self._scalars(place, {"calls": (before.calls, after.calls)})
+            self._scalars(place, {"per": (None, per)} if before.per_s != after.per_s else {})
+            return True
+        if not isinstance(before, ArgumentConstraints) or not isinstance(after, ArgumentConstraints):
+            return False
+        if not before.fields.keys() & after.fields.keys() or list(before.fields) != list(payload.members):
+            return False
+        gone = {name: REMOVED for name in before.fields if name not in after.fields}
+        changed = {
+            n: schema for n, schema in after.fields.items() if n not in before.fields or before.fields[n] != schema
+        }
+        self._editor.set_members(place, {**gone, **changed})
         return True
 
     def _patch_defaults(self, old: Defaults, new: Defaults) -> None:

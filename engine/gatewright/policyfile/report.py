@@ -57,6 +57,12 @@ class Report:
         same = {_folded(option): option for option in options}
         return same.get(_folded(word)) or near_miss(word, options)
 
+    @property
+    def first_error(self) -> tuple[RawPath, str] | None:
+        """Where the first error was found, and what it says; None without one."""
+        found = (finding for finding in self._findings if finding.severity is Severity.ERROR)
+        return next(((finding.path, finding.message) for finding in found), None)
+
     def problems(self, places: Places) -> tuple[Problem, ...]:
         """Every finding with its place, in the order of the file."""
         found = [

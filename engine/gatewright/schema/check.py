@@ -15,8 +15,6 @@ from itertools import islice
 from typing import Any, cast
 
 import jsonschema_rs
-from jsonschema.exceptions import SchemaError as MetaschemaError
-from jsonschema.validators import validator_for
 
 from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.jsonvalue import checked_object
@@ -199,6 +197,10 @@ def _is_surely_a_schema(root: Schema) -> bool:
 
 
 def _metaschema_problems(root: Schema) -> Iterator[SchemaProblem]:
+    # The reference is asked for what is wrong only: most processes never load it.
+    from jsonschema.exceptions import SchemaError as MetaschemaError
+    from jsonschema.validators import validator_for
+
     addressed = _addressed(root)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

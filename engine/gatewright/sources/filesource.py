@@ -160,6 +160,11 @@ class FileSource:
             old = ""
         return Assessment(diff=diff_text(relative, old, new_text))
 
+    def text_gone(self, relative: str) -> str | None:
+        """The diff that takes the text of a file away; None where there is none, or too much to compare."""
+        text = self.text_of(relative)
+        return diff_text(relative, text, "") if text else None
+
     # the operations
 
     def read(self, relative: str) -> FileText:

@@ -1,6 +1,7 @@
 """Which paths below one folder came, changed or went, told while somebody looks at it. It takes nothing into blocks.
 
-One thread; the operating system says what changed (watchfiles). That the folder itself goes away, and comes back, is
+One thread; the operating system says what changed (watchfiles); where it cannot, the folder is looked at every second
+or two. That the folder itself goes away, and comes back, is
 told. It knows no level and no agent: it is for people who see the whole folder.
 """
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 MAX_TOLD = 2_000
+_POLL_MS = 1_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +92,19 @@ class FolderWatch:
                 self._done.wait(self._tick_ms / 1000)
                 continue
             try:
-                self._watched(there, is_back=not was_there)
-            except Exception as error:  # noqa: BLE001 - the thread's owner: watching must not end without a word
-                self._tell(FolderNews(problem=str(error)))
-                return
+                self._watched(there, is_back=not was_there, polls=False)
+            except OSError:  # the system cannot watch so much: then the folder is looked at now and then
+                self._polled(there, is_back=not was_there)
             was_there = True
 
-    def _watched(self, identity: tuple[int, int], *, is_back: bool) -> None:
+    def _polled(self, identity: tuple[int, int], *, is_back: bool) -> None:
+        try:
+            self._watched(identity, is_back=is_back, polls=True)
+        except Exception as error:  # noqa: BLE001 - the thread's owner: watching must not end without a word
+            self._tell(FolderNews(problem=str(error)))
+            self._done.set()
+
+    def _watched(self, identity: tuple[int, int], *, is_back: bool, polls: bool) -> None:
         """Until the base is another folder, or the end."""
         first = True
         for found in watch(
@@ -109,6 +117,8 @@ class FolderWatch:
             yield_on_timeout=True,
             raise_interrupt=False,
             ignore_permission_denied=True,
+            force_polling=polls,
+            poll_delay_ms=_POLL_MS,
         ):
             if first:
                 self._stands.set()

@@ -13,6 +13,7 @@ import copy
 import os
 import threading
 from contextlib import nullcontext
+from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
@@ -245,13 +246,13 @@ class SourceManager:
         return self._source(at).assess_reconcile(at.relative, _strategy(strategy))
 
     def assess_delete(self, at: Located, *, recursive: bool = False) -> Assessment:
-        """Delete; of a whole folder with the files that go, asking where one of them asks. Raises ToolFailure.
+        """Delete, with the text or the files that go; of a folder asking where one of them asks. Raises ToolFailure.
 
         Raises where a file in the folder may not be deleted, too: refuse the call then.
         """
         source = self._source(at)
         if not (recursive and source.look(at.relative).is_folder):
-            return Assessment(Action.DELETE)
+            return Assessment(Action.DELETE, later=cache(partial(source.text_gone, at.relative)))
         going = doomed(source, at.relative, self.overlay(at.source_id).level_of)
         ask = f"{going.asks:,} of {len(going.files):,} files go only when somebody agrees" if going.asks else None
         return Assessment(Action.DELETE, ask, going.shown())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from types import SimpleNamespace
+from functools import lru_cache
+from types import NoneType, SimpleNamespace, UnionType
 from typing import (
     Any,
     NoReturn,
@@ -31,6 +32,7 @@ from gatewright.tools.mark import marks_in
 from gatewright.tools.parameter import Parameter
 
 Function = Callable[..., Awaitable[object]]
+_PLAIN = frozenset({str, int, float, bool})
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +167,25 @@ def _check_described(docstring: Docstring, hints: Mapping[str, object], where: s
 def _typed(hint: Any, what: str) -> tuple[TypeAdapter[Any], Schema]:
     """What checks and converts values of the annotation ``hint``, and its JSON Schema."""
     try:
-        adapter = TypeAdapter[Any](hint)
-        return adapter, schema_of(adapter)
+        return _plain_typed(hint) if _is_plain(hint) else _made_typed(hint)
     except (PydanticUserError, SchemaError):
         return _refuse(hint, what)
+
+
+def _is_plain(hint: Any) -> bool:
+    """Whether it is `str`, `int | None` or the like, as most parameters are: made once, for all of them."""
+    if not isinstance(hint, UnionType):
+        return isinstance(hint, type) and hint in _PLAIN
+    first, *rest = get_args(hint)
+    return rest == [NoneType] and isinstance(first, type) and first in _PLAIN
+
+
+def _made_typed(hint: Any) -> tuple[TypeAdapter[Any], Schema]:
+    adapter = TypeAdapter[Any](hint)
+    return adapter, schema_of(adapter)
+
+
+_plain_typed = lru_cache(maxsize=64)(_made_typed)
 
 
 def _refuse(hint: Any, what: str) -> NoReturn:

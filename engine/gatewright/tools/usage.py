@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import assert_never
 
+from gatewright.base.durationwords import duration_words
 from gatewright.policy import rule as kinds
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
 from gatewright.policy.toolname import split_name
@@ -24,7 +25,6 @@ _NAMING = (
     kinds.RequiredBeforeExitIf,
     kinds.ExclusiveGroups,
 )
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,16 +222,3 @@ def _calls(number: int) -> str:
 def _listed(names: Sequence[str], word: str) -> str:
     quoted = [f"`{name}`" for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
-
-
-def duration_words(seconds: float) -> str:
-    """A duration as people say it, e.g. ``30 s``, ``1 min 30 s``, ``500 ms``."""
-    if 0 < seconds < 1:
-        return f"{seconds * 1000:g} ms"
-    parts: list[str] = []
-    rest = seconds
-    for size, unit in _UNITS:
-        count, rest = divmod(rest, size)
-        parts += [f"{int(count)} {unit}"] if count else []
-    parts += [f"{round(rest, 3):g} s"] if rest or not parts else []
-    return " ".join(parts)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused, NotSupported, WeMustFix
-from gatewright.policy.edit import SourceChange, ToolSettingsChange, change_set
+from gatewright.policy.edit import AgentChange, SourceChange, ToolSettingsChange, change_set
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.requirement import has_requirement, hidden_requirements, majors_of
+from gatewright.policyfile.editfault import agent_fault
 from gatewright.workspace.assembly import base_problems
 
 if TYPE_CHECKING:
@@ -58,6 +59,15 @@ def refuse_unloadable(text: PolicyText, after: Policy, edit: Edit) -> None:
     if refused is not None:
         where = f" (line {refused.place.line})" if refused.place else ""
         raise EditRefused(f"{refused.message}{where}")
+
+
+def refuse_unreadable(edit: Edit) -> None:
+    """What is new at an agent could be loaded again: its rules, its capabilities. Only what changed is looked at."""
+    for change in edit.changes:
+        if not isinstance(change, AgentChange) or change.after is None:
+            continue
+        if message := agent_fault(change.before, change.after):
+            raise EditRefused(message)
 
 
 def refuse_hidden_requirement(after: Policy, edit: Edit, facts: Callable[[], tuple[ToolFacts, ...]]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+from weakref import WeakSet
 
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
@@ -21,12 +22,13 @@ from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.toolname import split_name
 from gatewright.schema import survey
+from gatewright.sources.folderwatch import FolderWatch
 from gatewright.tools import DefinedTool
 from gatewright.workspace import export as exporting
 from gatewright.workspace.assembly import Folders, assemble, based, catalog_book, folder_problems, load_valid
 from gatewright.workspace.catalog import as_it_came
 from gatewright.workspace.lint import lints
-from gatewright.workspace.location import policy_path_of, resolved, written_folders
+from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
 from gatewright.workspace.pathrow import PathRow, path_rows
 from gatewright.workspace.policytext import PolicyText
 from gatewright.workspace.refusal import (
@@ -34,9 +36,11 @@ from gatewright.workspace.refusal import (
     refuse_hidden_requirement,
     refuse_orphaned_rule,
     refuse_unloadable,
+    refuse_unreadable,
     refuse_untrusted,
 )
 from gatewright.workspace.sandbox import CopyWatch, Sandbox
+from gatewright.workspace.savedview import SavedViews
 from gatewright.workspace.trust import TrustRecords
 from gatewright.workspace.watching import SourceWatching
 
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
     from gatewright.policyfile import LoadedPolicy
     from gatewright.schema import Schema, Survey
     from gatewright.sources import Noticed, SourceManager
+    from gatewright.sources.folderwatch import FolderNews
     from gatewright.tools import Tool
     from gatewright.workspace.catalog import CatalogBook
 
@@ -95,12 +100,13 @@ class Workspace:
         self._folders = folders
         self._clock = clock
         self._lock, self._changing = threading.Lock(), threading.RLock()
-        self._records = TrustRecords(folders.keys)
+        self._records, self._saved_views = TrustRecords(folders.keys), SavedViews()
         self._tools, self._book = tools, catalog_book(self.folder, tools)
         loaded, policy, self.problems = self._read(self._book, trust=trust)
         self._adopt(policy, PolicyText(policy_path, loaded, policy, self._book.known), self._book)
         places = self._text.places(policy)
         self._watching: SourceWatching | None = None
+        self._folder_watches: WeakSet[FolderWatch] = WeakSet()
         self._parts = assemble(policy, policy_path, folders, clock, places, tools, self._book, durable=durable)
 
     @classmethod
@@ -210,6 +216,7 @@ class Workspace:
         after = edits.apply(self.policy, edit)
         refuse_bad_pattern(edit)
         refuse_untrusted(self.policy, after, self.policy_path, self._records, self.place)
+        refuse_unreadable(edit)
         refuse_unloadable(self._text, after, edit)
         refuse_hidden_requirement(after, edit, lambda: self._facts_under(after))
         refuse_orphaned_rule(self.policy, after)
@@ -231,6 +238,20 @@ class Workspace:
     def view(self, agent_id: str) -> AgentView:
         """What the model of one agent sees."""
         return self.gate.view(agent_id)
+
+    def saved_view(self, agent_id: str) -> AgentView | None:
+        """What the agent's model saw by the policy as it was last saved; None where that had no such agent.
+
+        The first one after a save compiles what was edited since: not for the GUI thread. Where catalogs or roots were
+        changed since, it is made of the tools of now, and `saved_view_remark` says so.
+        """
+        _, text, _ = self._now()
+        return self._saved_views.view(self.gate, text.saved_policy, agent_id)
+
+    def saved_view_remark(self) -> str:
+        """What has to be known to compare saved views with present ones; empty where nothing has."""
+        _, text, _ = self._now()
+        return self._saved_views.remark(self.gate, text.saved_policy)
 
     def text(self) -> str:
         """The TOML as it would be saved now; byte-identical to the file while nothing differs."""
@@ -334,9 +355,33 @@ class Workspace:
         watching.follow()
         return watching
 
-    def selfcheck(self) -> SelfCheck:
-        """Compare listed, valid and callable for every agent, tool and operation."""
-        return selfcheck(self.gate)
+    def watch_folder(self, source_id: str, notify: Callable[[FolderNews], None]) -> FolderWatch:
+        """Tell what happens below the folder of a source until ``close``, whether it says ``watch`` or not.
+
+        Nothing is taken into blocks. ``notify`` is called in a thread of ours. Raises WorkspaceError.
+        """
+        source = self.sources.get(source_id)
+        if source is None:
+            raise WorkspaceError(f"source `{source_id}` is not attached")
+        made = FolderWatch(source.base, notify)
+        self._folder_watches.add(made)
+        return made
+
+    def outside(self, base_path: str) -> Path | None:
+        """The real folder of a source with that base where it lies outside the workspace, else None."""
+        base = resolved(base_path, self.folder)
+        return None if is_inside(base, self.folder) else base
+
+    def trust_source(self, source_id: str, base_path: str) -> None:
+        """Remember, by the operator's word, that this source may reach this folder. Raises WorkspaceError."""
+        self._records.trust_source(self.policy_path, source_id, resolved(base_path, self.folder))
+
+    def selfcheck(self, agent_ids: tuple[str, ...] | None = None, *, afresh: bool = False) -> SelfCheck:
+        """Compare listed, valid and callable for every tool and operation of these agents, or of all.
+
+        What was checked before and has not changed is not checked again, unless ``afresh``.
+        """
+        return selfcheck(self.gate, agent_ids, afresh=afresh)
 
     def decide(
         self,
@@ -384,6 +429,8 @@ class Workspace:
 
     def close(self) -> None:
         """Close what was opened, stop what was started; the object is of no use afterwards."""
+        for folder_watch in self._folder_watches:
+            folder_watch.stop()
         watching, self._watching = self._watching, None
         if watching is not None:
             watching.close()

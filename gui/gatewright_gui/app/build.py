@@ -21,8 +21,11 @@ def new_window(
     """A window with nothing open yet. Needs a running event loop."""
     kept = preferences or Preferences()
     look = Theme(app)
-    look.apply(app, theme or kept.theme)
-    return MainWindow(Document(opener), look, kept, demo_policy)
+    chosen = theme or kept.theme
+    look.prepare(app, chosen)
+    window = MainWindow(Document(opener), look, kept, demo_policy)
+    look.apply(app, chosen)
+    return window
 
 
 async def build_window(

@@ -1,37 +1,61 @@
-"""Keeps Python's garbage collector in the thread of the window. It does not know what is collected.
+"""Keeps Python's garbage collector in the thread of the window, in doses too small to notice. It does not know what.
 
 Left alone, a collection starts in whichever thread allocates next; a worker that destroys a timer or a widget which
-happens to be garbage takes the process down.
+happens to be garbage takes the process down. And a collection of everything takes seconds beside a large policy: so
+what has lasted is put aside and looked through again only while the window is not the one that is used.
 """
 
 import gc
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtGui import QGuiApplication
 
 INTERVAL_MS = 1000
+DOSE = 20_000
+"""Objects that are looked through at once, some milliseconds; what comes faster than that is put aside unseen."""
 
 
 class Collector(QObject):
-    """From now on collections run here only, when their generation is due; `stop` gives them back to Python."""
+    """From now on collections run here only; `stop` gives them back to Python."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._timer = QTimer(self, interval=INTERVAL_MS)
-        self._timer.timeout.connect(self.collect)
+        self._timer.timeout.connect(self.tick)
         gc.disable()
         gc.freeze()  # what start-up made stays; looking through it again would only cost time
+        self._seen = gc.get_freeze_count()
         self._timer.start()
 
+    def tick(self) -> None:
+        """A dose where the window is used; everything, once, where it is not and much came since the last time."""
+        self.collect()
+        if _is_unused() and gc.get_freeze_count() > self._seen + DOSE:
+            self.sweep()
+
     def collect(self) -> None:
-        """Collect the oldest generation that is due."""
-        due = [
-            n for n, (count, most) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True)) if count > most
-        ]
-        if due:
-            gc.collect(due[-1])
+        """Look through what came since the last time, unless nearly nothing did, or a whole workspace."""
+        new = gc.get_count()[0]
+        if new <= gc.get_threshold()[0]:
+            return
+        if new <= DOSE:
+            gc.collect()
+        if new > DOSE or len(gc.get_objects()) > DOSE:
+            gc.freeze()
+
+    def sweep(self) -> None:
+        """Look through everything, also what was put aside: a second for some millions of objects."""
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._seen = gc.get_freeze_count()
 
     def stop(self) -> None:
         """Python collects again when and where it likes."""
         self._timer.stop()
         gc.unfreeze()
         gc.enable()
+
+
+def _is_unused() -> bool:
+    return QGuiApplication.applicationState() != Qt.ApplicationState.ApplicationActive

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -19,23 +19,23 @@ from PySide6.QtWidgets import QApplication
 from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright_gui.app.build import build_window
 from gatewright_gui.app.main import NO_DISPLAY, has_display
-from gatewright_gui.app.touring import agent_steps, console_steps, file_steps, policy_steps, schema_steps
+from gatewright_gui.app.touring import programme
 from gatewright_gui.app.touring.driver import DriveError
 from gatewright_gui.app.touring.ground import Ground, OutRefused, ground_of, prepare_out
-from gatewright_gui.app.touring.report import Theme
 from gatewright_gui.app.touring.scene import SIZE, Scene
-from gatewright_gui.app.touring.subject import Subject, choose_subject
 from gatewright_gui.qt import loop
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 
 CHECKS_FAILED, INVALID, UNUSABLE = 1, 1, NO_DISPLAY
-A_POINT_OF_THE_RAIL = (4, 400)
 _NOISE = ("This plugin does not support",)
 
 
-def run(workspace: Path | None, out: Path) -> int:
-    """Make the tour: pictures, the exported policy and `tour.json` in `out`; 0 when every check holds."""
+def run(workspace: Path | None, out: Path, only: Collection[str] | None = None) -> int:
+    """Make the tour: pictures, the exported policy and `tour.json` in `out`; 0 when every check holds.
+
+    `only`: the parts of the programme to make.
+    """
     try:
         folder = prepare_out(out)
     except OutRefused as error:
@@ -44,7 +44,7 @@ def run(workspace: Path | None, out: Path) -> int:
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
     try:
         with ground_of(workspace) as ground:
-            return _make(ground, folder)
+            return _make(ground, folder, only)
     except PolicyInvalid as error:
         for problem in error.problems:
             place = f"{problem.place.line}:{problem.place.column}: " if problem.place else ""
@@ -59,14 +59,14 @@ def _refuse(message: str, status: int) -> int:
     return status
 
 
-def _make(ground: Ground, out: Path) -> int:
+def _make(ground: Ground, out: Path, only: Collection[str] | None) -> int:
     QApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
     app = QApplication.instance()
     if not isinstance(app, QApplication):
         app = QApplication(sys.argv[:1])
     began = time.monotonic()
     with _quiet_platform():
-        scene = loop.run(app, lambda: _live(ground, out))
+        scene = loop.run(app, lambda: _live(ground, out, only))
     report = scene.report
     report.write(out)
     checks = [check for step in report.steps for check in step.checks]
@@ -76,7 +76,7 @@ def _make(ground: Ground, out: Path) -> int:
     return 0 if report.is_ok else CHECKS_FAILED
 
 
-async def _live(ground: Ground, out: Path) -> Scene:
+async def _live(ground: Ground, out: Path, only: Collection[str] | None) -> Scene:
     window = await build_window(ground.policy, preferences=Preferences(ground.preferences), theme="light")
     scene = Scene(window, out)
     done = asyncio.get_running_loop().create_future()
@@ -84,7 +84,7 @@ async def _live(ground: Ground, out: Path) -> Scene:
     def drive() -> None:  # not in a task: every click lets the tasks of the window run
         try:
             with _watched_hook(scene):
-                tour(scene, ground)
+                tour(scene, ground, only)
         except Exception as error:  # noqa: BLE001  # whatever breaks the tour off has to stand in its report
             traceback.print_exc()
             with scene.step("broken-off") as step:
@@ -108,84 +108,11 @@ def _place(window: MainWindow) -> None:
     window.activateWindow()
 
 
-def tour(scene: Scene, ground: Ground) -> None:
-    """All steps, light first."""
+def tour(scene: Scene, ground: Ground, only: Collection[str] | None = None) -> None:
+    """All steps, light first; or only some parts of it."""
     with suppress(DriveError):  # without a window manager no window may ever be active; the clicks find it all the same
         scene.driver.until(scene.window.isActiveWindow, "the window to be active", 2.0)
-    agent_steps.open_window(scene)
-    subject = choose_subject(scene.document)
-    if subject is None:
-        agent_steps.show_again(scene, None, "schema", "agents")
-    else:
-        for step in (
-            agent_steps.choose_agent,
-            agent_steps.open_tool,
-            agent_steps.preview_before,
-            agent_steps.untick,
-            agent_steps.preview_after,
-            agent_steps.usage_rules,
-            agent_steps.difference,
-            agent_steps.formats,
-            agent_steps.ask_first,
-            agent_steps.why,
-            agent_steps.why_line,
-        ):
-            step(scene, subject)
-        agent_steps.search(scene)
-        agent_steps.click_mixed(scene, subject)
-        agent_steps.undo_redo(scene, subject)
-        agent_steps.reset(scene, subject)
-        schema_steps.provider_notes(scene, subject)
-        schema_steps.tokens(scene, subject)
-        schema_steps.declare(scene)
-    agent_steps.other_layer(scene)
-    file_steps.show_files(scene)
-    file_steps.change_level(scene)
-    file_steps.deciding_rule(scene)
-    file_steps.try_path(scene)
-    if subject is not None:
-        console_steps.denied_call(scene, subject)
-        console_steps.rule_of_denied(scene)
-        console_steps.allowed_call(scene, subject)
-        console_steps.asking_call(scene, subject, allow=False, name="call-refused")
-        console_steps.standing_approval(scene, subject, "approval-standing")
-    policy_steps.show_text(scene)
-    policy_steps.show_difference(scene)
-    policy_steps.undo_everything(scene)
-    policy_steps.show_problems(scene)
-    _switch_theme(scene, "dark")
-    _in_the_dark(scene, subject)
-    _switch_theme(scene, "light")
-    policy_steps.export(scene)
-    policy_steps.untouched(scene, ground.watched)
-
-
-def _switch_theme(scene: Scene, wanted: Theme) -> None:
-    with scene.step(f"to-{wanted}", "problems") as step:
-        scene.driver.click("top.theme")
-        scene.settle()
-        step.equal("the theme is the other one", scene.theme, wanted)
-        lightness = scene.window.grab().toImage().pixelColor(*A_POINT_OF_THE_RAIL).lightness()
-        step.equal(f"the window is {wanted}", "light" if lightness > 128 else "dark", wanted)
-
-
-def _in_the_dark(scene: Scene, subject: Subject | None) -> None:
-    """The pages once more, in the other theme."""
-    for part, name in (("schema", "agents"), ("rules", "usage-rules"), ("difference", "difference")):
-        agent_steps.show_again(scene, subject, part, name)
-    if subject is not None:
-        schema_steps.provider_notes(scene, subject)
-        schema_steps.tokens(scene, subject)
-        schema_steps.declare(scene)
-    file_steps.show_files(scene)
-    file_steps.deciding_rule(scene)
-    if subject is not None:
-        console_steps.asking_call(scene, subject, allow=True, name="call-approved")
-        console_steps.standing_approval(scene, subject, "approval-standing")
-        console_steps.show_again(scene)
-    policy_steps.show_text(scene)
-    policy_steps.show_difference(scene)
-    policy_steps.show_problems(scene)
+    programme.make(scene, ground, only)
 
 
 @contextmanager

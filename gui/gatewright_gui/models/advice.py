@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from gatewright.policy.document import Agent, Policy
@@ -22,11 +23,12 @@ class Advice:
 
 def advice_for(policy: Policy, agent: Agent, rights: Iterable[ToolRight]) -> Advice | None:
     """The next step for an agent of a policy with these rights; None when there is none to name."""
-    ticked = [right for right in rights if right.ticked_count]
+    ticked = (right for right in rights if right.shown or right.ticked_count)
+    first = next(ticked, None)
     stranded = bool(policy.sources) and not policy.sources_of(agent)
-    if not ticked:
+    if first is None:
         return Advice("info", NOTHING_AT_ALL if stranded else NOTHING_TICKED)
-    if stranded and any(right.facts.needs_source for right in ticked):
+    if stranded and any(right.facts.needs_source for right in chain((first,), ticked)):
         return Advice("warning", NO_SOURCE)
     return None
 

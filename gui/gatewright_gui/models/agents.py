@@ -1,15 +1,26 @@
-"""The agents of a policy as a list; a name can be edited, which asks a verb. It does not know rights."""
+"""The agents of a policy as a list; a name can be edited, which asks a verb. It is told counts and problems."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QSortFilterProxyModel,
+    Qt,
+)
 
 from gatewright.policy.document import Agent
 
 Index = QModelIndex | QPersistentModelIndex
 AGENT_ID = Qt.ItemDataRole.UserRole + 1
 DESCRIPTION = Qt.ItemDataRole.UserRole + 2
+COUNT = Qt.ItemDataRole.UserRole + 3
+"""`41 of 57`: what its model sees; empty while that is not known."""
+PROBLEMS = Qt.ItemDataRole.UserRole + 4
+"""What is wrong with it, one line each; empty when nothing is."""
 
 
 class AgentListModel(QAbstractListModel):
@@ -19,6 +30,26 @@ class AgentListModel(QAbstractListModel):
         super().__init__(parent)
         self._rename = rename
         self._agents: tuple[Agent, ...] = ()
+        self._counts: dict[str, tuple[int, int]] = {}
+        self._problems: Mapping[str, tuple[str, ...]] = {}
+
+    def set_count(self, agent_id: str, on: int, every: int) -> None:
+        """How many operations its model sees."""
+        if self._counts.get(agent_id) != (on, every):
+            self._counts[agent_id] = (on, every)
+            self._tell(agent_id)
+
+    def set_problems(self, problems: Mapping[str, tuple[str, ...]]) -> None:
+        """What is wrong with each agent."""
+        before, self._problems = self._problems, problems
+        for agent_id in {*before, *problems}:
+            if before.get(agent_id) != problems.get(agent_id):
+                self._tell(agent_id)
+
+    def _tell(self, agent_id: str) -> None:
+        row = self.row_of(agent_id)
+        if row >= 0:
+            self.dataChanged.emit(self.index(row), self.index(row))
 
     def set_agents(self, agents: Sequence[Agent]) -> None:
         """Show these; rows that stay are only refreshed, so that what is selected stays selected."""
@@ -56,15 +87,34 @@ class AgentListModel(QAbstractListModel):
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.EditRole:
                 return agent.agent_id
             case Qt.ItemDataRole.ToolTipRole:
-                return agent.description or agent.agent_id
+                return self._tip(agent)
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{agent.agent_id}, {agent.description}" if agent.description else agent.agent_id
+                return ", ".join(part for part in (agent.agent_id, agent.description, *self._marks(agent)) if part)
             case _ if role == AGENT_ID:
                 return agent.agent_id
             case _ if role == DESCRIPTION:
                 return agent.description
+            case _ if role == COUNT:
+                return self._count(agent.agent_id)
+            case _ if role == PROBLEMS:
+                return self._problems.get(agent.agent_id, ())
             case _:
                 return None
+
+    def _count(self, agent_id: str) -> str:
+        held = self._counts.get(agent_id)
+        return f"{held[0]:,} of {held[1]:,}" if held else ""
+
+    def _marks(self, agent: Agent) -> tuple[str, ...]:
+        count, wrong = self._count(agent.agent_id), len(self._problems.get(agent.agent_id, ()))
+        said = f"{wrong} problem{'s' if wrong != 1 else ''}" if wrong else ""
+        return tuple(part for part in (f"{count} on" if count else "", said) if part)
+
+    def _tip(self, agent: Agent) -> str:
+        wrong = (text.replace("`", "") for text in self._problems.get(agent.agent_id, ())[:4])
+        count = self._count(agent.agent_id)
+        lines = (agent.description or agent.agent_id, f"{count} operations on" if count else "", *wrong)
+        return "\n".join(line for line in lines if line)
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """Rename by the verb."""
@@ -93,6 +143,39 @@ class AgentListModel(QAbstractListModel):
         self.beginRemoveRows(QModelIndex(), row, row)
         self._agents = new
         self.endRemoveRows()
+
+
+class AgentFilterModel(QSortFilterProxyModel):
+    """Only agents whose name or description has every word of a search."""
+
+    def __init__(self, agents: AgentListModel, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._agents = agents
+        self._words: tuple[str, ...] = ()
+        self.setSourceModel(agents)
+
+    def set_search(self, text: str) -> None:
+        """Other words."""
+        self._words = tuple(text.casefold().split())
+        self.invalidate()
+
+    def row_of(self, agent_id: str | None) -> int:
+        """The row of an agent, -1 when it is not shown."""
+        row = self._agents.row_of(agent_id)
+        return self.mapFromSource(self._agents.index(row)).row() if row >= 0 else -1
+
+    def agent_at(self, row: int) -> Agent | None:
+        """The agent of a row."""
+        return self._agents.agent_at(self.mapToSource(self.index(row, 0)).row())
+
+    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:  # noqa: N802
+        """Whether an agent is shown."""
+        del source_parent
+        agent = self._agents.agent_at(source_row)
+        if agent is None or not self._words:
+            return True
+        text = f"{agent.agent_id} {agent.description}".casefold()
+        return all(word in text for word in self._words)
 
 
 def _first_difference(longer: list[str], shorter: list[str]) -> int:

@@ -1,54 +1,110 @@
-"""A small value that fits a schema, as JSON text, for what a form has no field of its own. It checks nothing."""
+"""Small values that fit a schema, to begin a call with and for what has no field of its own. It checks nothing."""
 
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, cast
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright_gui.models.callform import CallForm
+from gatewright_gui.models.formshape import Shape, Shapes
+from gatewright_gui.models.jsonpath import NOTHING
 
 MAX_DEPTH = 4
 MAX_CHARS = 160
-_PLAIN: Mapping[str, JsonValue] = {"string": "...", "integer": 1, "number": 1, "boolean": False}
+_FORMATS: Mapping[str, str] = {
+    "date": "2026-07-15",
+    "date-time": "2026-07-15T09:30:00Z",
+    "time": "09:30:00Z",
+    "duration": "PT1H",
+    "email": "name@example.org",
+    "uri": "https://example.org/",
+    "url": "https://example.org/",
+    "hostname": "example.org",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "uuid": "123e4567-e89b-42d3-a456-426614174000",
+}
 
 
 def example_of(shape: Mapping[str, Any]) -> str:
     """`such as [...]`; empty where the schema says too little, or the example would be long."""
-    value = _value(shape, MAX_DEPTH)
+    shapes = Shapes(shape)
+    value = _value(shapes, shapes.of(shape), MAX_DEPTH)
     if value in (None, {}, []):
         return ""
     text = f"JSON, such as {json.dumps(value, ensure_ascii=False)}"
     return text if len(text) <= MAX_CHARS else ""
 
 
-def _value(shape: Mapping[str, Any], depth: int) -> JsonValue:
-    if "const" in shape:
-        return cast("JsonValue", shape["const"])
-    if isinstance(choices := shape.get("enum"), list) and choices:
-        return cast("list[JsonValue]", choices)[0]
-    for key in ("oneOf", "anyOf", "allOf"):
-        first = _first(shape.get(key))
-        if first is not None:
-            return _value(first, depth)
-    return _by_type(shape, depth) if depth else None
+def example_values(form: CallForm) -> dict[str, JsonValue]:
+    """Arguments for the chosen operation: what it needs, with values that fit as far as the schema tells."""
+    shapes, inner = form.shapes, form.inner(())
+    made: dict[str, JsonValue] = {}
+    union, chosen = form.union(()), form.branch(())
+    if union is not None:
+        branch = union.branches[chosen or 0]
+        found = _value(shapes, shapes.of(branch.schema), MAX_DEPTH + 1)
+        return found if isinstance(found, dict) else {}
+    if form.selector is not None and form.operation is not None:
+        made[form.selector] = form.operation
+    for name, field in shapes.fields(inner).items():
+        if name not in made and form.is_needed(name):
+            made[name] = _value(shapes, shapes.of(field.schema, name), MAX_DEPTH)
+    return made
 
 
-def _by_type(shape: Mapping[str, Any], depth: int) -> JsonValue:
-    kind = shape.get("type")
-    if kind == "array" or "items" in shape:
-        inner = _value(_object(shape.get("items")), depth - 1)
-        return [] if inner is None else [inner]
-    if kind == "object" or "properties" in shape:
-        required: object = shape.get("required")
-        names = [str(name) for name in cast("list[object]", required)] if isinstance(required, list) else []
-        properties = _object(shape.get("properties"))
-        return {name: _value(_object(properties.get(name)), depth - 1) for name in names}
-    return _PLAIN.get(str(kind))
+def _value(shapes: Shapes, shape: Shape, depth: int) -> JsonValue:
+    examples = shape.schema.get("examples")
+    if isinstance(examples, list) and examples:
+        return cast("list[JsonValue]", examples)[0]
+    if shape.default is not NOTHING and shape.default is not None:
+        return cast("JsonValue", shape.default)
+    match shape.kind:
+        case "choice":
+            return shape.choices[0]
+        case "union":
+            return _value(shapes, shapes.of(shapes.union(shape).branches[0].schema), depth - 1) if depth else None
+        case "checklist":
+            return [shape.choices[0]]
+        case "array":
+            return _items(shapes, shape, depth - 1) if depth else None
+        case "object":
+            needed = [field for field in shapes.fields(shape).values() if field.required] if depth else []
+            return {field.name: _value(shapes, shapes.of(field.schema, field.name), depth - 1) for field in needed}
+        case "boolean":
+            return False
+        case "integer" | "number":
+            return _number(shape.schema)
+        case "text" | "lines":
+            return _text(shape.schema)
+        case "json":
+            return None
 
 
-def _first(options: object) -> Mapping[str, Any] | None:
-    found = cast("list[object]", options) if isinstance(options, list) else []
-    return next((cast("Mapping[str, Any]", one) for one in found if isinstance(one, dict)), None)
+def _items(shapes: Shapes, shape: Shape, depth: int) -> list[JsonValue]:
+    inner = _value(shapes, shapes.of(shapes.item(shape, 0)), depth)
+    least = shape.schema.get("minItems")
+    count = min(least, 5) if isinstance(least, int) and least > 1 else 1
+    return [] if inner is None else [deepcopy(inner) for _ in range(count)]
 
 
-def _object(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+def _number(schema: Mapping[str, Any]) -> JsonValue:
+    low, high, above = schema.get("minimum"), schema.get("maximum"), schema.get("exclusiveMinimum")
+    step = schema.get("multipleOf")
+    if isinstance(low, int | float) and low > 1:
+        return low
+    if isinstance(above, int | float) and not isinstance(above, bool) and above >= 1:
+        return above + 1
+    if isinstance(high, int | float) and high < 1:
+        return high
+    return step if isinstance(step, int | float) and step > 0 else 1
+
+
+def _text(schema: Mapping[str, Any]) -> str:
+    given = _FORMATS.get(str(schema.get("format") or ""))
+    least, most = schema.get("minLength"), schema.get("maxLength")
+    text = given or "..."
+    if isinstance(least, int) and 0 < len(text) < least <= 200:
+        text = text + "." * (least - len(text))
+    return text[:most] if isinstance(most, int) and 0 <= most < len(text) else text

@@ -20,7 +20,7 @@ from gatewright_gui.session.filestate import FileStanding, FolderStanding, Stand
 
 Index = QModelIndex | QPersistentModelIndex
 NAME, LEVEL, RULE, STATE = range(4)
-HEADERS = ("Name", "Level", "Decided by", "Block")
+HEADERS = ("Name", "Level", "Decided by", "State")
 PAGE = 500
 """Entries of one folder that are rows at a time: the view looks at each of them whenever rows come or go."""
 PATH_LEVEL = Qt.ItemDataRole.UserRole + 1
@@ -37,6 +37,21 @@ _FLAGS = {
     "file": _ENTRY | Qt.ItemFlag.ItemNeverHasChildren,
     "note": Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemNeverHasChildren,
 }
+_ANSWERED = frozenset(
+    map(
+        int,
+        (
+            Qt.ItemDataRole.DisplayRole,
+            Qt.ItemDataRole.ToolTipRole,
+            Qt.ItemDataRole.AccessibleTextRole,
+            PATH_LEVEL,
+            RELATIVE,
+            KIND,
+            STANDING,
+        ),
+    )
+)
+"""A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
 State = Literal["unread", "reading", "read"]
 
 
@@ -71,6 +86,9 @@ class FolderTreeModel(QAbstractItemModel):
     recoloured = Signal()
     """Every level may be another one: whatever is in view is to be drawn anew."""
 
+    rearranged = Signal()
+    """Rows of a folder came or went."""
+
     def __init__(self, level_of: Callable[[str], PathLevel], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._level_of = level_of
@@ -78,9 +96,11 @@ class FolderTreeModel(QAbstractItemModel):
         self._nodes: dict[int, _Node] = {}
         self._by_path: dict[str, _Node] = {}
         self._standings = Standings()
+        self._news: Mapping[str, str] = {}
         self._next_key = 0
         self._root = self._new("", "", "folder")
         self._is_open = False
+        self._is_changing = False
 
     # what is shown
 
@@ -88,7 +108,7 @@ class FolderTreeModel(QAbstractItemModel):
         """Another folder: nothing of the old one stays. The base is read when it is asked for."""
         self.beginResetModel()
         self._nodes, self._by_path = {}, {}
-        self._standings = Standings()
+        self._standings, self._news = Standings(), {}
         self._root = self._new("", "", "folder")
         self._is_open = is_open
         self._generation += 1
@@ -138,6 +158,21 @@ class FolderTreeModel(QAbstractItemModel):
         self._standings = standings
         self.recoloured.emit()
 
+    def set_news(self, news: Mapping[str, str]) -> None:
+        """Say of these paths what just happened to them, in a word or two."""
+        if news != self._news:
+            self._news = dict(news)
+            self.recoloured.emit()
+
+    def news_at(self, index: Index) -> str:
+        """What just happened to a row; empty for nothing."""
+        return self._news.get(self._node(index).relative, "") if index.isValid() else ""
+
+    @property
+    def open_paths(self) -> tuple[str, ...]:
+        """The folders that were read."""
+        return tuple(n.relative for n in self._nodes.values() if n.kind == "folder" and n.state == "read" and n.parent)
+
     def standing_at(self, index: Index) -> FileStanding | FolderStanding | None:
         """How a file and its block stand to each other; of a folder the worst of what is below it."""
         node = self._node(index)
@@ -173,6 +208,11 @@ class FolderTreeModel(QAbstractItemModel):
                 node.first = at // PAGE * PAGE
                 self._fill(node)
         return self.index_of(path)
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether rows come and go just now: where a view goes then is nobody's choice."""
+        return self._is_changing
 
     @property
     def is_reading(self) -> bool:
@@ -253,7 +293,7 @@ class FolderTreeModel(QAbstractItemModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Texts, and what the delegate draws from."""
-        if not index.isValid():
+        if role not in _ANSWERED or not index.isValid():
             return None
         node = self._node(index)
         match role:
@@ -324,20 +364,23 @@ class FolderTreeModel(QAbstractItemModel):
         if node.kind == "note":
             return ""
         if column == STATE:
-            return words_of(self.standing_at(self._index(node)))
+            return words_of(self.standing_at(self._index(node))) or self._news.get(node.relative, "")
         level = self._level(node)
         return mark_of(level).word if column == LEVEL else level.rule_word
 
     def _tooltip(self, node: _Node) -> str:
         standing = self.standing_at(self._index(node))
         told = f"\n{sentence_of(standing)}" if isinstance(standing, FileStanding) else ""
-        return f"{node.relative}\n{self._level(node).sentence}{told}"
+        news = f"\n{self._news[node.relative]}" if node.relative in self._news else ""
+        return f"{node.relative}\n{self._level(node).sentence}{told}{news}"
 
     def _spoken(self, node: _Node, column: int) -> str:
         if column != NAME or node.kind == "note":
             return self._text(node, column)
-        level, state = self._level(node), words_of(self.standing_at(self._index(node)))
-        return f"{node.kind} {node.name}, {mark_of(level).word}, {level.rule_word}{f', {state}' if state else ''}"
+        standing = self.standing_at(self._index(node))
+        level, state, news = self._level(node), words_of(standing), self._news.get(node.relative, "")
+        told = "".join(f", {words}" for words in (state, news) if words)
+        return f"{node.kind} {node.name}, {mark_of(level).word}, {level.rule_word}{told}"
 
     # which rows there are: of a large folder one page, as the view asks for every row that it has
 
@@ -362,6 +405,7 @@ class FolderTreeModel(QAbstractItemModel):
         below: Sequence[tuple[str, int | None]],
     ) -> None:
         """Make the children what they should be, in few runs of rows, keeping those that stay."""
+        self._is_changing = True
         wanted = {entry.relative: entry for entry in entries}
         self._remove_gone(node, wanted)
         kept = {child.relative: child for child in node.children}
@@ -378,7 +422,9 @@ class FolderTreeModel(QAbstractItemModel):
             child.protected, child.unusable, child.level = entry.protected, entry.unusable, None
         row = self._insert(node, row, fresh)
         self._insert(node, row, [self._note(node, *note) for note in below])
+        self._is_changing = False
         self.recoloured.emit()
+        self.rearranged.emit()
 
     def _remove_gone(self, node: _Node, wanted: Mapping[str, FolderEntry]) -> None:
         row = len(node.children) - 1

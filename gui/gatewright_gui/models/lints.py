@@ -38,15 +38,27 @@ class LintModel(QAbstractListModel):
         return 0 if parent.isValid() else len(self._rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The whole lint in words, and as a value under `LINT`."""
+        """The lint in words, with what to do in the tooltip, and as a value under `LINT`."""
         if not index.isValid() or index.row() >= len(self._rows):
             return None
         row = self._rows[index.row()]
         if role == LINT:
             return row
-        if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
+        if role == Qt.ItemDataRole.DisplayRole:
             return f"{row.level}, {where_words(row)}: {said(row)}"
+        if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
+            return whole_words(row)
         return None
+
+
+def whole_words(row: LintRow) -> str:
+    """All of a lint: level, place, reason, what to do."""
+    return f"{row.level}, {where_words(row)}: {said(row)}\n{to_do_words(row)}"
+
+
+def to_do_words(row: LintRow) -> str:
+    """What the operator can do, without code marks."""
+    return f"What to do: {row.to_do}".replace("`", "")
 
 
 def where_words(row: LintRow) -> str:

@@ -31,11 +31,22 @@ def notes_of(policy: Policy, agent: Agent, right: ToolRight, operation: str | No
     facts = right.facts
     names = (operation,) if operation is not None else tuple(op.operation for op in right.operations)
     found = (
+        *_would_ask(right, operation),
         *_rules(policy, agent, facts, names),
         *_policy(policy, agent, facts, names),
         *_settings(policy, facts, operation),
     )
     return tuple(dict.fromkeys(found))
+
+
+def _would_ask(right: ToolRight, operation: str | None) -> Iterator[Note]:
+    """What an operation that is off would ask for, were it on; it does not ask now."""
+    row = next((row for row in right.operations if row.operation == operation), None)
+    if row is None or not row.is_hidden:
+        return
+    for reason in row.reasons:
+        if reason.verdict is Verdict.ASK:
+            yield Note("if it were on", reason.text, reason.address)
 
 
 def reading_notes(policy: Policy, facts: ToolFacts, reading: Reading | None) -> tuple[Note, ...]:

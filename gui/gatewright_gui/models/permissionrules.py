@@ -1,6 +1,7 @@
 """The ordered levels of one source as a table: the rules, and the default as its last row.
 
-It does not know the folder behind the source; an edit goes to verbs that it is given.
+It does not know the folder behind the source; an edit goes to verbs that it is given. Over 400 lines, because what a
+row shows, says and takes has to agree and is read together.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ from gatewright.policy.glob import check_pattern
 from gatewright.policy.permission import Permission
 from gatewright.policy.shadow import Shadow
 from gatewright_gui.models.level import LEVELS
+from gatewright_gui.models.ruleorder import extra, places, runs, single_move
+from gatewright_gui.session.fileindex import PatternCount
 from gatewright_gui.session.files import Hits
 
 Index = QModelIndex | QPersistentModelIndex
@@ -28,6 +31,26 @@ DEAD = Qt.ItemDataRole.UserRole + 3
 """Whether the row is known to decide no file."""
 DEAD_WORDS = Qt.ItemDataRole.UserRole + 4
 """Why a row decides no file, in two or three words; empty for a row that decides some."""
+SHADOWED_BY = Qt.ItemDataRole.UserRole + 5
+"""Row of the first rule that hides this one; None for a rule that is not hidden."""
+_ANSWERED = frozenset(
+    map(
+        int,
+        (
+            Qt.ItemDataRole.DisplayRole,
+            Qt.ItemDataRole.ToolTipRole,
+            Qt.ItemDataRole.AccessibleTextRole,
+            Qt.ItemDataRole.EditRole,
+            Qt.ItemDataRole.TextAlignmentRole,
+            LEVEL_ROLE,
+            DECIDING,
+            DEAD,
+            DEAD_WORDS,
+            SHADOWED_BY,
+        ),
+    )
+)
+"""A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
 DEFAULT_TEXT = "no rule matched"
 MIME = "application/x-gatewright-permission-rule"
 
@@ -47,8 +70,8 @@ class RuleVerbs(Protocol):
         """Give paths that no rule matches another level."""
         ...
 
-    def move(self, index: int, to: int) -> bool:
-        """Move a rule so that it stands at `to` afterwards."""
+    def move(self, indexes: tuple[int, ...], to: int) -> bool:
+        """Move rules so that the first of them stands at `to` afterwards, the others right below it."""
         ...
 
 
@@ -65,6 +88,7 @@ class PermissionRuleModel(QAbstractTableModel):
         self._fresh = False
         self._is_counting = True
         self._deciding: int | None = None
+        self._trial: tuple[int, PatternCount | None] | None = None
 
     # what is shown
 
@@ -99,6 +123,14 @@ class PermissionRuleModel(QAbstractTableModel):
         """There are no counts, and none are being made."""
         self._fresh, self._hits, self._is_counting = False, None, False
         self._all_changed()
+
+    def set_trial(self, row: int | None, count: PatternCount | None = None) -> None:
+        """While a pattern is typed: what it would decide in that row, None while it is counted. No row: it is over."""
+        before = self._trial
+        self._trial = None if row is None else (row, count)
+        for changed in {one[0] for one in (before, self._trial) if one is not None}:
+            if changed < self.rowCount():
+                self.dataChanged.emit(self.index(changed, HITS), self.index(changed, HITS))
 
     def set_deciding(self, row: int | None) -> None:
         """Mark the row that decides the path that is looked at."""
@@ -154,7 +186,7 @@ class PermissionRuleModel(QAbstractTableModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Texts, and what delegates draw from."""
-        if not index.isValid() or index.row() >= self.rowCount():
+        if role not in _ANSWERED or not index.isValid() or index.row() >= self.rowCount():
             return None
         row, column = index.row(), index.column()
         match role:
@@ -176,6 +208,9 @@ class PermissionRuleModel(QAbstractTableModel):
                 return self._is_dead(row)
             case _ if role == DEAD_WORDS:
                 return self._dead_words(row)
+            case _ if role == SHADOWED_BY:
+                shadow = self._shadow(row)
+                return shadow.by[0] if shadow is not None and shadow.by else None
             case _:
                 return None
 
@@ -219,27 +254,39 @@ class PermissionRuleModel(QAbstractTableModel):
         return [MIME]
 
     def mimeData(self, indexes: Sequence[QModelIndex]) -> QMimeData:  # noqa: N802
-        """The row that is dragged."""
+        """The rows that are dragged."""
         data = QMimeData()
-        data.setData(MIME, str(indexes[0].row() if indexes else -1).encode())
+        rows = sorted({index.row() for index in indexes if self.rule_at(index.row()) is not None})
+        data.setData(MIME, ",".join(map(str, rows)).encode())
         return data
+
+    def canDropMimeData(  # noqa: N802
+        self, data: QMimeData, action: Qt.DropAction, row: int, column: int, parent: Index
+    ) -> bool:
+        """Our own rows can be dropped anywhere."""
+        del row, column, parent
+        return action == Qt.DropAction.MoveAction and data.hasFormat(MIME)
 
     def dropMimeData(  # noqa: N802
         self, data: QMimeData, action: Qt.DropAction, row: int, column: int, parent: Index
     ) -> bool:
-        """Move the dragged rule by the verb. Always False, so that the view removes nothing."""
+        """Move the dragged rules by the verb. Always False, so that the view removes nothing."""
         del column
         if action != Qt.DropAction.MoveAction or not data.hasFormat(MIME):
             return False
-        text = bytes(data.data(MIME).data()).decode("ascii", "replace")
-        source = int(text) if text.isdecimal() else -1
+        texts = bytes(data.data(MIME).data()).decode("ascii", "replace").split(",")
+        rows = tuple(int(text) for text in texts if text.isdecimal() and self.rule_at(int(text)) is not None)
         target = parent.row() if parent.isValid() else row
         target = len(self._rules) if target < 0 else min(target, len(self._rules))
-        if self.rule_at(source) is not None:
-            to = target - 1 if target > source else target
-            if to != source:
-                self._verbs.move(source, to)
+        if rows and not self._stands(rows, target):
+            self._verbs.move(rows, target - sum(row < target for row in rows))
         return False
+
+    @staticmethod
+    def _stands(rows: tuple[int, ...], target: int) -> bool:
+        """Whether rows that are dropped before `target` stand there already."""
+        together = rows == tuple(range(rows[0], rows[0] + len(rows)))
+        return together and rows[0] <= target <= rows[-1] + 1
 
     # inside
 
@@ -264,6 +311,8 @@ class PermissionRuleModel(QAbstractTableModel):
         return (rule.comment or "") if rule and column == COMMENT else ""
 
     def _hit_text(self, row: int) -> str:
+        if self._trial is not None and self._trial[0] == row:
+            return "..." if self._trial[1] is None else f"{self._trial[1].decides:,}"
         count = self._count(row)
         if count is None:
             return "..." if self._is_counting else "?"
@@ -334,47 +383,47 @@ class PermissionRuleModel(QAbstractTableModel):
             return
         if [r.pattern for r in new] != [r.pattern for r in old]:
             self._fresh, self._hits, self._is_counting = False, None, True
-        move = _single_move(old, new)
+        move = single_move(old, new)
         if move is not None:
             source, to = move
             self.beginMoveRows(QModelIndex(), source, source, QModelIndex(), to + 1 if to > source else to)
             self._rules = new
             self.endMoveRows()
         elif len(new) > len(old):
-            self._insert(old, new)
+            self._insert(runs(extra(new, old)), new)
         elif len(new) < len(old):
-            self._remove(old, new)
+            self._remove(runs(extra(old, new)), new)
         else:
+            self._rearrange(old, new)
+
+    def _insert(self, runs: list[tuple[int, int]], new: tuple[PermissionRule, ...]) -> None:
+        rules = list(self._rules)
+        for first, last in runs:
+            self.beginInsertRows(QModelIndex(), first, last)
+            rules[first:first] = new[first : last + 1]
+            self._rules = tuple(rules)
+            self.endInsertRows()
+        self._rules = new
+
+    def _remove(self, runs: list[tuple[int, int]], new: tuple[PermissionRule, ...]) -> None:
+        rules = list(self._rules)
+        for first, last in reversed(runs):
+            self.beginRemoveRows(QModelIndex(), first, last)
+            del rules[first : last + 1]
+            self._rules = tuple(rules)
+            self.endRemoveRows()
+        self._rules = new
+
+    def _rearrange(self, old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> None:
+        """The same rules in another order take their rows along; one that was changed stays where it is."""
+        stands = places(old, new)
+        if stands is None:
             self._rules = new
-
-    def _insert(self, old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> None:
-        first = _common_head(old, new)
-        self.beginInsertRows(QModelIndex(), first, first + len(new) - len(old) - 1)
+            return
+        self.layoutAboutToBeChanged.emit()
+        before = self.persistentIndexList()
         self._rules = new
-        self.endInsertRows()
-
-    def _remove(self, old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> None:
-        first = _common_head(old, new)
-        self.beginRemoveRows(QModelIndex(), first, first + len(old) - len(new) - 1)
-        self._rules = new
-        self.endRemoveRows()
-
-
-def _common_head(old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> int:
-    limit = min(len(old), len(new))
-    return next((at for at in range(limit) if old[at] != new[at]), limit)
-
-
-def _single_move(old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> tuple[int, int] | None:
-    """`(from, to)` when one row moved and nothing else changed."""
-    if len(old) != len(new):
-        return None
-    differ = [at for at in range(len(old)) if old[at] != new[at]]
-    if len(differ) < 2:
-        return None
-    first, last = differ[0], differ[-1]
-    if old[first] == new[last] and old[first + 1 : last + 1] == new[first:last]:
-        return first, last
-    if old[last] == new[first] and old[first:last] == new[first + 1 : last + 1]:
-        return last, first
-    return None
+        row_of = [*stands, len(new)]  # the default stays the last
+        after = [self.index(row_of[index.row()], index.column()) for index in before]
+        self.changePersistentIndexList(before, after)
+        self.layoutChanged.emit()

@@ -68,4 +68,11 @@ def tool_asking(right: ToolRight) -> Asking:
 
 def tool_reasons(right: ToolRight) -> tuple[Reason, ...]:
     """Every distinct reason of the tool and its operations, the tool's own first."""
-    return tuple(dict.fromkeys([*right.reasons, *(r for op in right.operations for r in op.reasons)]))
+    return tuple(dict.fromkeys([*right.reasons, *(r for op in right.operations for r in operation_reasons(op))]))
+
+
+def operation_reasons(right: OperationRight) -> tuple[Reason, ...]:
+    """Every reason of an operation; of one that is off only what turns it off, since it does not ask."""
+    if not right.is_hidden:
+        return right.reasons
+    return tuple(reason for reason in right.reasons if reason.verdict is Verdict.DENY)

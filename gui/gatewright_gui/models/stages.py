@@ -1,6 +1,7 @@
 """The stages of a call as rows: those that passed, the one at work, those that were not reached. It runs none."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -16,6 +17,8 @@ STATE = Qt.ItemDataRole.UserRole + 1
 """A Verdict, or `working`, `waiting`, `skipped`."""
 APPROVAL = "approval"
 """The stage at which a call waits for an answer."""
+SLOW_S = 0.2
+"""From when on it is told how long a stage has been at work."""
 FIRST_ACTING = len(DECIDING_NAMES)
 """The first row whose stage acts."""
 State = Verdict | Literal["working", "waiting", "skipped"]
@@ -25,8 +28,10 @@ _WORDS: dict[str, str] = {"working": "at work", "waiting": "", "skipped": "not r
 class StageModel(QAbstractTableModel):
     """One row for each stage, always all of them, in the gate's order."""
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, parent: QObject | None = None, steady: Callable[[], float] = time.monotonic) -> None:
         super().__init__(parent)
+        self._steady = steady
+        self._since_s = 0.0
         self._rows: dict[str, StageRow] = {}
         self._is_running = False
         self._is_held = False
@@ -38,6 +43,7 @@ class StageModel(QAbstractTableModel):
         self._rows.clear()
         self._is_running, self._is_held, self._is_asking = running, False, False
         self._last = STAGE_NAMES[-1] if to_the_end else DECIDING_NAMES[-1]
+        self._since_s = self._steady()
         self._changed()
 
     def pass_stage(self, row: StageRow) -> None:
@@ -46,7 +52,24 @@ class StageModel(QAbstractTableModel):
             for name in STAGE_NAMES[STAGE_NAMES.index(row.name) :]:
                 self._rows.pop(name, None)
         self._rows[row.name] = row
+        self._since_s = self._steady()
         self._changed()
+
+    def tick(self) -> None:
+        """Time passed for the stage that is at work."""
+        row = len(self._rows)
+        if self._is_running and row < len(STAGE_NAMES):
+            self.dataChanged.emit(self.index(row, TIME), self.index(row, TIME))
+
+    def text_at(self, row: int) -> str:
+        """A stage as a line to read or copy."""
+        parts = [self._text(row, column) for column in (STAGE, VERDICT, TIME, REASON)]
+        return " \u00b7 ".join(part for part in parts if part)
+
+    def reason_at(self, row: int) -> str:
+        """What a stage found, whole; empty where it was not reached."""
+        found = self._rows.get(STAGE_NAMES[row]) if 0 <= row < len(STAGE_NAMES) else None
+        return self._reason(found) if found is not None else ""
 
     def finish(self, rows: Sequence[StageRow], *, to_the_end: bool = True, asks: bool = False) -> None:
         """What passed in the end. `asks`: somebody would have to answer before the call goes on."""
@@ -125,6 +148,8 @@ class StageModel(QAbstractTableModel):
         if column == STAGE:
             return name
         if found is None:
+            if column == TIME:
+                return self._so_far(row)
             return _WORDS[str(self.state_at(row))] if column == VERDICT else ""
         if column == VERDICT:
             return str(self.state_at(row))
@@ -133,6 +158,13 @@ class StageModel(QAbstractTableModel):
         if column == RULE:
             return f"line {found.rule.line}" if found.rule is not None and found.rule.line else ""
         return duration(found.elapsed_us)
+
+    def _so_far(self, row: int) -> str:
+        """How long the stage at work has been, once that is worth telling."""
+        if self.state_at(row) != "working":
+            return ""
+        spent_s = self._steady() - self._since_s
+        return duration(spent_s * 1_000_000) if spent_s >= SLOW_S else ""
 
     def _reason(self, found: StageRow) -> str:
         if self._is_held and found.name == APPROVAL:

@@ -1,5 +1,6 @@
 """What every tool costs in tokens, as a table with the sum above. It does not know how tokens are counted."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -8,7 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from gatewright_gui.session.tokens import TokenReport, TokenRow
 
 Index = QModelIndex | QPersistentModelIndex
-TOOL, SORT, IS_TOTAL, IS_SHOWN = (Qt.ItemDataRole.UserRole + n for n in range(1, 5))
+TOOL, SORT, IS_TOTAL, IS_SHOWN, SHARE = (Qt.ItemDataRole.UserRole + n for n in range(1, 6))
 HEADINGS = ("Tool", "Tokens", "Unrestricted", "Saved")
 TIPS = (
     "Every tool of the catalog",
@@ -95,10 +96,17 @@ class TokenModel(QAbstractTableModel):
                 return index.row() == 0
             case _ if role == IS_SHOWN:
                 return row.is_shown
+            case _ if role == SHARE:
+                return self._share(row) if column == TokenColumn.TOKENS and index.row() else None
             case _ if role == SORT:
                 return (row.tool.casefold(), row.tokens, row.unrestricted, row.saving)[column]
             case _:
                 return None
+
+    def _share(self, row: TokenRow) -> float:
+        """Of all tokens that the model is sent, 0 to 1."""
+        total = self._rows[0].tokens
+        return row.tokens / total if total else 0.0
 
     def _text(self, row: TokenRow, column: TokenColumn) -> str:
         exact = self._report is not None and self._report.exact
@@ -111,6 +119,21 @@ class TokenModel(QAbstractTableModel):
                 return count_words(row.unrestricted, exact=exact)
             case TokenColumn.SAVED:
                 return saving_words(row)
+
+
+def as_table(report: TokenReport, order: Sequence[str] | None = None) -> str:
+    """The table as text to paste into a spreadsheet: tabs between plain numbers, percent for what is saved.
+
+    `order`: the tools as they are sorted now; the sum stands above them.
+    """
+    rows = {row.tool: row for row in report.rows}
+    chosen = [rows[tool] for tool in order if tool in rows] if order is not None else report.rows
+    lines = ["\t".join((*HEADINGS[:3], "Saved %"))]
+    lines += [
+        f"{row.tool or 'all tools'}\t{row.tokens}\t{row.unrestricted}\t{round(row.saving * 100)}"
+        for row in (report.total, *chosen)
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def count_words(tokens: int, *, exact: bool) -> str:

@@ -1,7 +1,7 @@
 """Tools and their operations as a tree of boxes for one agent. It does not know how a box changes the policy.
 
 A row's position is in its index: a tool has internal id 0, an operation the row of its tool plus 1; nothing is made per
-row before it is asked for.
+row before it is asked for. Over 400 lines, since the structure of a tree and the cells of seven columns are one model.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from gatewright.policy.document import Agent, Source
 from gatewright.policy.right import OperationRight, Reason, ToolRight
@@ -28,6 +28,10 @@ TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privi
 VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "off"}
 
 
+MANY_ROWS = 40
+"""Changes of more tools than these are told of together."""
+
+
 class Column(IntEnum):
     """The columns, from the left."""
 
@@ -40,6 +44,7 @@ class Column(IntEnum):
     TOKENS = 6
 
 
+COLUMNS = len(Column)
 HEADINGS = ("Tool or operation", "Verdict", "Ask", "Tier", "Limits", "Origin", "Tokens")
 HEADING_TIPS = (
     "The box is what this agent's own list and rules say",
@@ -50,6 +55,10 @@ HEADING_TIPS = (
     "Where the tool comes from",
     "What the model is sent of the tool costs, in the format of the preview; ~ marks an estimate",
 )
+_CELL = Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEnabled
+_FLAGS = (_CELL | Qt.ItemFlag.ItemIsUserCheckable, _CELL)
+_LEAF_FLAGS = tuple(flags | Qt.ItemFlag.ItemNeverHasChildren for flags in _FLAGS)
+"""Of the first column and of the others; a view asks for them again and again."""
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
 
@@ -64,6 +73,10 @@ class Verbs:
 class ToolTreeModel(QAbstractItemModel):
     """Give it an agent with its rights; rows that did not change are left alone."""
 
+    many_changed = Signal()
+    """So many tools changed that their names, which a view would ask back about one by one, and their operations are
+    not told of: whoever shows them looks again."""
+
     def __init__(self, verbs: Verbs, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._verbs = verbs
@@ -71,6 +84,7 @@ class ToolTreeModel(QAbstractItemModel):
         self._sources: tuple[Source, ...] = ()
         self._rights: tuple[ToolRight, ...] = ()
         self._rows: dict[str, int] = {}
+        self._sizes: tuple[int, ...] = ()
         self._readings: Mapping[str, Reading] = {}
         self._tokens: Mapping[str, int] = {}
         self._tokens_exact = True
@@ -86,41 +100,63 @@ class ToolTreeModel(QAbstractItemModel):
         self.beginResetModel()
         self._agent, self._rights, self._sources = agent or Agent(""), new, sources
         self._rows = {right.facts.name: row for row, right in enumerate(new)}
+        self._sizes = tuple([len(right.operations) if right.facts.has_operations else 0 for right in new])
         self.endResetModel()
 
     def _refresh(self, agent: Agent, new: tuple[ToolRight, ...], sources: tuple[Source, ...]) -> None:
         old, self._rights = self._rights, new
         other_rules = agent.tool_rules != self._agent.tool_rules or sources != self._sources
         self._agent, self._sources = agent, sources
-        for row, (before, after) in enumerate(zip(old, new, strict=True)):
-            if before is after or (not other_rules and _looks_alike(before, after)):
-                continue
+        changed = [
+            row
+            for row, (before, after) in enumerate(zip(old, new, strict=True))
+            if before is not after and (other_rules or not _looks_alike(before, after))
+        ]
+        if len(changed) > MANY_ROWS:
+            self.dataChanged.emit(self.index(changed[0], Column.VERDICT), self.index(changed[-1], Column.TOKENS))
+            self.many_changed.emit()
+            return
+        for row in changed:
             self.dataChanged.emit(self.index(row, 0), self.index(row, Column.TOKENS))
-            if after.facts.has_operations:
-                parent, last = self.index(row, 0), len(after.operations) - 1
+            if self._sizes[row]:
+                parent, last = self.index(row, 0), self._sizes[row] - 1
                 self.dataChanged.emit(self.index(0, 0, parent), self.index(last, Column.TOKENS, parent))
 
     def set_readings(self, readings: Mapping[str, Reading]) -> None:
         """How the operations of strangers' tools were found."""
         before, self._readings = self._readings, readings
-        self._tell(name for name in {*before, *readings} if before.get(name) != readings.get(name))
+        self._tell((name for name in {*before, *readings} if before.get(name) != readings.get(name)), Column.NAME)
 
     def set_tokens(self, tokens: Mapping[str, int], *, exact: bool) -> None:
         """What each tool costs that the model sees; empty while it is not known."""
         before, self._tokens = self._tokens, tokens
         other, self._tokens_exact = exact != self._tokens_exact, exact
-        self._tell(name for name in {*before, *tokens} if other or before.get(name) != tokens.get(name))
+        changed = (name for name in {*before, *tokens} if other or before.get(name) != tokens.get(name))
+        self._tell(changed, Column.TOKENS)
 
-    def _tell(self, names: Iterable[str]) -> None:
-        """The rows of these tools are to be painted again; neighbours are told of together."""
+    def _tell(self, names: Iterable[str], start: Column) -> None:
+        """The rows of these tools are to be painted again; neighbours are told of together, and many at once."""
         rows = sorted(self._rows[name] for name in names if name in self._rows)
+        if len(rows) > MANY_ROWS:
+            self.dataChanged.emit(self.index(rows[0], start), self.index(rows[-1], Column.TOKENS))
+            return
         for _, run in groupby(enumerate(rows), key=lambda pair: pair[1] - pair[0]):
             told = [row for _, row in run]
-            self.dataChanged.emit(self.index(told[0], 0), self.index(told[-1], Column.TOKENS))
+            self.dataChanged.emit(self.index(told[0], start), self.index(told[-1], Column.TOKENS))
 
     def reading_of(self, tool: str) -> Reading | None:
         """How a stranger's tool is read; None for the others."""
         return self._readings.get(tool)
+
+    @property
+    def agent(self) -> Agent:
+        """Whose rights are shown."""
+        return self._agent
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources of the agent."""
+        return self._sources
 
     @property
     def rights(self) -> tuple[ToolRight, ...]:
@@ -130,8 +166,12 @@ class ToolTreeModel(QAbstractItemModel):
     @property
     def counts(self) -> tuple[int, int]:
         """Boxes that are ticked and not turned off by another layer, and all boxes; a plain tool is one."""
-        operations = [op for right in self._rights for op in right.operations]
-        return sum(op.ticked and not op.is_hidden for op in operations), len(operations)
+        return sum([len(right.shown) for right in self._rights]), sum([len(right.operations) for right in self._rights])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many operations there are below each tool."""
+        return self._sizes
 
     def right_of(self, index: Index) -> tuple[ToolRight, OperationRight | None] | None:
         """The tool of a row, and its operation when the row is one."""
@@ -156,7 +196,7 @@ class ToolTreeModel(QAbstractItemModel):
 
     def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008
         """A cell."""
-        if not self.hasIndex(row, column, parent):
+        if row < 0 or not 0 <= column < COLUMNS or row >= self.rowCount(parent):
             return QModelIndex()
         return self.createIndex(row, column, parent.row() + 1 if parent.isValid() else 0)
 
@@ -169,14 +209,12 @@ class ToolTreeModel(QAbstractItemModel):
         """Tools, or the operations of one."""
         if not parent.isValid():
             return len(self._rights)
-        if parent.internalId() or parent.column():
-            return 0
-        return len(self._rights[parent.row()].facts.operation_names)
+        return 0 if parent.internalId() or parent.column() else self._sizes[parent.row()]
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
         """The same everywhere."""
         del parent
-        return len(Column)
+        return COLUMNS
 
     def hasChildren(self, parent: Index = QModelIndex()) -> bool:  # noqa: N802, B008
         """Whether a row can be opened."""
@@ -184,10 +222,9 @@ class ToolTreeModel(QAbstractItemModel):
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """The first column can be ticked."""
-        flags = super().flags(index)
-        if index.isValid() and index.column() == Column.NAME:
-            flags |= Qt.ItemFlag.ItemIsUserCheckable
-        return flags
+        if not index.isValid():
+            return Qt.ItemFlag.NoItemFlags
+        return (_LEAF_FLAGS if index.internalId() else _FLAGS)[index.column() != 0]
 
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
@@ -205,19 +242,24 @@ class ToolTreeModel(QAbstractItemModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """What a cell shows, and the roles of its row."""
-        found = self.right_of(index)
-        if found is None:
+        if not index.isValid():
             return None
-        tool, operation = found
+        held, row = index.internalId(), index.row()
+        return self.value_at(held - 1 if held else row, row if held else None, index.column(), role)
+
+    def value_at(self, row: int, operation_row: int | None, column: int, role: int) -> Any:
+        """As `data`, of a tool's row or of one of its operations."""
+        tool = self._rights[row]
+        operation = None if operation_row is None else tool.operations[operation_row]
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return self._text(tool, operation, Column(index.column()))
+                return self._text(tool, operation, Column(column))
             case Qt.ItemDataRole.CheckStateRole:
-                return _check_state(tool, operation) if index.column() == Column.NAME else None
+                return _check_state(tool, operation) if column == Column.NAME else None
             case Qt.ItemDataRole.ToolTipRole:
-                return self._tip(tool, operation, Column(index.column()))
+                return self._tip(tool, operation, Column(column))
             case Qt.ItemDataRole.AccessibleTextRole:
-                return self._spoken(tool, operation, Column(index.column()))
+                return self._spoken(tool, operation, Column(column))
             case _ if role == MARK:
                 return self._call_for_looking(tool, operation)
             case _ if role > _USER:
@@ -340,7 +382,7 @@ def _asking(tool: ToolRight, operation: OperationRight | None) -> Asking:
 
 
 def _reasons(tool: ToolRight, operation: OperationRight | None) -> tuple[Reason, ...]:
-    return operation.reasons if operation else rowstate.tool_reasons(tool)
+    return rowstate.operation_reasons(operation) if operation else rowstate.tool_reasons(tool)
 
 
 def _check_state(tool: ToolRight, operation: OperationRight | None) -> Qt.CheckState:

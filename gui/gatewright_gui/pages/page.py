@@ -19,6 +19,14 @@ from gatewright_gui.session.selection import Selection
 class ViewStore(SizeStore, WrapStore, Protocol):
     """Keeps how one likes to look at things."""
 
+    def choice(self, key: str) -> str:
+        """Which of several views was chosen last; empty when nobody has chosen."""
+        ...
+
+    def set_choice(self, key: str, chosen: str) -> None:
+        """Keep which of several views was chosen."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PageContext:

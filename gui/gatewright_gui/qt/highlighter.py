@@ -1,12 +1,31 @@
 """Colours for the spans of a document, taken from the theme that is on.
 
-It does not know any language; the tokenisers do.
+It does not know any language; the tokenisers do. A long text is coloured where it comes into view only, which needs
+a language whose lines can each be read alone.
 """
 
-from PySide6.QtGui import QColor, QFont, QSyntaxHighlighter, QTextCharFormat, QTextDocument
+from collections.abc import Mapping
 
+from PySide6.QtCore import QObject
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QSyntaxHighlighter,
+    QTextBlock,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextLayout,
+)
+
+from gatewright_gui.qt.linediff import ChangedLetters
 from gatewright_gui.qt.look import Palette, current_look
 from gatewright_gui.qt.syntax import NORMAL, TOKENISERS, Kind, Language
+
+LINE_BY_LINE: frozenset[Language] = frozenset({"plain", "json", "diff"})
+"""Languages in which no line needs the one before it."""
+STRONGER = 0.16
+"""How much of the words' colour goes into the ground of changed letters; more would cost contrast."""
 
 MAX_LINE = 20_000
 """Longer lines stay plain, so that one huge line cannot hold up the window."""
@@ -54,6 +73,16 @@ class Highlighter(QSyntaxHighlighter):
         """The language of the text."""
         return self._language
 
+    def rest(self) -> None:
+        """Let go of the document: something else colours it."""
+        self.setDocument(None)  # pyright: ignore[reportArgumentType] Qt takes none, the stubs do not
+
+    def wake(self, document: QTextDocument) -> None:
+        """Colour the document again, all of it, now."""
+        if self.document() is not document:
+            self.setDocument(document)
+            self.rehighlight()
+
     def set_language(self, language: Language) -> None:
         """Colour the text as another language."""
         if language != self._language:
@@ -77,6 +106,93 @@ class Highlighter(QSyntaxHighlighter):
             if units is not None:
                 start, end = units[start], units[end]
             self.setFormat(start, end - start, self._formats[span.kind])
+
+
+class ViewHighlighter(QObject):
+    """Colours the lines that are in view, when they come into view; `colour` is to be called before they are painted.
+
+    A line keeps the number of the colours it has as its state; every change of text, language or theme is a new number.
+    """
+
+    def __init__(self, document: QTextDocument) -> None:
+        super().__init__(document)
+        self._document = document
+        self._language: Language = "plain"
+        self._letters: dict[int, list[ChangedLetters]] = {}
+        self._formats = formats(current_look().palette)
+        self._round = 1000  # beyond the states of any tokeniser
+        self._is_colouring = False
+        document.contentsChange.connect(self._changed)
+        current_look().changed.connect(self._retint)
+
+    def set_language(self, language: Language) -> None:
+        """One whose lines can be read alone."""
+        if language != self._language:
+            self._language = language
+            self._round += 1
+
+    def mark_letters(self, letters: Mapping[int, list[ChangedLetters]]) -> None:
+        """Letters, by line, on a stronger ground."""
+        if self._letters or letters:
+            self._letters = dict(letters)
+            self._round += 1
+
+    def colour(self, block: QTextBlock, count: int) -> None:
+        """Colour so many lines from this one, those that are not yet."""
+        todo: list[QTextBlock] = []
+        while block.isValid() and count > 0:
+            if block.userState() != self._round:
+                todo.append(block)
+            block, count = block.next(), count - 1
+        if not todo:
+            return
+        self._is_colouring = True
+        together = QTextCursor(self._document)
+        together.beginEditBlock()
+        for one in todo:
+            one.layout().setFormats(self._ranges(one))
+            one.setUserState(self._round)
+        together.endEditBlock()
+        self._is_colouring = False
+
+    def _ranges(self, block: QTextBlock) -> list[QTextLayout.FormatRange]:
+        text = block.text()
+        if len(text) > MAX_LINE:
+            return []
+        units = _utf16_offsets(text)
+        spans, _ = TOKENISERS[self._language](text, NORMAL)
+        pieces = [(span.start, span.start + span.length, self._formats[span.kind]) for span in spans]
+        pieces += [(part.start, part.end, self._ground(part)) for part in self._letters.get(block.blockNumber(), ())]
+        made: list[QTextLayout.FormatRange] = []
+        for start, end, form in pieces:
+            one = QTextLayout.FormatRange()
+            first, last = (units[start], units[end]) if units is not None else (start, end)
+            one.start, one.length, one.format = first, last - first, form
+            made.append(one)
+        return made
+
+    @staticmethod
+    def _ground(part: ChangedLetters) -> QTextCharFormat:
+        palette = current_look().palette
+        pair = palette.diff_added if part.is_added else palette.diff_removed
+        return _format(pair.fg, mixed(pair.soft, pair.fg, STRONGER))
+
+    def _changed(self, start: int, _removed: int, added: int) -> None:
+        """New lines have no state; those at both ends of a change may have kept theirs."""
+        if not self._is_colouring:
+            for position in (start, start + added):
+                self._document.findBlock(position).setUserState(-1)
+
+    def _retint(self) -> None:
+        self._formats = formats(current_look().palette)
+        self._round += 1
+
+
+def mixed(ground: str, colour: str, share: float) -> str:
+    """`#rrggbb` between two colours; `share` of the second."""
+    one, two = QColor(ground), QColor(colour)
+    parts = zip((one.red(), one.green(), one.blue()), (two.red(), two.green(), two.blue()), strict=True)
+    return QColor(*(round(a + (b - a) * share) for a, b in parts)).name()
 
 
 def _utf16_offsets(text: str) -> list[int] | None:

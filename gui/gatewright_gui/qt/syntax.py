@@ -33,7 +33,8 @@ IN_FENCE = 1  # inside a Markdown code fence
 _QUOTED = r'"(?:[^"\\]|\\.)*"?'
 _NUMBER = r"[-+]?(?:0x[0-9A-Fa-f_]+|0o[0-7_]+|0b[01_]+|\d[\d_]*(?:\.[\d_]+)?(?:[eE][-+]?\d+)?)"
 _JSON = re.compile(
-    rf"(?P<string>{_QUOTED})|(?P<number>{_NUMBER})|(?P<keyword>\b(?:true|false|null)\b)|(?P<punctuation>[{{}}\[\]:,])"
+    rf"(?P<string>{_QUOTED})|(?P<comment>… [\d,]+ lines?)|(?P<number>{_NUMBER})"
+    r"|(?P<keyword>\b(?:true|false|null)\b)|(?P<punctuation>[{}\[\]:,])"
 )
 _JSON_KEY = re.compile(r"\s*:")
 _TOML_HEAD = re.compile(r"\s*(\[\[?)([^\]#]*)(\]?\]?)")
@@ -57,7 +58,7 @@ def plain(line: str, state: int) -> Tokenised:
 
 
 def json_line(line: str, state: int) -> Tokenised:
-    """Strings before a colon are keys."""
+    """Strings before a colon are keys; what is said of folded lines is a comment."""
     spans: list[Span] = []
     for match in _JSON.finditer(line):
         kind = _kind(match)

@@ -11,10 +11,13 @@ from gatewright.base.problem import Address
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
+from gatewright_gui.session.callpaths import FilesOf, files_of
 
 Kind = Literal["decide", "run"]
 MAX_SHOWN = 300_000
 """Characters of one text; more would hold up the window, and nobody reads it there."""
+MAX_LINE = 5_000
+"""Characters of one line; laying out a longer one holds up the window far more than many short ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class OperationShape:
 class ShownTool:
     """A tool as the agent sees it, its operations in its own order. `operation_field`: None without operations.
 
-    `is_executable`: whether it can be run here; else the program that has it does that.
+    `is_executable`: whether it can be run here; else the program that has it does that. `files`: what the paths in its
+    arguments name, where that is known.
     """
 
     name: str
@@ -41,6 +45,7 @@ class ShownTool:
     operation_field: str | None
     operations: tuple[OperationShape, ...]
     is_executable: bool = True
+    files: FilesOf = "nothing"
 
     def first_operation(self, wanted: str | None = None) -> str | None:
         """The operation to begin with: the wanted one where the agent sees it, else the first that changes nothing."""
@@ -86,12 +91,24 @@ class StageRow:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierCall:
+    """What became of the same request before."""
+
+    number: int
+    wall_s: float
+    verdict: Verdict
+    stage: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallRecord:
     """What became of one request. `status` and `output` are None when it was only decided.
 
     `secrets`: how many were taken out of the result. `reused`: an earlier result stands for it. `is_binary`: the result
     is no text, and `output` only names it. `detail`: what went wrong in the execution, for the operator. `is_live`: it
-    was run in the real workspace, not in a copy.
+    was run in the real workspace, not in a copy. `change`: what the call would change in a text, as a unified diff, as
+    of just before it. `whole`: the result before it was cut for the model. `earlier`: the call that this one repeats.
     """
 
     number: int
@@ -117,6 +134,19 @@ class CallRecord:
     is_binary: bool = False
     detail: str = ""
     is_live: bool = False
+    change: str | None = None
+    whole: str | None = None
+    earlier: EarlierCall | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the model gets an error in place of a result."""
+        return self.status not in {None, "allowed"}
+
+    @property
+    def model_text(self) -> str | None:
+        """Exactly what the model gets; None while it gets nothing."""
+        return self.model_message if self.output is None else self.output
 
     @property
     def called(self) -> str:
@@ -146,20 +176,10 @@ def shown_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
                 shapes.append(OperationShape(name, described, names, required, harmless))
         selector = tool.operation_field if tool is not None and has_operations else None
         runs = workspace.is_executable(listing.name)
-        shown.append(ShownTool(listing.name, listing.description, listing.schema, selector, tuple(shapes), runs))
+        shown.append(
+            ShownTool(listing.name, listing.description, listing.schema, selector, tuple(shapes), runs, files_of(tool))
+        )
     return tuple(shown)
-
-
-def pretty(text: str) -> tuple[str, bool]:
-    """Text to read, and whether it is JSON: indented where it is, cut where it is too long to show."""
-    is_json = False
-    if len(text) <= MAX_SHOWN and text.lstrip()[:1] in {"{", "["}:
-        try:
-            text = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
-            is_json = True
-        except (ValueError, RecursionError):
-            is_json = False
-    return cut(text), is_json
 
 
 def operator_words(reason: str, operation: str) -> str:
@@ -191,10 +211,22 @@ def visible(text: str) -> str:
 
 
 def cut(text: str) -> str:
-    """At most `MAX_SHOWN` characters, every one to be seen, and how many more there are."""
-    if len(text) <= MAX_SHOWN:
-        return visible(text)
-    return f"{visible(text[:MAX_SHOWN])}\n... {len(text) - MAX_SHOWN:,} more characters"
+    """At most `MAX_SHOWN` characters in lines that can be laid out, every one to be seen; what is left out is said."""
+    return visible(laid_out(text))
+
+
+def laid_out(text: str) -> str:
+    """As `cut`, with the characters as they are."""
+    shown = _LONG_LINE.sub(_line_cut, text[:MAX_SHOWN])
+    return shown if len(text) <= MAX_SHOWN else f"{shown}\n... {len(text) - MAX_SHOWN:,} more characters"
+
+
+_LONG_LINE = re.compile(rf"[^\n]{{{MAX_LINE + 1},}}")
+
+
+def _line_cut(found: re.Match[str]) -> str:
+    line = found.group()
+    return f"{line[:MAX_LINE]} ... {len(line) - MAX_LINE:,} more characters in this line"
 
 
 def argument_text(arguments: Mapping[str, JsonValue]) -> str:

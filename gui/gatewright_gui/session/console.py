@@ -1,43 +1,37 @@
 """The console's calls: decided by the real gate, run in a disposable copy unless live, never in the window's thread.
 
-It does not know widgets. Over 400 lines, because both sides of a call, in the window and in its thread, are read
-together. Signals are emitted in the window's thread; what a call is told comes as values.
+It does not know widgets. Signals are emitted in the window's thread; what a call is told comes as values.
 """
 
 import asyncio
 import contextlib
-import re
 import threading
 import time
 import weakref
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
+from shiboken6 import isValid
 
 from gatewright.base.errors import GatewrightError
-from gatewright.base.problem import Address
-from gatewright.gate.decision import dotted
 from gatewright.gate.pipeline import STAGES
-from gatewright.policy.document import Policy
 from gatewright.workspace import (
     Approval,
     ApprovalRequest,
     CopyCancelled,
-    Decision,
-    Outcome,
     Session,
-    StageTrace,
     Workspace,
 )
 from gatewright.workspace.foldercopy import Copied
-from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, RuleLink, StageRow, visible
+from gatewright_gui.session.callrecord import Asked, change_of, earlier_call, line_of, record_of, size_of, stage_row
+from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, RuleLink
 from gatewright_gui.session.conversation import SessionState, brief, whole
 from gatewright_gui.session.copy import DisposableCopy
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.loopthread import LoopThread
 from gatewright_gui.session.question import Reply, question_of
+from gatewright_gui.session.ruleplace import RulePlace, place_of
 
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 """The stages in the gate's order."""
@@ -46,7 +40,7 @@ DECIDING_NAMES = STAGE_NAMES[: STAGE_NAMES.index("approval") + 1]
 WHO = "the operator in the console"
 MAX_RECORDS = 200
 MAX_KEPT = 64_000_000
-"""Characters of arguments and results that the history keeps at most."""
+"""Characters of arguments, results and changes that the history keeps at most."""
 
 
 class Console(QObject):
@@ -119,13 +113,21 @@ class Console(QObject):
 
     # what can be done
 
-    async def decide(self, request: CallRequest) -> None:
-        """Ask the gate; nothing is done. The copy is asked once it is there, since earlier calls changed it."""
-        await self._make("decide", request, self._decided)
+    async def decide(self, request: CallRequest, earlier: CallRecord | None = None) -> None:
+        """Ask the gate; nothing is done. The copy is asked once it is there, since earlier calls changed it.
 
-    async def run(self, request: CallRequest) -> None:
+        `earlier`: the call of the history that this one repeats.
+        """
+        await self._make("decide", request, self._decided, earlier)
+
+    async def run(self, request: CallRequest, earlier: CallRecord | None = None) -> None:
         """Send the call through the whole gate: in the copy, or in the workspace itself while live mode is on."""
-        await self._make("run", request, self._called_live if self.is_live else self._called)
+        await self._make("run", request, self._called_live if self.is_live else self._called, earlier)
+
+    def forget_calls(self) -> None:
+        """Empty the history; the conversations and the copy stay."""
+        self._records.clear()
+        self.records_changed.emit()
 
     def reset_session(self, agent_id: str) -> None:
         """The agent begins a new conversation."""
@@ -167,12 +169,19 @@ class Console(QObject):
 
         await self._loop.run(work)
 
+    async def place_of(self, rule: RuleLink, record: CallRecord | None = None) -> RulePlace | None:
+        """Where a rule is edited in the policy as it is now; `record`: the call that it decided."""
+        called = None
+        if record is not None:
+            called = record.request.tool, record.operation if record.operation.isidentifier() else None
+        return place_of(self._document.policy, rule.address, await self.line_of(rule), called)
+
     async def line_of(self, rule: RuleLink) -> int | None:
         """Where a rule stands in the policy as it is now."""
         workspace = self._workspace()
 
         async def work() -> int | None:
-            return _line_of(workspace, rule.address)
+            return line_of(workspace, rule.address)
 
         return await self._loop.run(work)
 
@@ -192,7 +201,7 @@ class Console(QObject):
         for agent_id in {agent_id for agent_id, _ in self._sessions}:
             self.session_changed.emit(self.session_state(agent_id))
 
-    async def _make(self, kind: Kind, request: CallRequest, make: "_Make") -> None:
+    async def _make(self, kind: Kind, request: CallRequest, make: "_Make", earlier: CallRecord | None) -> None:
         self._window = asyncio.get_running_loop()
         self._is_busy = True
         given_up = threading.Event()
@@ -200,7 +209,8 @@ class Console(QObject):
         try:
             workspace, session = self._workspace(), self._session(request.agent_id)
             policy, number = self._document.policy, self._number + 1
-            asked = _Asked(kind, number, request, workspace, policy, session, self.is_live, given_up.is_set)
+            before = earlier_call(earlier)
+            asked = Asked(kind, number, request, workspace, policy, session, self.is_live, given_up.is_set, before)
             record = await self._loop.run(lambda: make(asked))
         except GatewrightError as error:
             self.failed.emit(str(error))
@@ -218,7 +228,7 @@ class Console(QObject):
     def _keep(self, record: CallRecord) -> None:
         self._number = record.number
         self._records.append(record)
-        while len(self._records) > 1 and (len(self._records) > MAX_RECORDS or _size(self._records) > MAX_KEPT):
+        while len(self._records) > 1 and (len(self._records) > MAX_RECORDS or size_of(self._records) > MAX_KEPT):
             del self._records[0]
         self.records_changed.emit()
 
@@ -234,7 +244,7 @@ class Console(QObject):
         """Whose gate answers: that of the copy as it is, where there is one and runs go there."""
         return workspace if is_live else self._copy.of(workspace) or workspace
 
-    async def _decided(self, asked: "_Asked") -> CallRecord:
+    async def _decided(self, asked: Asked) -> CallRecord:
         workspace, request = asked.workspace, asked.request
         use_copy = self._copy.exists and not asked.is_live
         gate = self._in_step(asked) if use_copy else workspace
@@ -242,30 +252,31 @@ class Console(QObject):
         decision = gate.decide(request.agent_id, request.tool, request.arguments, session=asked.session)
         elapsed = (time.perf_counter() - began) * 1000
         for row in decision.trace:
-            self._tell(self.stage_passed.emit, _stage(row, workspace, gate))
-        return _record(asked, decision, gate, elapsed_ms=elapsed)
+            self._tell(self.stage_passed.emit, stage_row(row, workspace, gate))
+        return record_of(asked, decision, gate, elapsed_ms=elapsed, change=change_of(asked, gate))
 
-    async def _called(self, asked: "_Asked") -> CallRecord:
+    async def _called(self, asked: Asked) -> CallRecord:
         copy = self._in_step(asked)
         await asyncio.sleep(0)  # what was given up while the copy was made does not reach the gate
         return await self._sent(asked, copy)
 
-    async def _called_live(self, asked: "_Asked") -> CallRecord:
+    async def _called_live(self, asked: Asked) -> CallRecord:
         return await self._sent(asked, asked.workspace)
 
-    async def _sent(self, asked: "_Asked", to: Workspace) -> CallRecord:
+    async def _sent(self, asked: Asked, to: Workspace) -> CallRecord:
         request = asked.request
+        change = change_of(asked, to)
         outcome = await to.call(
             request.agent_id,
             request.tool,
             request.arguments,
             session=asked.session,
             approver=self._ask,
-            on_stage=lambda row: self._tell(self.stage_passed.emit, _stage(row, asked.workspace, to)),
+            on_stage=lambda row: self._tell(self.stage_passed.emit, stage_row(row, asked.workspace, to)),
         )
-        return _record(asked, outcome.decision, to, outcome, elapsed_ms=outcome.elapsed_ms)
+        return record_of(asked, outcome.decision, to, outcome, elapsed_ms=outcome.elapsed_ms, change=change)
 
-    def _in_step(self, asked: "_Asked") -> Workspace:
+    def _in_step(self, asked: Asked) -> Workspace:
         try:
             return self._copy.in_step(asked.workspace, asked.policy, asked.given_up)
         except CopyCancelled:
@@ -296,133 +307,16 @@ class Console(QObject):
         window = self._window
         if window is not None:
             with contextlib.suppress(RuntimeError):
-                window.call_soon_threadsafe(tell, *values)
+                window.call_soon_threadsafe(self._say, tell, *values)
+
+    def _say(self, tell: Callable[..., object], *values: object) -> None:
+        if isValid(self):
+            tell(*values)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A call on its way. `given_up`: whether nobody waits for it any more."""
-
-    kind: Kind
-    number: int
-    request: CallRequest
-    workspace: Workspace
-    policy: Policy
-    session: Session
-    is_live: bool
-    given_up: Callable[[], bool]
-
-
-_Make = Callable[[_Asked], Coroutine[Any, Any, CallRecord]]
+_Make = Callable[[Asked], Coroutine[Any, Any, CallRecord]]
 
 
 def _close(loop: LoopThread, copy: DisposableCopy) -> None:
     loop.close()
     copy.throw_away()
-
-
-def _size(records: list[CallRecord]) -> int:
-    return sum(_length(record.request.arguments) + len(record.output or "") for record in records)
-
-
-def _length(arguments: object) -> int:
-    if isinstance(arguments, str):
-        return len(arguments)
-    if isinstance(arguments, dict):
-        return sum(_length(value) for value in cast("dict[str, object]", arguments).values())
-    return 16
-
-
-_COVERED = re.compile(r"covered by the standing approval `([^`]*)` of (.*)")
-
-
-def _earlier(reason: str, asked: Workspace) -> str:
-    """What a standing approval that covers a call says: who gave it, and until when it stands."""
-    found = _COVERED.fullmatch(reason)
-    if found is None:
-        return reason
-    grant = asked.broker.grants.get(found[1])
-    until = ""
-    if grant is not None and grant.expires_wall_s is not None:
-        form = "%H:%M" if grant.expires_wall_s - time.time() < 43_200 else "%Y-%m-%d"
-        until = f", until {time.strftime(form, time.localtime(grant.expires_wall_s))}"
-    return f"approved earlier by {found[2]}{until} (standing approval {found[1]})"
-
-
-def _stage(row: StageTrace, workspace: Workspace, asked: Workspace) -> StageRow:
-    link = None
-    if row.address is not None:
-        link = RuleLink(dotted(row.address), row.address, _line_of(workspace, row.address))
-    reason = _earlier(row.reason, asked) if row.stage == "approval" else row.reason
-    return StageRow(row.stage, row.verdict, visible(reason), row.elapsed_us, link)
-
-
-def _line_of(workspace: Workspace, address: Address) -> int | None:
-    """The line of a part of the policy; one that the file leaves out leads to the table that would hold it."""
-    for length in range(len(address), 1, -1):
-        place = workspace.place(address[:length])
-        if place is not None:
-            return place.line
-    return None
-
-
-def _operation(workspace: Workspace, request: CallRequest, decision: Decision) -> str:
-    agent = workspace.gate.snapshot().agent(request.agent_id)
-    plan = agent.plan(request.tool) if agent is not None else None
-    if plan is None or not plan.has_operations:
-        return ""
-    return _called(decision.arguments, plan.tool.operation_field or "") or ""
-
-
-def _called(arguments: Mapping[str, Any], field: str) -> str | None:
-    """The operation that the arguments name; those of a batch one behind the other, each once."""
-    steps = field.split("[].", 1)
-    if len(steps) == 1:
-        found = arguments.get(field)
-        return found if isinstance(found, str) else None
-    items: object = arguments.get(steps[0])
-    given = cast("list[object]", items) if isinstance(items, list) else []
-    named = [cast("dict[str, object]", item).get(steps[1]) for item in given if isinstance(item, dict)]
-    return ", ".join(dict.fromkeys(name for name in named if isinstance(name, str)))
-
-
-def _record(
-    asked: _Asked, decision: Decision, gate: Workspace, outcome: Outcome | None = None, *, elapsed_ms: float
-) -> CallRecord:
-    workspace, request = asked.workspace, asked.request
-    rule = decision.rule
-    return CallRecord(
-        asked.number,
-        asked.kind,
-        time.time(),
-        request,
-        _operation(workspace, request, decision),
-        decision.verdict,
-        decision.stage,
-        decision.code,
-        visible(decision.reason),
-        decision.model_message,
-        RuleLink(rule.rule_id, rule.address, _line_of(workspace, rule.address)) if rule is not None else None,
-        tuple(_stage(row, workspace, gate) for row in decision.trace),
-        str(outcome.status) if outcome is not None else None,
-        outcome.output if outcome is not None else None,
-        outcome.truncated if outcome is not None else False,
-        outcome.output_hash if outcome is not None else None,
-        outcome.output_bytes if outcome is not None else 0,
-        elapsed_ms,
-        outcome.secrets if outcome is not None else 0,
-        outcome.reused if outcome is not None else False,
-        _is_binary(outcome.data) if outcome is not None else False,
-        visible(outcome.detail) if outcome is not None else "",
-        is_live=asked.is_live and outcome is not None,
-    )
-
-
-def _is_binary(data: bytes | None) -> bool:
-    if data is None:
-        return False
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return True
-    return False

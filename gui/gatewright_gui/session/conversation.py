@@ -140,7 +140,7 @@ class _Look:
         match test:
             case CallsTest():
                 made = self._facts.calls(test.counted.tool, test.counted.operations, at)
-                text = f"{max(0, test.calls - made)} of {test.calls:,} calls left"
+                text = f"{made:,} of {test.calls:,} calls made, {max(0, test.calls - made):,} left"
                 yield Fact("cap", visible(f"{test.counted}{of}"), text, made >= test.calls, rule=link)
             case GapTest():
                 start_s = self._facts.last_start_s(test.counted.tool, test.counted.operations, at)

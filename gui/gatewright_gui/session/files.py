@@ -5,11 +5,9 @@ answer is the asker's to drop.
 """
 
 import asyncio
-import contextlib
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,25 +18,23 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.shadow import Shadow, shadowed
+from gatewright.policy.shadow import Shadow
 from gatewright.policy.verdict import Verdict
+from gatewright.sources import FileSource
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.overlay import Overlay
+from gatewright_gui.session.courtesy import give_way
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.filestate import Reconciled, Standings, reconciled, standings_of
 from gatewright_gui.session.switching import often_switched
 
 T = TypeVar("T")
+Stop = Callable[[], bool]
+"""Whether the work is not wanted any more."""
 MAX_ENTRIES = 100_000
 """Entries of one folder that are shown; the rest is counted but not listed."""
-MAX_COUNTED = 1_000_000
-"""Files that are counted before counting gives up."""
 MAX_KEPT = 500
 """Folders whose entries are kept to be compared with the next reading."""
-TELL_S = 0.1
-"""How often it is told how far the counting is."""
-LOOK_EVERY = 256
-"""Entries between two looks of the count at whether it is still wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,7 @@ class PathLevel:
         if self.protected:
             return "protected: it belongs to the policy, its state or its keys, and no rule opens it"
         if self.outside:
-            return "outside the source: no agent gets there, whatever the rules say"
+            return f"{_why_outside(self.path)}: no agent gets there, whatever the rules say"
         if self.unusable is not None:
             return f"no operation can use it, whatever the rules say: {self.unusable}"
         if self.overlapped:
@@ -179,6 +175,7 @@ class SourceFolder:
         self._document = document
         self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-folder")
         self._counter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-count")
+        self._asker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-ask")
         self._rules: tuple[Source, PermissionRules] | None = None
         self._seen: tuple[Source, Overlay] | None = None
         self._read: dict[tuple[str, str], FolderListing] = {}
@@ -217,7 +214,7 @@ class SourceFolder:
 
         before = self._read.get((source_id, relative))
 
-        def scan(stop: Callable[[], bool]) -> FolderListing:
+        def scan(stop: Stop) -> FolderListing:
             listing = overlay.scan(relative or ".", limit=MAX_ENTRIES, cancelled=stop)
             rows: list[Row] = [(e.name, e.relative, e.is_folder, e.protected, e.unusable) for e in listing.entries]
             rows.sort(key=lambda row: (not row[2], row[0].casefold(), row[1]))
@@ -239,40 +236,32 @@ class SourceFolder:
         """Bring a file and its block into step, by the operator's word. Raises WorkspaceError."""
         return reconciled(path, await self._document.workspace.reconcile(source_id, path, strategy))
 
-    async def count(self, source_id: str, progress: Callable[[int], None] = lambda count: None) -> Hits:  # noqa: ARG005
-        """How many files each rule decides, by the rules as they are when it begins. Raises WorkspaceError.
-
-        `progress` is told now and then how many entries were seen, about.
-        """
-        loop = asyncio.get_running_loop()
-        overlay, source = self._sources().overlay(source_id), self._sources().get(source_id)
-
-        def work(stop: Callable[[], bool]) -> Hits:
-            looks, told_at = 0, time.monotonic()
-
-            def cancelled() -> bool:
-                nonlocal looks, told_at
-                looks += 1
-                if time.monotonic() - told_at >= TELL_S:
-                    told_at = time.monotonic()
-                    with contextlib.suppress(RuntimeError):  # the window is gone
-                        loop.call_soon_threadsafe(progress, looks * LOOK_EVERY)
-                return stop()
-
-            shadows = shadowed(source.rules) if source is not None else ()
-            found = overlay.hit_counts(limit=MAX_COUNTED, cancelled=cancelled)
-            counts = (found.rules, found.default, found.files, found.truncated, found.unreadable)
-            return Hits(*counts, shadows, found.protected, found.elsewhere)
-
+    async def counting(self, work: Callable[[Stop], T]) -> T:
+        """Walk and count in a thread of its own; cancelling tells it to stop. Raises WorkspaceError."""
         return await self._beside(self._counter, work)
 
-    async def _beside(self, worker: ThreadPoolExecutor, work: Callable[[Callable[[], bool]], T]) -> T:
+    async def asking(self, work: Callable[[Stop], T]) -> T:
+        """Ask what was counted, in another thread: a count does not hold it up. Raises WorkspaceError."""
+        return await self._beside(self._asker, work)
+
+    def running(self, source_id: str) -> tuple[FileSource, Overlay]:
+        """The running source and what it says of paths. Raises WorkspaceError for an unknown one."""
+        source = self._sources().get(source_id)
+        if source is None:
+            raise WorkspaceError(f"source `{source_id}` is not attached")
+        return source, self._sources().overlay(source_id)
+
+    async def _beside(self, worker: ThreadPoolExecutor, work: Callable[[Stop], T]) -> T:
         """Run `work` in a thread; cancelling tells it to stop."""
         stop = threading.Event()
 
+        def unwanted() -> bool:
+            give_way()
+            return stop.is_set()
+
         def polite() -> T:
             with often_switched():
-                return work(stop.is_set)
+                return work(unwanted)
 
         try:
             return await asyncio.get_running_loop().run_in_executor(worker, polite)
@@ -289,6 +278,13 @@ class SourceFolder:
 
     def _sources(self) -> SourceManager:
         return self._document.workspace.sources
+
+
+def _why_outside(path: str) -> str:
+    """What is wrong with a path that is not in the source."""
+    if path.startswith("/"):
+        return "outside the source: a path here is written from the source's folder on, without `/` at its start"
+    return "outside the source: `..` leads above the source's folder"
 
 
 def _canonical(path: str) -> str:

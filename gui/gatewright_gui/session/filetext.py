@@ -1,4 +1,4 @@
-"""The text of the policy file now, its difference against the disk, and the self-check's count. It draws nothing."""
+"""The text of the policy file now and its difference against the disk. It draws nothing."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -16,25 +16,11 @@ class FileText:
     difference: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckCount:
-    """What the self-check found."""
-
-    checked: int
-    differences: tuple[str, ...]
-
-
 def file_text(workspace: Workspace) -> FileText:
     """The text now and what saving would change."""
     text, saved = workspace.text(), workspace.saved_text
     diff = difflib.unified_diff(saved.splitlines(), text.splitlines(), "on disk", "unsaved", n=3, lineterm="")
     return FileText(text, "" if text == saved else "\n".join(diff) + "\n")
-
-
-def check_count(workspace: Workspace) -> CheckCount:
-    """Run the self-check."""
-    found = workspace.selfcheck()
-    return CheckCount(found.checked, tuple(str(difference) for difference in found.differences))
 
 
 def lines_of(workspace: Workspace, addresses: Iterable[Address]) -> Mapping[Address, int]:

@@ -10,6 +10,26 @@ from gatewright.gate import AgentView
 from gatewright.schema.formats import FORMATS
 from gatewright.schema.formats.format import Level
 
+TO_DO: Mapping[str, str] = {
+    "too-many-tools": "turn tools off for this agent until they are few enough, or send them in several requests",
+    "reference": "mend the schema where the tool comes from; until then turn the tool off for this agent",
+    "not-strict": "nothing, if strict mode is not needed: the gate checks every call itself",
+    "object-only": "declare the type in the schema of the tool, if other values than objects are needed",
+    "dropped": "nothing; if models often get it wrong, say it in the description of the parameter",
+    "other-keys": "nothing; if models often make keys up, name the allowed ones in the description",
+    "json-text": "nothing; one plain type in place of the choice would be sent as it is",
+    "description": "nothing; shorten the description where the tool comes from, if its end matters most",
+    "root-wrapped": "nothing; hand calls through the adapter or `restore`, which unwraps them",
+    "format": "nothing; a pattern in place of the format would be checked by the provider too",
+    "name": "nothing; hand calls through the adapter or `restore`, which knows the own name",
+}
+"""By the code of a lint: what the operator can do. What is not here goes by its level."""
+TO_DO_BY_LEVEL: Mapping[Level, str] = {
+    "refused": "mend it where the tool comes from, or turn the tool off for this agent",
+    "looser": "nothing; the gate refuses what the provider lets through",
+    "narrower": "widen the schema where the tool comes from, if those calls are needed",
+    "note": "nothing",
+}
 LEVELS: tuple[Level, ...] = ("refused", "looser", "narrower", "note")
 """The worst first."""
 PROVIDER_WORDS: Mapping[str, str] = {
@@ -33,6 +53,13 @@ class LintRow:
     reason: str
     advice: str
     line: int | None = None
+
+    @property
+    def to_do(self) -> str:
+        """What the operator can do about it; `nothing` where all is well as it is."""
+        if self.level == "refused" and self.code == "key":
+            return "rename the parameter where the tool comes from, or turn the tool off for this agent"
+        return TO_DO.get(self.code, TO_DO_BY_LEVEL[self.level])
 
 
 @dataclass(frozen=True, slots=True)

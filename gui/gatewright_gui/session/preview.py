@@ -1,4 +1,5 @@
-"""What an agent's model sees, as text: schema in a provider's format, usage rules, difference against unrestricted.
+"""What an agent's model sees, as text: schema in a provider's format and usage rules; and what differs in both from
+what it would see unrestricted, or saw by the policy as it was last saved.
 
 It does not know widgets; it runs beside the window and returns values.
 """
@@ -6,18 +7,27 @@ It does not know widgets; it runs beside the window and returns values.
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
 
 from gatewright.policy.right import ToolRight
 from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
 from gatewright.workspace import Workspace
+from gatewright_gui.qt.fold import Foldable
+from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
 from gatewright_gui.session.jsonplace import line_of, schema_steps, steps_of
 from gatewright_gui.session.lints import LintRow, ProviderState, lint_rows, provider_states
 
-MAX_SHOWN = 300_000
-"""Characters of one text; more would hold up the window, and nobody reads it there."""
+Base = Literal["unrestricted", "saved"]
+"""With what it is compared: what the model would see if nothing were limited, or what it saw at the last save."""
+
+MAX_SHOWN = 1_000_000
+"""Characters of a schema that are shown; more would hold up the window. Copying takes all of it."""
+MAX_DIFFERENCE = 150_000
+"""Characters of a difference, of which nothing comes folded."""
+
+NOT_SAVED = "the policy had no agent `{}` when it was last saved: all that its model sees is new"
 
 _LINE_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")
 """`\\n` in JSON text, unless its backslash is itself an escaped one, or the string ends behind it."""
@@ -34,24 +44,59 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """A unified diff and how many lines it adds and takes away; `letters` are what changed within lines.
+
+    Each hunk says behind its places which tool it belongs to. An empty `text`: there is no difference.
+    """
+
+    text: str = ""
+    added: int = 0
+    removed: int = 0
+    letters: tuple[ChangedLetters, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """`+3 −12`: lines that came and went; empty where there is no difference."""
+        return f"+{self.added:,} −{self.removed:,}" if self.text else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What differs for one agent, or one of its tools.
+
+    `obstacle`: why it cannot be told; `remark`: what has to be known to read it.
+    """
+
+    agent_id: str
+    tool: str | None
+    provider: str
+    base: Base
+    change: Difference = field(default_factory=Difference)
+    obstacle: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Preview:
     """Texts for one agent, or for one of its tools; `lints` are the chosen provider's."""
 
     agent_id: str
     tool: str | None
-    schema: str
+    schema: Foldable
     usage_rules: str
-    difference: str
     counts: Counts
     provider: str = ""
     lints: tuple[LintRow, ...] = ()
     turned_off: str = ""
     """Why a ticked tool is hidden all the same; empty when it is not ticked."""
+    whole_schema: str = ""
+    """The schema, where what is shown of it is cut."""
 
     @property
     def is_empty(self) -> bool:
         """Whether the model sees nothing of what was asked for."""
-        return not self.schema
+        return not self.whole_schema
 
 
 def provider_formats() -> tuple[str, ...]:
@@ -61,25 +106,49 @@ def provider_formats() -> tuple[str, ...]:
 
 def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str) -> Preview:
     """The texts for one agent; limited to one tool when `tool` is given."""
-    view, form = workspace.view(agent_id), format_named(provider)
-    listings = view.listings()
-    chosen = [index for index, listing in enumerate(listings) if tool is None or listing.name == tool]
-    after = [listings[index] for index in chosen]
-    before = [listing for listing in view.unrestricted_listings() if tool is None or listing.name == tool]
+    view = workspace.view(agent_id)
+    names = [listing.name for listing in view.listings()]
+    chosen = [index for index, name in enumerate(names) if tool in (None, name)]
     shaped = view.tools(provider)
     shown = [shaped[index] for index in chosen]
     lints = lint_rows(view, provider, tool)
+    schema = _schema(shown, one=tool is not None)
     return Preview(
         agent_id,
         tool,
-        _schema(shown, one=tool is not None),
-        view.usage_rules if tool is None else _rules_of(view.usage_rules, tool),
-        _difference(form, before, after),
+        Foldable.json(_cut(schema, MAX_SHOWN)),
+        _rules(view.usage_rules, tool),
         _counts(view.rights),
         provider,
-        _placed(lints, [listing.name for listing in after], shown, one=tool is not None),
+        _placed(lints, [names[index] for index in chosen], shown, one=tool is not None),
         _turned_off(view.rights.get(tool or "")),
+        schema,
     )
+
+
+def compared(workspace: Workspace, agent_id: str, tool: str | None, provider: str, base: Base) -> Comparison:
+    """What differs in the schemas and usage rules of one agent; limited to one tool when `tool` is given."""
+    view, form = workspace.view(agent_id), format_named(provider)
+    answer = Comparison(agent_id, tool, provider, base)
+    if base == "unrestricted":
+        before, told = view.unrestricted_listings(), view.unrestricted_usage_rules
+        sides, said = ("unrestricted", "this agent"), ("", "not shown at all")
+    else:
+        saved = workspace.saved_view(agent_id)
+        if saved is None:
+            return replace(answer, obstacle=NOT_SAVED.format(agent_id))
+        before, told = saved.listings(), saved.usage_rules
+        answer = replace(answer, remark=workspace.saved_view_remark())
+        sides = (f"last save; {answer.remark}" if answer.remark else "last save", "now")
+        said = ("shown now", "not shown any more")
+    schemas = _changed(form, _of(tool, before), _of(tool, view.listings()), said)
+    old, new = (_rules(rules, tool).splitlines() for rules in (told, view.usage_rules))
+    rules: list[_Changed] = [("usage rules", old, new)] if old != new else []
+    return replace(answer, change=_difference(sides, [*schemas, *rules]))
+
+
+def _of(tool: str | None, listings: Iterable[ToolListing]) -> list[ToolListing]:
+    return [listing for listing in listings if tool in (None, listing.name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +173,7 @@ def _turned_off(right: ToolRight | None) -> str:
 def _schema(tools: Sequence[Mapping[str, Any]], *, one: bool) -> str:
     if not tools:
         return ""
-    return _cut(_json(tools[0] if one and len(tools) == 1 else list(tools)))
+    return _json(tools[0] if one and len(tools) == 1 else list(tools))
 
 
 def _placed(
@@ -122,6 +191,10 @@ def _line(lint: LintRow, names: list[str], tools: Sequence[Mapping[str, Any]], *
     return line_of(tools[at], steps) if one else line_of(tools, (str(at), *steps))
 
 
+def _rules(markdown: str, tool: str | None) -> str:
+    return markdown if tool is None else _rules_of(markdown, tool)
+
+
 def _rules_of(markdown: str, tool: str) -> str:
     """The lines of one tool's bullet: from the line that names it to the next bullet."""
     kept: list[str] = []
@@ -134,22 +207,40 @@ def _rules_of(markdown: str, tool: str) -> str:
     return "\n".join(kept) + "\n" if any(not line.startswith("#") for line in kept) else ""
 
 
-def _difference(form: Format, before: Iterable[ToolListing], after: Iterable[ToolListing]) -> str:
-    """One unified diff over all tools; each hunk says behind its places which tool it belongs to."""
-    old, new = _lines_by_tool(form, before), _lines_by_tool(form, after)
+_Changed = tuple[str, list[str], list[str]]
+"""A heading, and the lines before and after."""
+
+
+def _difference(sides: tuple[str, str], changed: Iterable[_Changed]) -> Difference:
+    """One unified diff over all tools."""
     hunks: list[str] = []
+    for title, old, new in changed:
+        diff = difflib.unified_diff(old, new, n=3, lineterm="")
+        hunks += [f"{line} {title}" if line.startswith("@@") else line for line in list(diff)[2:]]
+    if not hunks:
+        return Difference()
+    added, removed = (sum(line.startswith(mark) for line in hunks) for mark in "+-")
+    text = _cut("\n".join([f"--- {sides[0]}", f"+++ {sides[1]}", *hunks]) + "\n", MAX_DIFFERENCE)
+    return Difference(text, added, removed, changed_letters(text))
+
+
+def _changed(
+    form: Format, before: Iterable[ToolListing], after: Iterable[ToolListing], said: tuple[str, str]
+) -> Iterator[_Changed]:
+    """The tools whose listings are not the same; `said`: of one that came, and of one that went."""
+    old, new = ({listing.name: listing for listing in listings} for listings in (before, after))
     for name in [*old, *(name for name in new if name not in old)]:
-        diff = difflib.unified_diff(old.get(name, []), new.get(name, []), n=3, lineterm="")
-        note = name if name in new else f"{name}, not shown at all"
-        hunks += [f"{line} {note}" if line.startswith("@@") else line for line in list(diff)[2:]]
-    return _cut("\n".join(["--- unrestricted", "+++ this agent", *hunks]) + "\n") if hunks else ""
+        was, now = old.get(name), new.get(name)
+        if was is now or was == now:
+            continue
+        note = said[0] if was is None else said[1] if now is None else ""
+        yield f"{name}, {note}" if note else name, _lines(form, was), _lines(form, now)
 
 
-def _lines_by_tool(form: Format, listings: Iterable[ToolListing]) -> dict[str, list[str]]:
-    return {
-        listing.name: [part for line in _json(form.render(listing)).split("\n") for part in _parts(line)]
-        for listing in listings
-    }
+def _lines(form: Format, listing: ToolListing | None) -> list[str]:
+    if listing is None:
+        return []
+    return [part for line in _json(form.render(listing)).split("\n") for part in _parts(line)]
 
 
 def _parts(line: str) -> list[str]:
@@ -181,8 +272,8 @@ def _plain(value: object) -> object:
     raise TypeError(f"`{type(value).__name__}` is not JSON")
 
 
-def _cut(text: str) -> str:
-    if len(text) <= MAX_SHOWN:
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
         return text
-    end = text.rfind("\n", 0, MAX_SHOWN) + 1
+    end = text.rfind("\n", 0, most) + 1
     return f"{text[:end]}... cut here: {text.count(chr(10), end):,} more lines; choose one tool to see it whole\n"

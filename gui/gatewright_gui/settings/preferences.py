@@ -101,6 +101,14 @@ class Preferences:
         """Keep whether long lines of a view are wrapped."""
         self._store.setValue(f"wrap/{key}", "yes" if wraps else "no")
 
+    def choice(self, key: str) -> str:
+        """Which of several views was chosen last; empty when nobody has chosen."""
+        return self._text(f"choice/{key}")
+
+    def set_choice(self, key: str, chosen: str) -> None:
+        """Keep which of several views was chosen."""
+        self._store.setValue(f"choice/{key}", chosen)
+
     def save(self) -> None:
         """Write to disk now. Raises OSError when the file cannot be written."""
         self._store.sync()

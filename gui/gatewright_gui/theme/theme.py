@@ -89,6 +89,15 @@ class Theme(QObject):
 
     def apply(self, app: QApplication, choice: ThemeChoice) -> None:
         """Put a theme on: style, palette, font and style sheet; `system` follows the desktop from now on."""
+        self.prepare(app, choice)
+        app.setStyleSheet(style_sheet(TOKENS, self.palette, self._files()))
+        self.theme_changed.emit(self._current)
+
+    def prepare(self, app: QApplication, choice: ThemeChoice) -> None:
+        """All of it but the style sheet: `apply` follows when the widgets are there.
+
+        Under a style sheet Qt styles a part anew each time it is put into a larger one; so a window is built first.
+        """
         if self._app is None:
             self._app = app
             app.setStyle(QStyleFactory.create("Fusion"))
@@ -96,17 +105,12 @@ class Theme(QObject):
             app.styleHints().colorSchemeChanged.connect(self._system_changed)
         install_look(self)
         self._choice = choice
-        self._put_on(app, _system_theme(app) if choice == "system" else choice)
-
-    def _put_on(self, app: QApplication, name: ThemeName) -> None:
-        self._current = name
+        self._current = _system_theme(app) if choice == "system" else choice
         app.setPalette(qt_palette(self.palette))
-        app.setStyleSheet(style_sheet(TOKENS, self.palette, self._files()))
-        self.theme_changed.emit(name)
 
     def _system_changed(self, _scheme: Qt.ColorScheme) -> None:
         if self._app is not None and self._choice == "system":
-            self._put_on(self._app, _system_theme(self._app))
+            self.apply(self._app, "system")
 
     def _shelf(self) -> IconShelf:
         if self._current not in self._shelves:

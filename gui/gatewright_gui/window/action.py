@@ -48,6 +48,10 @@ class Frame(Protocol):
         """Go to where the page is searched."""
         ...
 
+    def open_palette(self) -> None:
+        """Search everything, or run a command."""
+        ...
+
     def switch_theme(self) -> None:
         """From light to dark and back."""
         ...
@@ -80,10 +84,11 @@ ACTIONS = (
         "reload", "Reload from disk", "refresh-cw", "Ctrl+R", lambda frame: frame.reload(), lambda d: d.path is not None
     ),
     ActionRow("save", "Save", "save", "Ctrl+S", lambda frame: frame.save(), lambda d: d.is_dirty),
-    ActionRow("export", "Export...", "upload", "Ctrl+E", lambda frame: frame.ask_export(), lambda d: d.is_open),
+    ActionRow("export", "Export...", "upload", "Ctrl+Shift+S", lambda frame: frame.ask_export(), lambda d: d.is_open),
     ActionRow("undo", "Undo", "undo", "Ctrl+Z", lambda frame: frame.undo(), lambda d: d.undo_stack.canUndo()),
     ActionRow("redo", "Redo", "redo", "Ctrl+Shift+Z", lambda frame: frame.redo(), lambda d: d.undo_stack.canRedo()),
     ActionRow("find", "Find", "search", "Ctrl+F", lambda frame: frame.search()),
+    ActionRow("palette", "Search or run a command", "command", "Ctrl+K", lambda frame: frame.open_palette()),
     ActionRow("theme", "Switch light and dark", "sun-moon", "", lambda frame: frame.switch_theme()),
     ActionRow("quit", "Quit", "x", "Ctrl+Q", lambda frame: frame.close()),
 )

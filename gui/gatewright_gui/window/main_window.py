@@ -4,14 +4,16 @@ Over 400 lines, because every action of the menu is a short method here and each
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
+from gatewright_gui.models.palette import PaletteEntry
 from gatewright_gui.pages.console.approval import ApprovalBar
+from gatewright_gui.pages.console.liveframe import LiveFrame
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import choose_folder, choose_open_file
 from gatewright_gui.qt.look import tie_icon
@@ -23,6 +25,7 @@ from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document, FileAlarm
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
+from gatewright_gui.session.places import Place, go_to
 from gatewright_gui.session.question import PendingApproval
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.sourcewatch import SourceWatch
@@ -36,6 +39,9 @@ from gatewright_gui.window.action import make_actions, refresh_actions
 from gatewright_gui.window.guard import may_leave
 from gatewright_gui.window.menu import fill_menu
 from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.palette import CommandPalette
+from gatewright_gui.window.paletterows import palette_rows
+from gatewright_gui.window.selfcheck_dialog import SelfCheckDialog
 from gatewright_gui.window.shelf import PageShelf
 from gatewright_gui.window.status_bar import StatusBar
 from gatewright_gui.window.top_bar import TopBar
@@ -75,8 +81,10 @@ class MainWindow(QMainWindow):
         self.approval = ApprovalBar(name="window")
         self.shelf = PageShelf(PAGES, context)
         self.status = StatusBar()
+        self.selfcheck = SelfCheckDialog(self)
         self._lay_out()
         self.toast = Toast(self)
+        self.palette_box = CommandPalette(self, self._palette_rows)
         self._connect()
         self._fill_menu()
         self._opened()
@@ -124,6 +132,7 @@ class MainWindow(QMainWindow):
         column.addLayout(middle, 1)
         column.addWidget(self.status)
         self.setCentralWidget(body)
+        self.live_frame = LiveFrame(body, self.document.live)
         self.resize(QSize(*DEFAULT_SIZE).boundedTo(self.screen().availableSize()))
         if self.preferences.window_geometry:
             self.restoreGeometry(self.preferences.window_geometry)
@@ -147,6 +156,13 @@ class MainWindow(QMainWindow):
         self.approval.keys_given_back.connect(self.shelf.focus_current)
         document.undo_stack.indexChanged.connect(self._refresh_actions)
         self.upkeep.selfcheck_changed.connect(self.status.set_selfcheck)
+        self.upkeep.selfcheck_changed.connect(self.selfcheck.show_found)
+        self.upkeep.check_progressed.connect(self.status.set_check_progress)
+        self.upkeep.check_progressed.connect(self.selfcheck.show_progress)
+        self.status.selfcheck_requested.connect(self.selfcheck.show_dialog)
+        self.selfcheck.check_requested.connect(self.upkeep.check_again)
+        self.selfcheck.stop_requested.connect(self.upkeep.stop_check)
+        self.selfcheck.tool_requested.connect(self.navigator.go_to_tool)
         self.selection.agent_changed.connect(self._tell_trail)
         self.selection.tool_changed.connect(self._tell_trail)
         self.navigator.page_requested.connect(self.show_page)
@@ -161,6 +177,7 @@ class MainWindow(QMainWindow):
         self.outside.action_requested.connect(self.reload)
         self.outside.other_requested.connect(self.save_over)
         self.menu.aboutToShow.connect(self._fill_menu)
+        self.palette_box.chosen.connect(self._go_or_do)
 
     # pages
 
@@ -182,6 +199,20 @@ class MainWindow(QMainWindow):
         """Go to where the page is searched."""
         if self.shelf.is_usable(self.shelf.current_key):
             self.shelf.page(self.shelf.current_key).focus_search()
+
+    def open_palette(self) -> None:
+        """Search everything, or run a command."""
+        self.palette_box.open_palette()
+
+    def _palette_rows(self) -> Sequence[PaletteEntry]:
+        shown = self.shelf.page(self.shelf.current_key) if self.shelf.is_usable(self.shelf.current_key) else None
+        return palette_rows(self.document, self.actions_by_key.values(), shown)
+
+    def _go_or_do(self, target: object) -> None:
+        if isinstance(target, QAction):
+            target.trigger()
+        elif isinstance(target, Place):
+            go_to(target, self.navigator, self.selection)
 
     # the file
 

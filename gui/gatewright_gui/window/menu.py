@@ -29,7 +29,7 @@ def fill_menu(
     menu.addSeparator()
     menu.addActions([actions["save"], actions["export"]])
     menu.addSeparator()
-    menu.addActions([actions["undo"], actions["redo"], actions["find"]])
+    menu.addActions([actions["undo"], actions["redo"], actions["find"], actions["palette"]])
     menu.addSeparator()
     menu.addMenu("Go to").addActions([action for key, action in actions.items() if key.startswith("page.")])
     _add_themes(menu.addMenu("Theme"), theme, choose_theme)

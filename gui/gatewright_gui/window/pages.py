@@ -1,16 +1,40 @@
-"""The table of pages, in the order of the rail and of Ctrl+1, Ctrl+2, ... It makes none of them."""
+"""The table of pages, in the order of the rail and of Ctrl+1, Ctrl+2, ... It makes none of them.
+
+All but the first are imported when they are first shown: the window comes to stand without them.
+"""
 
 from gatewright_gui.pages.agents import AgentsPage
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.files import FilesPage
-from gatewright_gui.pages.page import PageRow
-from gatewright_gui.pages.problems import ProblemsPage
-from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.pages.page import Page, PageContext, PageRow
+
+
+def _files(context: PageContext) -> Page:
+    from gatewright_gui.pages.files import FilesPage
+
+    return FilesPage(context)
+
+
+def _console(context: PageContext) -> Page:
+    from gatewright_gui.pages.console import ConsolePage
+
+    return ConsolePage(context)
+
+
+def _toml(context: PageContext) -> Page:
+    from gatewright_gui.pages.toml import TomlPage
+
+    return TomlPage(context)
+
+
+def _problems(context: PageContext) -> Page:
+    from gatewright_gui.pages.problems import ProblemsPage
+
+    return ProblemsPage(context)
+
 
 PAGES = (
     PageRow("agents", "users", "Agents", AgentsPage),
-    PageRow("files", "folder-tree", "Files", FilesPage),
-    PageRow("console", "terminal", "Console", ConsolePage),
-    PageRow("toml", "file-code", "TOML", TomlPage, works_without_policy=True),
-    PageRow("problems", "triangle-alert", "Problems", ProblemsPage, works_without_policy=True),
+    PageRow("files", "folder-tree", "Files", _files),
+    PageRow("console", "terminal", "Console", _console),
+    PageRow("toml", "file-code", "TOML", _toml, works_without_policy=True),
+    PageRow("problems", "triangle-alert", "Problems", _problems, works_without_policy=True),
 )

@@ -1,6 +1,7 @@
 """The pages of a window in a stack, with an empty place where a page needs a policy and there is none.
 
-It does not know what the pages show.
+The first page is made with the window; another one when it is first shown or asked for. It does not know what the
+pages show.
 """
 
 from collections.abc import Sequence
@@ -25,16 +26,16 @@ class PageShelf(QStackedWidget):
     def __init__(self, rows: Sequence[PageRow], context: PageContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._document: Document = context.document
+        self._context = context
         self._rows = {row.key: row for row in rows}
-        self._pages = {row.key: row.make(context) for row in rows}
+        self._pages: dict[str, Page] = {}
         self._current = rows[0].key
         self.empty = EmptyState("folder-open", "No workspace is open", NOTHING_OPEN)
         self.empty.setObjectName("window.empty")
         self.empty.action_requested.connect(self._wish)
         self.empty.other_requested.connect(self.demo_requested)
-        for page in self._pages.values():
-            self.addWidget(page)
         self.addWidget(self.empty)
+        self.page(self._current)
         self.show_page(self._current)
 
     @property
@@ -43,7 +44,10 @@ class PageShelf(QStackedWidget):
         return self._current
 
     def page(self, key: str) -> Page:
-        """A page. Raises KeyError for an unknown key."""
+        """A page, made now if nobody needed it so far. Raises KeyError for an unknown key."""
+        if key not in self._pages:
+            self._pages[key] = self._rows[key].make(self._context)
+            self.addWidget(self._pages[key])
         return self._pages[key]
 
     def is_usable(self, key: str) -> bool:
@@ -55,14 +59,15 @@ class PageShelf(QStackedWidget):
         if self.currentWidget() is self.empty:
             self.empty.action_button.setFocus(Qt.FocusReason.OtherFocusReason)
         else:
-            self._pages[self._current].focus_main()
+            self.page(self._current).focus_main()
 
     def show_page(self, key: str) -> None:
         """Make a page the visible one, or say why it cannot be seen."""
         self._current = key
         if self.is_usable(key):
-            self.setCurrentWidget(self._pages[key])
-            self._pages[key].page_shown()
+            page = self.page(key)
+            self.setCurrentWidget(page)
+            page.page_shown()
             return
         if self._document.failure is not None:
             text = "Nothing of it is enforced or can be edited. Look at the problems, mend the file, then reload."

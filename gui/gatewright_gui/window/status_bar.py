@@ -8,11 +8,13 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
-from gatewright_gui.session.filetext import CheckCount
+from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
 
 TICK_MS = 1000
 
 NOTHING_CHECKED = "self-check: nothing open"
+MAX_TOLD = 10
+"""Differences in the tooltip; the dialog has all."""
 
 
 class StatusBar(QWidget):
@@ -20,6 +22,8 @@ class StatusBar(QWidget):
 
     problems_requested = Signal()
     waiting_requested = Signal()
+    selfcheck_requested = Signal()
+    """What the self-check found is to be shown."""
 
     def __init__(self, clock: Callable[[], float] = time.time, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -28,7 +32,11 @@ class StatusBar(QWidget):
         self._saved_at: float | None = None
         self._state = ""
         self._check_icon = IconLabel("shield", "muted", size=14)
-        self.check = _label("status.selfcheck")
+        self._counted = NOTHING_CHECKED
+        self.check = QPushButton()
+        self.check.setObjectName("status.selfcheck")
+        self.check.setProperty("kind", "link")
+        self.check.clicked.connect(self.selfcheck_requested)
         self._problem_icon = IconLabel("circle-check", "allow", size=14)
         self.problems = QPushButton()
         self.problems.setObjectName("status.problems")
@@ -69,21 +77,35 @@ class StatusBar(QWidget):
         """How many of how many agree; None: not known."""
         if found is None:
             self._check_icon.set_icon("shield", "muted")
-            self.check.setText(NOTHING_CHECKED)
+            self._tell_check(NOTHING_CHECKED, "Nothing is open that could be checked")
             return
         good = found.checked - len(found.differences)
         fine = not found.differences
         role: Role = "allow" if fine else "deny"
         self._check_icon.set_icon("shield-check" if fine else "shield-x", role)
-        self.check.setText(f"self-check {good:,} of {found.checked:,}")
         told = "What is ticked, shown and callable agrees for every agent, tool and operation."
-        self.check.setToolTip(told if fine else "\n".join(found.differences[:10]))
+        why = told if fine else "\n".join(str(note) for note in found.differences[:MAX_TOLD])
+        self._tell_check(f"self-check {good:,} of {found.checked:,}", f"{why}\nClick to see what was checked")
 
     def set_checking(self) -> None:
         """The count belongs to an older policy; another one is under way."""
         self._check_icon.set_icon("shield", "muted")
         if self.check.text() == NOTHING_CHECKED:
-            self.check.setText("self-check under way")
+            self._tell_check("self-check under way", "")
+
+    def set_check_progress(self, progress: CheckProgress | None) -> None:
+        """How far the self-check is; None: none is under way."""
+        if progress is None:
+            self.check.setText(self._counted)
+        else:
+            self._check_icon.set_icon("clock", "muted")
+            self.check.setText(progress_words(progress))
+
+    def _tell_check(self, words: str, tip: str) -> None:
+        self._counted = words
+        self.check.setText(words)
+        self.check.setAccessibleName(words)
+        self.check.setToolTip(tip)
 
     def set_problems(self, errors: int, warnings: int, *, is_known: bool = True) -> None:
         """How many there are; not known while nothing is open."""
@@ -146,6 +168,11 @@ class StatusBar(QWidget):
         if text != self.saved.text():
             self.saved.setText(text)
         self.saved.setToolTip(f"{when[:1].upper()}{when[1:]}" if self._state else "")
+
+
+def progress_words(progress: CheckProgress) -> str:
+    """How far a self-check is."""
+    return f"self-check: {progress.done:,} of {progress.of:,} agents" if progress.of else "self-check: waiting"
 
 
 def ago(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""The bar over the pages: workspace menu, where one is, undo, redo, save, export, theme. It does nothing by itself."""
+"""The bar over the pages: workspace menu, where one is, search, undo, save, export, theme. It does nothing itself."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
@@ -31,6 +31,8 @@ class TopBar(QWidget):
         row.addWidget(self.workspace)
         row.addSpacing(tokens.space_2)
         row.addWidget(self.breadcrumb, 1)
+        row.addWidget(_button(actions["palette"], "top.palette", words=True))
+        row.addWidget(_line())
         for key in ("undo", "redo"):
             row.addWidget(_button(actions[key], f"top.{key}", words=False))
         row.addWidget(_line())

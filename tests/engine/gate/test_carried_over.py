@@ -193,3 +193,19 @@ def test_list_is_the_callers_own_and_changes_nobody_elses() -> None:
     mine.pop()
 
     assert gate.view(ONE).tools("openai") == Gate(BASE, REGISTRY).view(ONE).tools("openai")
+
+
+def test_view_says_on_how_many_tools_the_right_has_still_to_be_worked_out() -> None:
+    agent = Agent(ONE, tools=NAMES)
+    policy = Policy(agents={ONE: agent})
+    gate = Gate(policy, _registry())
+    lacking = [gate.view(ONE).rights_lacking]
+    assert len(gate.view(ONE).rights) == len(NAMES)
+    lacking.append(gate.view(ONE).rights_lacking)
+    edit = Edit("fewer", (AgentChange(agent, replace(agent, tools=NAMES[2:])),))
+
+    gate.reload(apply(policy, edit), change_set(edit))
+    lacking.append(gate.view(ONE).rights_lacking)
+    assert not gate.view(ONE).rights[NAMES[0]].shown
+
+    assert [*lacking, gate.view(ONE).rights_lacking] == [len(NAMES), 0, 2, 0]

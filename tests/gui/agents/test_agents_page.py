@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models.advice import NO_SOURCE, NOTHING_AT_ALL
 from gatewright_gui.models.rowstate import RowState
+from gatewright_gui.models.toolfilter import Filters, State
 from gatewright_gui.models.tooltree import STATE, Column
 from gatewright_gui.pages.agents.tool_view import NARROWEST_NAME
 from gatewright_gui.pages.toml import TomlPage
@@ -123,7 +124,7 @@ async def test_search_and_chips_filter_and_bulk_buttons_touch_only_what_is_shown
     shown = window.document.rights("operator")["file"].shown
     assert "delete" not in shown
     page.tools.show_all()
-    page.tools.chips.set_current("off")
+    page.tools.filters.set_filters(Filters(states=frozenset({State.OFF})))
     assert cell(window, "file", "delete").isValid()
     assert not cell(window, "file", "read").isValid()
 

@@ -84,7 +84,7 @@ async def test_bar_has_four_answers_and_the_one_that_denies_comes_first(page: Co
     assert [button.isVisible() and button.isEnabled() for button in buttons] == [True] * 4
     places = [button.mapTo(page, button.rect().topLeft()).x() for button in buttons]
     assert places == sorted(places)
-    assert bar.scope_button.text() == "Allow for scope record"
+    assert bar.scope_button.text() == "For scope record"
     assert "waits until it is answered" in bar.about
     assert "tier side effects" in bar.about
     assert bar.question is not None
@@ -179,10 +179,10 @@ async def test_stage_leads_to_its_line_by_a_click(demo: Opened, page: ConsolePag
 
 
 async def test_session_says_what_is_left_and_what_the_end_waits_for(page: ConsolePage) -> None:
-    await until(lambda: "34 of 40" not in str(states(page)) and "40 of 40 calls left" in states(page))
+    await until(lambda: "34 left" not in str(states(page)) and "0 of 40 calls made, 40 left" in states(page))
     reason = await run_through(page, {"op": "read", "path": "README.md"}, 1)
     assert reason == "nothing asks"
-    await until(lambda: "39 of 40 calls left" in states(page))
+    await until(lambda: "1 of 40 calls made, 39 left" in states(page))
     assert "1 run" in states(page)[names(page).index("file.read")]
     await choose(page, "researcher")
     await until(lambda: "has to succeed before the end" in states(page))

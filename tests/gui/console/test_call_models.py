@@ -1,80 +1,16 @@
-"""Form fields, stages and history, by themselves."""
-
-from typing import Any
+"""Stages and history, by themselves."""
 
 import pytest
 from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models import callhistory, stages
-from gatewright_gui.models.callform import FieldFault, FormField, form_fields, json_fault, text_of, value_of
 from gatewright_gui.models.callhistory import CallHistoryModel
 from gatewright_gui.models.stages import StageModel, duration
 from gatewright_gui.session.calls import CallRecord, CallRequest, StageRow
 from gatewright_gui.session.console import DECIDING_NAMES, STAGE_NAMES
 
 FATAL = QAbstractItemModelTester.FailureReportingMode.Fatal
-
-
-def one(shape: dict[str, Any], name: str = "x") -> FormField:
-    return form_fields({"type": "object", "properties": {name: shape}})[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "shape", "kind"),
-    [
-        ("path", {"type": "string"}, "text"),
-        ("content", {"type": "string"}, "lines"),
-        ("op", {"enum": ["a", "b"]}, "choice"),
-        ("n", {"type": "integer"}, "integer"),
-        ("n", {"type": ["number", "null"]}, "number"),
-        ("b", {"anyOf": [{"type": "boolean"}, {"type": "null"}]}, "boolean"),
-        ("list", {"type": "array"}, "json"),
-        ("any", {}, "json"),
-        ("odd", True, "json"),
-    ],
-)
-def test_field_has_the_kind_of_its_schema(name: str, shape: Any, kind: str) -> None:
-    assert one(shape, name).kind == kind
-
-
-@pytest.mark.parametrize(
-    ("shape", "value"),
-    [
-        ({"type": "string"}, "plain"),
-        ({"type": "integer"}, -7),
-        ({"type": "number"}, 1.5),
-        ({"type": "boolean"}, False),
-        ({"enum": ["a", 3, None]}, 3),
-        ({"type": "array"}, [1, {"a": "ü"}]),
-    ],
-)
-def test_value_survives_the_field(shape: dict[str, Any], value: Any) -> None:
-    field = one(shape)
-    text = text_of(field, value)
-    assert text is not None
-    assert value_of(field, text) == value
-
-
-@pytest.mark.parametrize(
-    ("shape", "text"),
-    [({"type": "integer"}, "1.5"), ({"type": "number"}, "NaN"), ({"type": "array"}, "[1,"), ({"type": "object"}, "{]")],
-)
-def test_text_of_another_kind_is_a_fault_that_names_the_field(shape: dict[str, Any], text: str) -> None:
-    with pytest.raises(FieldFault, match="`x`"):
-        value_of(one(shape), text)
-
-
-def test_value_that_no_field_can_hold_is_not_squeezed_in() -> None:
-    assert text_of(one({"type": "integer"}), "seven") is None
-    assert text_of(one({"type": "string"}), "two\nlines") is None
-    assert text_of(one({"enum": ["a"]}), "b") is None
-
-
-def test_json_fault_says_line_and_column() -> None:
-    assert json_fault('{"a": 1,\n "b" 2}') == "Expecting ':' delimiter at line 2 column 6"
-    assert json_fault('{"a": 1, "a": 2}') == "an object has the same key twice"
-    assert json_fault("") is None
 
 
 def row(name: str, verdict: Verdict = Verdict.ALLOW) -> StageRow:

@@ -120,7 +120,16 @@ async def test_denied_call_names_stage_rule_line_and_both_messages(demo: Opened,
     assert record.rule.line == demo.document.workspace.gate.decide("archivist", "file", {"op": "delete"}).rule.line  # pyright: ignore[reportOptionalMemberAccess]
     assert record.model_message is not None
     assert "delete" not in record.model_message
+    shown: list[tuple[object, ...]] = []
+
+    def keep(*where: object) -> None:
+        shown.append(where)
+
+    demo.context.navigator.tool_requested.connect(keep)
     page.outcome.verdict.rule_button.click()
+    await until(lambda: shown)
+    assert shown == [("archivist", "file", "delete")]
+    page.outcome.verdict.line_requested.emit(record.rule)
     await until(lambda: demo.lines)
     assert demo.lines == [record.rule.line]
     reached = [str(page.outcome.model.state_at(row)) for row in range(4)]
@@ -347,7 +356,7 @@ async def test_call_given_up_while_the_copy_is_made_does_not_reach_the_gate(demo
         (demo.folder / "workspace" / "notes" / f"{number}.md").write_text("a note\n", encoding="utf-8")
     call(page, op="read", path="README.md")
     page.run()
-    await until(lambda: page.outcome.strip.accessibleName() == "copying the workspace")
+    await until(lambda: page.outcome.strip.accessibleName().startswith("copying the workspace"))
     page.cancel()
     await until(lambda: not page.console.is_busy)
     await page.console.reset_copy()

@@ -35,6 +35,12 @@ class NoSizes:
     def set_wraps_lines(self, key: str, wraps: bool) -> None:
         return
 
+    def choice(self, key: str) -> str:
+        return ""
+
+    def set_choice(self, key: str, chosen: str) -> None:
+        return
+
 
 @dataclass(slots=True)
 class Opened:

@@ -31,6 +31,7 @@ async def page(demo: Opened) -> AsyncIterator[FilesPage]:
     made.page_shown()
     await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
     yield made
+    made.follow.close()
     made.close()
     made.deleteLater()
 
@@ -123,7 +124,7 @@ async def test_both_changes_are_merged_into_the_block_and_nothing_is_written(dem
     assert block(demo).startswith("from the disk")
     assert block(demo).endswith("from the block\n")
     assert "from the block" not in disk(demo).read_text(encoding="utf-8")
-    assert any("merged" in text for text in demo.said)
+    await until(lambda: any("merged" in text for text in demo.said))
 
 
 async def test_both_changes_are_shown_side_by_side(demo: Opened, page: FilesPage) -> None:

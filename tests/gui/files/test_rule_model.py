@@ -42,8 +42,8 @@ class Verbs:
         self.asked.append(("default", level))
         return True
 
-    def move(self, index: int, to: int) -> bool:
-        self.asked.append(("move", index, to))
+    def move(self, indexes: tuple[int, ...], to: int) -> bool:
+        self.asked.append(("move", indexes, to))
         return True
 
 
@@ -110,7 +110,7 @@ def test_dropping_a_row_asks_for_the_place_it_has_afterwards(model: PermissionRu
     model.dropMimeData(data, Qt.DropAction.MoveAction, 4, 0, none)
     model.dropMimeData(data, Qt.DropAction.MoveAction, 1, 0, none)
     model.dropMimeData(model.mimeData([model.index(2, 0)]), Qt.DropAction.MoveAction, 0, 0, none)
-    assert verbs.asked == [("move", 0, 1), ("move", 0, 2), ("move", 2, 0)]
+    assert verbs.asked == [("move", (0,), 1), ("move", (0,), 2), ("move", (2,), 0)]
 
 
 def test_default_cannot_be_dragged(model: PermissionRuleModel, verbs: Verbs) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright_gui.qt.syntax import Language, spans_of
-from gatewright_gui.qt.widget.code_edit import changed_range
+from gatewright_gui.qt.widget.code_rows import common_ends
 
 
 def pieces(text: str, language: Language) -> list[tuple[str, str]]:
@@ -81,15 +81,14 @@ def test_spans_stay_inside_their_line(language: Language, text: str) -> None:
         assert span.start + span.length <= len(lines[number])
 
 
-TEXTS = st.lists(st.sampled_from(["a", "b", "", "\U0001f600x"]), max_size=7).map("\n".join)
+ROWS = st.lists(st.sampled_from(["a", "b", "", "\U0001f600x"]), max_size=9)
 
 
-@given(old=TEXTS, new=TEXTS)
-def test_changed_range_turns_the_old_text_into_the_new(old: str, new: str) -> None:
-    start, old_end, new_end = changed_range(old, new)
-    assert 0 <= start <= min(old_end, new_end)
-    assert old[:start] + new[start:new_end] + old[old_end:] == new
+@given(old=ROWS, new=ROWS)
+def test_rows_between_the_common_ends_turn_the_old_ones_into_the_new(old: list[str], new: list[str]) -> None:
+    head, tail = common_ends(old, new)
 
-
-def test_changed_range_of_one_line_is_that_line() -> None:
-    assert changed_range("a\nbb\nc", "a\nxx\nc") == (2, 4, 4)
+    assert head + tail <= min(len(old), len(new))
+    assert old[:head] + new[head : len(new) - tail] + old[len(old) - tail :] == new
+    inner_old, inner_new = old[head : len(old) - tail], new[head : len(new) - tail]
+    assert not inner_old or not inner_new or (inner_old[0] != inner_new[0] and inner_old[-1] != inner_new[-1])

@@ -8,7 +8,7 @@ from gatewright.policy.document import Agent
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models.rowstate import Asking, RowState
-from gatewright_gui.models.toolfilter import Show, ToolFilterModel
+from gatewright_gui.models.toolfilter import Filters, State, ToolFilterModel
 from gatewright_gui.models.tooltree import ASKING, COUNT, REASONS, STATE, VERDICT, Column, ToolTreeModel, Verbs
 from tests.gui.models.values import CATALOG, FREE, LIMITED, rights_of
 
@@ -154,17 +154,17 @@ def names(rows: ToolFilterModel) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("show", "wanted"),
     [
-        ("on", {"notes": ["find", "write"]}),
-        ("off", {"notes": ["burn"], "clock": [], "disk": ["peek"]}),
-        ("asks", {"notes": ["write"]}),
-        ("overruled", {"disk": ["peek"]}),
+        (State.ON, {"notes": ["find", "write"]}),
+        (State.OFF, {"notes": ["burn"], "clock": [], "disk": ["peek"]}),
+        (State.ASKS, {"notes": ["write"]}),
+        (State.OVERRULED, {"disk": ["peek"]}),
     ],
 )
-def test_chips_show_rows_in_one_state(tree: ToolTreeModel, show: Show, wanted: dict[str, list[str]]) -> None:
+def test_chips_show_rows_in_one_state(tree: ToolTreeModel, show: State, wanted: dict[str, list[str]]) -> None:
     rows = ToolFilterModel(tree)
     tester = QAbstractItemModelTester(rows, QAbstractItemModelTester.FailureReportingMode.Fatal)
 
-    rows.set_show(show)
+    rows.set_filters(Filters(states=frozenset({show})))
 
     assert names(rows) == wanted
     assert tester.model() is rows
@@ -183,7 +183,7 @@ def test_search_looks_at_names_and_descriptions(tree: ToolTreeModel) -> None:
 
 def test_row_that_stops_fitting_stays_until_the_filter_is_set_again(tree: ToolTreeModel) -> None:
     rows = ToolFilterModel(tree)
-    rows.set_show("on")
+    rows.set_filters(Filters(states=frozenset({State.ON})))
     rule = ToolRule("notes", AllowedOperations(frozenset({"find"})))
     narrowed = replace(LIMITED, tool_rules=(rule,))
     assert names(rows) == {"notes": ["find", "write"]}
@@ -191,5 +191,34 @@ def test_row_that_stops_fitting_stays_until_the_filter_is_set_again(tree: ToolTr
     tree.set_agent(narrowed, rights_of(narrowed))
 
     assert names(rows) == {"notes": ["find", "write"]}
-    rows.set_show("on")
+    rows.set_filters(Filters(states=frozenset({State.ON})))
     assert names(rows) == {"notes": ["find"]}
+
+
+def test_current_row_follows_its_operation_through_a_filter_and_goes_with_it(tree: ToolTreeModel) -> None:
+    rows = ToolFilterModel(tree)
+    tester = QAbstractItemModelTester(rows, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    kept = QPersistentModelIndex(rows.mapFromSource(tree.index_of("notes", "burn")))
+    lost = QPersistentModelIndex(rows.mapFromSource(tree.index_of("clock", None)))
+
+    rows.set_search("burn")
+
+    assert (kept.row(), str(kept.data())) == (0, "burn")
+    assert not lost.isValid()
+    assert rows.mapToSource(rows.index(0, 0, rows.index(0, 0))) == tree.index_of("notes", "burn")
+    assert tester.model() is rows
+
+
+def test_change_of_a_row_that_the_filter_hides_is_not_passed_on(tree: ToolTreeModel) -> None:
+    rows = ToolFilterModel(tree)
+    rows.set_search("clock")
+    changed: list[str] = []
+
+    def note(first: QModelIndex, _last: QModelIndex) -> None:
+        changed.append(str(first.siblingAtColumn(0).data()))
+
+    rows.dataChanged.connect(note)
+    tree.set_tokens({"notes": 4}, exact=True)
+    tree.set_tokens({"notes": 4, "clock": 7}, exact=True)
+
+    assert changed == ["clock"]

@@ -1,16 +1,20 @@
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from gatewright.schema.formats import FORMATS, format_named
 from gatewright_gui.models.tokens import TokenColumn
 from gatewright_gui.models.tooltree import Column
-from gatewright_gui.pages.preview.preview_pane import COUNTING, PreviewPane
+from gatewright_gui.pages.preview.preview_pane import PreviewPane
+from gatewright_gui.pages.preview.words import COUNTING
+from gatewright_gui.session.verbs import agents, rights
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled
+from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled, until
 
 LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 
@@ -108,3 +112,137 @@ async def test_estimate_is_marked(window: MainWindow) -> None:
     assert preview.tokens.text.startswith("~")
     assert preview.token_rule.text.startswith("estimate")
     assert str(cell(window, "file", None, Column.TOKENS).data()).startswith("~")
+
+
+async def test_difference_to_the_last_save_follows_edits_and_saving(window: MainWindow) -> None:
+    preview = await chosen(window, "operator")
+    preview.part.set_current("difference")
+    QTest.mouseClick(preview.base.button("saved"), LEFT)
+    await settled(window)
+    assert preview.empty.isVisible()
+
+    click(window, "file", "delete")
+    await settled(window)
+    text = preview.code.text
+    assert text.startswith("--- last save\n+++ now\n@@")
+    assert {line.rpartition("@@ ")[2] for line in text.splitlines() if line.startswith("@@")} >= {"file"}
+    assert any(line.startswith("-") and '"delete"' in line for line in text.splitlines())
+    gone = sum(line.startswith("-") and not line.startswith("---") for line in text.splitlines())
+    assert preview.about.text.endswith(f"−{gone}")
+
+    QTest.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+    await settled(window)
+    assert preview.empty.isVisible()
+
+
+async def test_usage_rules_are_part_of_the_difference_to_the_last_save(window: MainWindow) -> None:
+    preview = await chosen(window, "operator")
+    preview.scope.set_current("agent")
+    preview.part.set_current("difference")
+    preview.base.set_current("saved")
+    rights.tick_tool(window.document, "operator", "file", on=False)
+    await settled(window)
+
+    heads = {line.rpartition("@@ ")[2] for line in preview.code.text.splitlines() if line.startswith("@@")}
+    assert "file, not shown any more" in heads
+    assert "usage rules" in heads
+
+
+async def test_agent_that_is_not_saved_yet_is_said_to_be_new(window: MainWindow) -> None:
+    new = agents.duplicate_agent(window.document, "operator")
+    assert new is not None
+    preview = await chosen(window, new)
+    preview.part.set_current("difference")
+    preview.base.set_current("saved")
+    await settled(window)
+
+    assert preview.empty.isVisible()
+    assert new in preview.empty.accessibleDescription()
+
+
+async def test_ctrl_f_finds_in_the_text_from_anywhere_in_the_pane(window: MainWindow) -> None:
+    preview = await chosen(window, "operator")
+    button = preview.part.button("schema")
+    button.setFocus()
+    QTest.keyClick(button, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+    assert preview.code.find_bar.isVisible()
+    assert preview.code.find_bar.field.hasFocus()
+
+
+async def test_copy_keys_take_all_of_what_is_shown(window: MainWindow) -> None:
+    preview = await chosen(window, "operator")
+    keys = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    for part in ("schema", "rules"):
+        preview.part.set_current(part)
+        preview.code.editor.setFocus()
+        QTest.keyClick(preview.code.editor, Qt.Key.Key_C, keys)
+        assert QGuiApplication.clipboard().text() == preview.code.text != ""
+    preview.part.set_current("tokens")
+    preview.table.sortByColumn(TokenColumn.TOKENS, Qt.SortOrder.DescendingOrder)
+    QTest.keyClick(preview.table, Qt.Key.Key_C, keys)
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert lines[0] == "Tool\tTokens\tUnrestricted\tSaved %"
+    assert lines[1].startswith("all tools\t")
+    numbers = [int(line.split("\t")[1]) for line in lines[2:]]
+    assert numbers == sorted(numbers, reverse=True)
+    assert preview.copy_tokens.accessibleName() == "Copied"
+
+
+async def test_enter_on_a_note_goes_to_its_line_and_ctrl_c_copies_it(window: MainWindow) -> None:
+    preview = await chosen(window, "operator")
+    preview.choose_format("openai")
+    await settled(window)
+    view = preview.lints.view
+    view.setFocus()
+    view.setCurrentIndex(preview.lints.model.index(0))
+    QTest.keyClick(view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert "What to do: " in QGuiApplication.clipboard().text()
+
+    QTest.keyClick(view, Qt.Key.Key_Return)
+
+    assert preview.code.editor.current_line + 1 == preview.lints.model.rows[0].line
+
+
+async def test_fold_of_the_schema_stays_when_a_box_is_ticked(window: MainWindow) -> None:
+    preview = await chosen(window, "operator")
+    QTest.mouseClick(preview.code.fold_button, LEFT)
+    folded = preview.code.editor.toPlainText()
+    assert "lines}" in folded
+    click(window, "file", "delete")
+    await settled(window)
+    assert preview.code.editor.toPlainText().count("\n") == folded.count("\n")
+    assert "delete" not in preview.code.text
+
+
+async def test_pane_fits_into_three_hundred_pixels(window: MainWindow) -> None:
+    preview = await chosen(window, "operator")
+    preview.part.set_current("difference")
+    await until(lambda: preview.minimumSizeHint().width() <= 300)
+
+
+async def test_difference_is_worked_out_only_while_it_is_looked_at(window: MainWindow) -> None:
+    preview = await chosen(window, "researcher")
+    assert "preview.difference" not in window.tasks.names
+    preview.part.set_current("difference")
+    assert "preview.difference" in window.tasks.names
+    await settled(window)
+    assert preview.code.text.startswith("--- unrestricted\n+++ this agent\n@@")
+    assert "@@ usage rules" in preview.code.text
+
+
+async def test_notes_get_other_heights_in_another_width_and_do_not_overlap(window: MainWindow) -> None:
+    preview = await chosen(window, "operator")
+    preview.choose_format("openai")
+    preview.scope.set_current("agent")
+    await settled(window)
+    view, rows = preview.lints.view, preview.lints.model.rowCount()
+    assert rows > 1
+
+    def heights() -> list[int]:
+        return [view.visualRect(view.model().index(row, 0)).height() for row in range(rows)]
+
+    wide = heights()
+    preview.setFixedWidth(300)
+    await until(lambda: heights() != wide and sum(heights()) > sum(wide))
+    rects = [view.visualRect(view.model().index(row, 0)) for row in range(rows)]
+    assert all(one.bottom() < other.top() for one, other in pairwise(rects))

@@ -8,8 +8,9 @@ import pytest
 from gatewright.workspace import Workspace
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.filetext import check_count, file_text, lines_of
-from gatewright_gui.session.preview import Preview, preview, provider_formats
+from gatewright_gui.session.filetext import file_text, lines_of
+from gatewright_gui.session.preview import Preview, compared, preview, provider_formats
+from gatewright_gui.session.selfcheck import check_count
 from gatewright_gui.session.verbs import agents, rights
 from tests.gui.session.opened import demo, opened_document
 
@@ -72,14 +73,20 @@ async def asked(deriver: Deriver, agent_id: str, tool: str | None, provider: str
     return answer
 
 
+async def difference(deriver: Deriver, agent_id: str, tool: str | None, provider: str = "mcp") -> str:
+    answer = await deriver.derive(lambda workspace: compared(workspace, agent_id, tool, provider, "unrestricted"))
+    assert answer is not None
+    return answer.change.text
+
+
 async def test_preview_names_only_what_is_ticked(document: Document, deriver: Deriver) -> None:
     seen = await asked(deriver, "researcher", "file")
 
-    assert '"read"' in seen.schema
-    assert "delete" not in seen.schema
+    assert '"read"' in seen.schema.text
+    assert "delete" not in seen.schema.text
     assert "delete" not in seen.usage_rules
-    assert "-" in seen.difference
-    assert "delete" in seen.difference
+    gone = [line for line in (await difference(deriver, "researcher", "file")).splitlines() if line.startswith("-")]
+    assert any("delete" in line for line in gone)
     catalog = document.catalog
     assert (seen.counts.shown_tools, seen.counts.all_tools) == (2, len(catalog))
     operations = sum(len(row.operations) for row in catalog)
@@ -92,14 +99,22 @@ async def test_every_format_differs_by_its_own_shape(document: Document, deriver
     key = {"mcp": "inputSchema", "anthropic": "input_schema", "genai": "schema"}.get(provider, "parameters")
 
     seen = await asked(deriver, "researcher", None, provider)
-    nothing = await asked(deriver, "newcomer", None, provider)
+    gone = await difference(deriver, "newcomer", None, provider)
 
-    assert key in seen.schema
-    assert f'"{key}"' in nothing.difference
+    assert key in seen.schema.text
+    assert f'"{key}"' in gone
 
 
 async def test_unlimited_tool_has_no_difference(document: Document, deriver: Deriver) -> None:
-    assert (await asked(deriver, "operator", "file")).difference == ""
+    assert await difference(deriver, "operator", "web_fetch") == ""
+
+
+async def test_what_rules_add_is_told_though_the_schema_is_whole(document: Document, deriver: Deriver) -> None:
+    lines = (await difference(deriver, "operator", "file")).splitlines()
+
+    assert [line for line in lines if line.startswith("@@")] == ["@@ -1,2 +1,2 @@ usage rules"]
+    came = next(line for line in lines if line.startswith("+-"))
+    assert "At most 40 calls per session." in came
 
 
 async def test_hidden_tool_is_empty_and_says_which_layer_turned_it_off(document: Document, deriver: Deriver) -> None:
@@ -158,12 +173,13 @@ async def test_difference_names_the_tool_of_each_hunk_and_the_lines_of_a_long_te
     rights.tick_operations(document, "operator", "file", ["delete"], on=False)
     rights.tick_tool(document, "operator", "block", on=False)
 
-    lines = (await asked(deriver, "operator", None)).difference.splitlines()
+    lines = (await difference(deriver, "operator", None)).splitlines()
 
     heads = [line for line in lines if line.startswith("@@")]
-    assert {head.rpartition("@@ ")[2] for head in heads} == {"file", "block, not shown at all"}
-    in_file = lines[next(i for i, line in enumerate(lines) if line.endswith("@@ file")) :]
-    gone = [line for line in in_file[: len(in_file)] if line.startswith("-") and "delete (" in line]
+    assert {head.rpartition("@@ ")[2] for head in heads} == {"file", "block, not shown at all", "usage rules"}
+    ends = [next(i for i, line in enumerate(lines) if line.endswith(f"@@ {name}")) for name in ("file", "usage rules")]
+    in_file = lines[slice(*ends)]
+    gone = [line for line in in_file if line.startswith("-") and "delete (" in line]
     assert len(gone) == 1
     assert "append (" not in gone[0]
     assert gone[0].endswith("\\n")

@@ -14,7 +14,7 @@ from gatewright.workspace import Workspace, create_workspace
 from gatewright_gui.app.touring.report import Check, PageName
 from tests.gui.tour.process import ROOT, tour
 
-NEEDED = {"agents", "preview", "files", "console", "toml", "problems"}
+NEEDED = {"agents", "matrix", "preview", "files", "console", "toml", "problems"}
 BROKEN = """
 from gatewright_gui.pages.agents.tool_pane import ToolPane
 from gatewright_gui.session.verbs import rights
@@ -23,6 +23,8 @@ def broken(self, *_):
     raise RuntimeError("a slot that is broken")
 ToolPane._toggle_ask = broken
 """
+IN_THE_LIGHT = ("boxes", "providers", "bulk", "limits", "layers", "window", "files", "console", "policy", "end")
+"""Every part but the one that shows the same again in the dark."""
 ONE_AGENT = """gatewright = 1
 
 [agents.helper]
@@ -113,26 +115,40 @@ def test_tour_of_a_workspace_leaves_it_as_it_was(tmp_path: Path) -> None:
     (workspace / "workspace" / "drafts" / "mine.md").write_text("mine\n")
     before = {file: file.read_bytes() for file in workspace.rglob("*") if file.is_file()}
 
-    done = tour(tmp_path / "out", workspace)
+    done = tour(tmp_path / "out", workspace, only=("boxes", "files", "console", "policy", "end"))
 
     assert done.returncode == 0, done.stdout
     assert {file: file.read_bytes() for file in workspace.rglob("*") if file.is_file()} == before
 
 
-@pytest.mark.parametrize("text", ["gatewright = 1\n", ONE_AGENT])
-def test_tour_of_a_bare_workspace_says_what_does_not_apply(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(("text", "only"), [("gatewright = 1\n", None), (ONE_AGENT, IN_THE_LIGHT)])
+def test_tour_of_a_bare_workspace_says_what_does_not_apply(
+    tmp_path: Path, text: str, only: tuple[str, ...] | None
+) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "policy.toml").write_text(text)
 
-    done = tour(tmp_path / "out", tmp_path / "mine")
+    done = tour(tmp_path / "out", tmp_path / "mine", only=only)
 
     assert _failed(tmp_path / "out") == {}
     assert done.returncode == 0
     assert any(c["what"].startswith("does not apply") for step in _report(tmp_path / "out") for c in step["checks"])
 
 
+def test_parts_that_are_named_are_made_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "policy.toml").write_text("gatewright = 1\n")
+
+    tour(tmp_path / "out", tmp_path / "mine", only=("policy",))
+
+    names = [step["name"] for step in _report(tmp_path / "out")]
+    assert names[0] == "open"
+    assert "undo-all" in names
+    assert not {"files", "untouched"} & set(names)
+
+
 def test_broken_window_fails_the_tour_where_it_is_broken(tmp_path: Path) -> None:
-    done = tour(tmp_path / "out", before=BROKEN)
+    done = tour(tmp_path / "out", before=BROKEN, only=("boxes", "end"))
 
     failed = _failed(tmp_path / "out")
     assert done.returncode == 1
@@ -190,7 +206,7 @@ def test_second_tour_takes_the_place_of_the_first(tmp_path: Path) -> None:
     (out / "tour.json").write_text("{}")
     (out / "policy.toml").write_text("old")
 
-    done = tour(out, tmp_path / "mine")
+    done = tour(out, tmp_path / "mine", only=("end",))
 
     assert done.returncode == 0
     assert not (out / "77-old-light.png").exists()

@@ -344,6 +344,7 @@ async def test_window_starts_with_the_keys_in_the_tree(window: MainWindow) -> No
 async def test_arrow_keys_in_the_rail_stay_there(window: MainWindow) -> None:
     window.rail.button("agents").setFocus()
     QTest.keyClick(window.rail.button("agents"), Qt.Key.Key_Down)
+    await settled(window)
 
     assert window.shelf.current_key == "files"
     assert window.focusWidget() is window.rail.button("files")

@@ -3,30 +3,33 @@
 import json
 import re
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt
-from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QListView
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QListView, QPushButton
 
-from gatewright.policy.right import Layer, OperationRight
+from gatewright.policy.right import Layer
 from gatewright.policy.verdict import Verdict
+from gatewright_gui.app.touring import ways
 from gatewright_gui.app.touring.driver import CTRL, CTRL_SHIFT
 from gatewright_gui.app.touring.report import Step
 from gatewright_gui.app.touring.scene import Scene
 from gatewright_gui.app.touring.subject import Subject, operation_field
+from gatewright_gui.app.touring.ways import choose_row, click_box, names, right_of
 from gatewright_gui.models.agents import AGENT_ID
 from gatewright_gui.models.reasons import WHY, Why
 from gatewright_gui.models.tooltree import Column
-from gatewright_gui.pages.agents.tool_delegate import ask_rect, box_rect
+from gatewright_gui.pages.agents.tool_delegate import ask_rect
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 
+START_SECONDS = 30.0
 ON, OFF, MIXED = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
 
 
 def open_window(scene: Scene) -> None:
     """The window as it comes up."""
     with scene.step("open", "agents", "preview") as step:
-        scene.settle()
-        found = scene.driver.find("status.selfcheck", QLabel)
+        scene.settle(START_SECONDS)
+        found = scene.driver.find("status.selfcheck", QPushButton)
         wanted = scene.document.workspace.selfcheck()
         scene.driver.until(lambda: found.text().startswith("self-check ") and " of " in found.text(), "the self-check")
         agrees = f"self-check {wanted.checked - len(wanted.differences):,} of {wanted.checked:,}"
@@ -40,10 +43,7 @@ def open_window(scene: Scene) -> None:
 def choose_agent(scene: Scene, subject: Subject) -> None:
     """Click an agent in the list."""
     with scene.step("choose-agent", "agents", "preview") as step:
-        view = scene.driver.find("agents.list", QListView)
-        rows = [view.model().index(row, 0) for row in range(view.model().rowCount())]
-        scene.driver.click_cell(view, next(row for row in rows if row.data(AGENT_ID) == subject.agent_id))
-        scene.settle()
+        ways.choose_agent(scene, subject.agent_id)
         step.equal("the title names the agent", scene.driver.find("agents.title", QLabel).text(), subject.agent_id)
         _compare_boxes(scene, subject, step)
 
@@ -65,9 +65,9 @@ def open_tool(scene: Scene, subject: Subject) -> None:
 def preview_before(scene: Scene, subject: Subject) -> None:
     """Choose the tool: its schema beside it."""
     with scene.step("preview-before", "agents", "preview") as step:
-        _choose_row(scene, subject.tool)
+        choose_row(scene, subject.tool)
         _compare_preview(scene, subject, step)
-        step.check(f"the schema names `{subject.operation}`", _names(scene.text_of("preview.code"), subject.operation))
+        step.check(f"the schema names `{subject.operation}`", names(scene.text_of("preview.code"), subject.operation))
         _compare_counts(scene, subject, step)
 
 
@@ -75,12 +75,12 @@ def untick(scene: Scene, subject: Subject) -> None:
     """Click the box of one operation."""
     with scene.step("untick", "agents", "preview") as step:
         before = _counter(scene)
-        _click_box(scene, subject.tool, subject.operation)
+        click_box(scene, subject.tool, subject.operation)
         scene.settle()
         step.equal(f"the box of `{subject.operation}` is empty", scene.box(subject.tool, subject.operation), OFF)
         step.equal(f"the box of `{subject.tool}` is mixed", scene.box(subject.tool), MIXED)
         step.equal("one operation less is on", _counter(scene), before - 1)
-        right = _right(scene, subject, subject.operation)
+        right = right_of(scene, subject.agent_id, subject.tool, subject.operation)
         step.check("the engine denies the operation", right.is_hidden and not right.ticked)
         selector = operation_field(scene.document, subject)
         decided = scene.document.workspace.decide(subject.agent_id, subject.tool, {selector: subject.operation})
@@ -93,11 +93,9 @@ def untick(scene: Scene, subject: Subject) -> None:
 def preview_after(scene: Scene, subject: Subject) -> None:
     """The schema without the operation."""
     with scene.step("preview-after", "agents", "preview") as step:
-        _choose_row(scene, subject.tool)
+        choose_row(scene, subject.tool)
         text = scene.text_of("preview.code")
-        step.check(
-            f"the schema does not name `{subject.operation}`", bool(text) and not _names(text, subject.operation)
-        )
+        step.check(f"the schema does not name `{subject.operation}`", bool(text) and not names(text, subject.operation))
         _compare_preview(scene, subject, step)
         _compare_counts(scene, subject, step)
 
@@ -109,7 +107,7 @@ def usage_rules(scene: Scene, subject: Subject) -> None:
         scene.choose("preview.part", "rules")
         wanted = scene.document.workspace.view(subject.agent_id).usage_rules
         step.equal("the usage rules are the engine's", scene.text_of("preview.code").strip(), wanted.strip())
-        step.check(f"they do not name `{subject.operation}`", not _names(wanted, subject.operation))
+        step.check(f"they do not name `{subject.operation}`", not names(wanted, subject.operation))
 
 
 def difference(scene: Scene, subject: Subject) -> None:
@@ -121,9 +119,9 @@ def difference(scene: Scene, subject: Subject) -> None:
         taken = [line for line in lines if line.startswith("-") and not line.startswith("---")]
         given = [line for line in lines if line.startswith("+") and not line.startswith("+++")]
         step.check(
-            f"a line that is taken away names `{subject.operation}`", any(_names(t, subject.operation) for t in taken)
+            f"a line that is taken away names `{subject.operation}`", any(names(t, subject.operation) for t in taken)
         )
-        step.check("no line that is put in does", not any(_names(g, subject.operation) for g in given))
+        step.check("no line that is put in does", not any(names(g, subject.operation) for g in given))
 
 
 def formats(scene: Scene, subject: Subject) -> None:
@@ -154,17 +152,19 @@ def ask_first(scene: Scene, subject: Subject) -> None:
         scene.settle()
         shown = scene.row(subject.tool, subject.asking, Column.VERDICT).data()
         step.equal(f"`{subject.asking}` asks first", shown, "ask first")
-        step.equal("the engine says so", _right(scene, subject, subject.asking).verdict, Verdict.ASK)
+        step.equal(
+            "the engine says so", right_of(scene, subject.agent_id, subject.tool, subject.asking).verdict, Verdict.ASK
+        )
 
 
 def why(scene: Scene, subject: Subject) -> None:
     """The reasons of a row; the first leads to its line."""
     with scene.step("why", "agents", "preview") as step:
-        _choose_row(scene, subject.tool, subject.operation)
+        choose_row(scene, subject.tool, subject.operation)
         view = scene.driver.find("agents.why.list", QListView)
         shown = [view.model().index(row, 0).data(WHY) for row in range(view.model().rowCount())]
         told = [why.text for why in shown if isinstance(why, Why)]
-        reasons = _right(scene, subject, subject.operation).reasons
+        reasons = right_of(scene, subject.agent_id, subject.tool, subject.operation).reasons
         step.equal("the reasons are the engine's, in its order", told[: len(reasons)], [r.text for r in reasons])
         step.check("there is a reason", bool(told))
         first = shown[0] if shown else None
@@ -198,17 +198,14 @@ def other_layer(scene: Scene, name: str = "why-policy") -> None:
             step.not_here("no policy rule or capability turns off what is ticked")
             return
         agent_id, tool, operation, layer = found
-        view = scene.driver.find("agents.list", QListView)
-        rows = [view.model().index(row, 0) for row in range(view.model().rowCount())]
-        scene.driver.click_cell(view, next(row for row in rows if row.data(AGENT_ID) == agent_id))
-        scene.settle()
-        _choose_row(scene, tool, operation)
+        ways.choose_agent(scene, agent_id)
+        choose_row(scene, tool, operation)
         step.equal("the box stays ticked", scene.box(tool, operation), ON)
         shown = scene.row(tool, operation, Column.VERDICT).data()
         step.equal("the row says which layer turns it off", shown, f"off: {layer}")
         first = scene.driver.find("agents.why.list", QListView).model().index(0, 0).data(WHY)
         step.check("the reason leads to a line", isinstance(first, Why) and first.line is not None)
-        step.check("the model does not see it", not _names(scene.text_of("preview.code"), operation))
+        step.check("the model does not see it", not names(scene.text_of("preview.code"), operation))
 
 
 def _overruled(scene: Scene) -> tuple[str, str, str, str] | None:
@@ -221,7 +218,7 @@ def _overruled(scene: Scene) -> tuple[str, str, str, str] | None:
     return None
 
 
-def search(scene: Scene) -> None:
+def search(scene: Scene, _subject: Subject) -> None:
     """Ctrl+F, a word, and away with it."""
     every = sum(len(right.operations) for right in scene.document.rights(_agent(scene)).values())
     with scene.step("search", "agents") as step:
@@ -248,8 +245,8 @@ def click_mixed(scene: Scene, subject: Subject) -> None:
     """A click on a mixed parent turns all of it off."""
     with scene.step("mixed-all-off", "agents", "preview") as step:
         step.equal("the parent is mixed before", scene.box(subject.tool), MIXED)
-        _choose_row(scene, subject.tool)
-        _click_box(scene, subject.tool)
+        choose_row(scene, subject.tool)
+        click_box(scene, subject.tool)
         scene.settle()
         step.equal("its box is empty", scene.box(subject.tool), OFF)
         names = scene.visible_rows(scene.row(subject.tool))
@@ -283,7 +280,7 @@ def reset(scene: Scene, subject: Subject) -> None:
     """The tool back to its own defaults, and undone."""
     before = scene.document.policy.agents[subject.agent_id]
     with scene.step("reset", "agents", "preview") as step:
-        _choose_row(scene, subject.tool)
+        choose_row(scene, subject.tool)
         scene.driver.click("agents.reset")
         scene.settle()
         names = scene.visible_rows(scene.row(subject.tool))
@@ -306,7 +303,7 @@ def show_again(scene: Scene, subject: Subject | None, part: str, name: str) -> N
         if subject is None:
             step.not_here("no agent has a tool with two operations on")
             return
-        _choose_row(scene, subject.tool, subject.operation)
+        choose_row(scene, subject.tool, subject.operation)
         scene.choose("preview.part", part)
         _compare_boxes(scene, subject, step)
         if part == "schema":
@@ -316,18 +313,6 @@ def show_again(scene: Scene, subject: Subject | None, part: str, name: str) -> N
 
 
 # what several steps do and compare
-
-
-def _choose_row(scene: Scene, tool: str, operation: str | None = None) -> None:
-    cell = scene.row(tool, operation)
-    scene.driver.click_cell(scene.tree, cell, QPoint(60, scene.tree.visualRect(cell).height() // 2))
-    scene.settle()
-
-
-def _click_box(scene: Scene, tool: str, operation: str | None = None) -> None:
-    cell = scene.row(tool, operation)
-    rect = scene.driver.cell(scene.tree, cell)
-    scene.driver.click_cell(scene.tree, cell, box_rect(rect).center() - rect.topLeft())
 
 
 def _compare_boxes(scene: Scene, subject: Subject, step: Step) -> None:
@@ -366,11 +351,6 @@ def _counter(scene: Scene) -> int:
     return int(found[1].replace(",", "")) if found else -1
 
 
-def _right(scene: Scene, subject: Subject, operation: str) -> OperationRight:
-    rights = scene.document.rights(subject.agent_id)[subject.tool].operations
-    return next(right for right in rights if right.operation == operation)
-
-
 def _agent(scene: Scene) -> str:
     return scene.window.selection.agent_id or ""
 
@@ -392,8 +372,3 @@ def _shown_operations(scene: Scene) -> int:
 
 def _cursor_line(scene: Scene) -> int:
     return scene.driver.find("toml.code", CodeView).editor.textCursor().blockNumber() + 1
-
-
-def _names(text: str, operation: str) -> bool:
-    """Whether a text names an operation, as a word of its own."""
-    return re.search(rf"(?<!\w){re.escape(operation)}(?!\w)", text) is not None

@@ -1,11 +1,13 @@
 """The steps on the Console page: a denied call, an allowed one, one that asks. They are made by mouse and keyboard."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QTableView
 
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import RequiresConsent
 from gatewright.policy.verdict import Verdict
@@ -13,6 +15,7 @@ from gatewright_gui.app.touring.driver import DriveError
 from gatewright_gui.app.touring.report import Step
 from gatewright_gui.app.touring.scene import Scene
 from gatewright_gui.app.touring.subject import Subject, operation_field
+from gatewright_gui.app.touring.ways import choose_in
 from gatewright_gui.models import stages
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.qt.widget.segmented import Segmented
@@ -24,11 +27,11 @@ CALL_SECONDS = 15.0
 def denied_call(scene: Scene, subject: Subject, name: str = "call-denied") -> None:
     """Decide a call of the operation that is off, written as JSON."""
     with scene.step(name, "console") as step:
-        _enter(scene)
-        _choose(scene, "console.agent", subject.agent_id)
+        enter(scene)
+        choose_in(scene, "console.agent", subject.agent_id)
         arguments = {operation_field(scene.document, subject): subject.operation, "path": "README.md"}
-        _write_json(scene, subject.tool, arguments)
-        record = _send(scene, "console.decide")
+        write_json(scene, subject.tool, arguments)
+        record = send(scene, "console.decide")
         wanted = scene.document.workspace.decide(subject.agent_id, subject.tool, json.dumps(arguments))
         step.equal("the call is denied", (record.verdict, record.stage), ("deny", "operation"))
         step.equal("the console says what the gate says", _said(record), (wanted.verdict, wanted.stage, wanted.code))
@@ -42,33 +45,33 @@ def denied_call(scene: Scene, subject: Subject, name: str = "call-denied") -> No
 
 def rule_of_denied(scene: Scene) -> None:
     """Click the deciding rule."""
-    with scene.step("call-denied-rule", "toml") as step:
-        record = _page(scene).outcome.shown
+    with scene.step("call-denied-rule", "agents") as step:
+        record = page_of(scene).outcome.shown
         if record is None or record.rule is None:
             step.not_here("the denial follows from no rule")
             return
         scene.driver.click("console.rule")
-        scene.driver.until(lambda: scene.window.shelf.current_key == "toml", "the TOML page")
+        scene.driver.until(lambda: scene.window.shelf.current_key != "console", "the page of the rule")
         scene.settle()
-        step.check("the TOML page shows the policy", bool(scene.text_of("toml.code")))
+        step.check("the window shows the rule where it is edited", scene.window.shelf.current_key == "agents")
 
 
 def allowed_call(scene: Scene, subject: Subject, name: str = "call-allowed") -> None:
     """Run a read through the form, in the copy."""
     with scene.step(name, "console") as step:
-        _enter(scene)
-        file = _readable(scene, subject)
+        enter(scene)
+        file = readable(scene, subject)
         if file is None:
             step.not_here("the agent cannot read a file of a source by the tool `file` without being asked about")
             return
-        _choose(scene, "console.agent", subject.agent_id)
+        choose_in(scene, "console.agent", subject.agent_id)
+        write_json(scene, "file", {"op": "list"})  # an operation that the agent does not see would stand there as text
         scene.choose("console.mode", "form")
-        _choose(scene, "console.tool", "file")
-        _choose(scene, "console.form.op", "read")
+        choose_in(scene, "console.form.op", "read")
         scene.driver.replace_text("console.form.path", file)
         if scene.driver.has("console.form.source") and scene.driver.find("console.form.source").isEnabled():
             _fill_source(scene)
-        record = _send(scene, "console.run")
+        record = send(scene, "console.run")
         step.equal("the call is allowed and done", (record.verdict, record.status), ("allow", "allowed"))
         text = scene.text_of("console.result")
         first = _first_line(_file(scene, file))
@@ -80,15 +83,15 @@ def asking_call(scene: Scene, subject: Subject, *, allow: bool, name: str) -> No
     """Run a call that asks; answer it by a click."""
     path: str | None = None
     with scene.step(f"{name}-asked", "console") as step:
-        _enter(scene)
+        enter(scene)
         path = _writable(scene)
         if subject.tool != "file" or "create" not in _shown(scene, subject) or path is None:
             step.not_here("the agent cannot create a file where it would be asked about")
             return
-        _choose(scene, "console.agent", subject.agent_id)
-        _write_json(scene, "file", {"op": "create", "path": path, "content": "a first line\n"})
+        choose_in(scene, "console.agent", subject.agent_id)
+        write_json(scene, "file", {"op": "create", "path": path, "content": "a first line\n"})
         scene.driver.click("console.run")
-        bar = _page(scene).outcome.approval
+        bar = page_of(scene).outcome.approval
         scene.driver.until(bar.isVisible, "the question", CALL_SECONDS)
         question = bar.question
         what = (question.agent_id, question.tool, question.operation) if question else None
@@ -96,32 +99,32 @@ def asking_call(scene: Scene, subject: Subject, *, allow: bool, name: str) -> No
         step.check("it says why", bool(question and question.reasons))
         step.check("the window can be used meanwhile", scene.driver.find("rail.agents").isEnabled())
         step.check("nothing has the focus that would allow", not scene.driver.find("console.approve").hasFocus())
-    if _page(scene).outcome.approval.question is None:
+    if page_of(scene).outcome.approval.question is None:
         return
     with scene.step(name, "console") as step:
-        calls = len(_page(scene).console.records)
+        calls = len(page_of(scene).console.records)
         scene.driver.click("console.approve" if allow else "console.refuse")
-        record = _last(scene, calls)
+        record = last_of(scene, calls)
         step.equal(
             "the call is done" if allow else "the call is denied", record.status, "allowed" if allow else "denied"
         )
-        step.check("the question is gone", not _page(scene).outcome.approval.isVisible())
+        step.check("the question is gone", not page_of(scene).outcome.approval.isVisible())
         step.check("the folder of the workspace is as before", path is not None and not _file(scene, path).exists())
         _compare_stages(scene, record, step)
 
 
 def standing_approval(scene: Scene, subject: Subject, name: str) -> None:
     """A call that asks for consent is allowed for its scope; the next is not asked about until that is revoked."""
-    page, view = _page(scene), scene.driver.find("console.sessionstate", QTableView)
+    page, view = page_of(scene), scene.driver.find("console.sessionstate", QTableView)
     bar = page.outcome.approval
     with scene.step(f"{name}-asked", "console") as step:
-        _enter(scene)
+        enter(scene)
         arguments = _consented(scene, subject)
         if arguments is None:
             step.not_here("nothing that the agent may append to asks for consent with a scope")
             return
-        _choose(scene, "console.agent", subject.agent_id)
-        _write_json(scene, "file", arguments)
+        choose_in(scene, "console.agent", subject.agent_id)
+        write_json(scene, "file", arguments)
         scene.driver.click("console.run")
         scene.driver.until(bar.isVisible, "the question", CALL_SECONDS)
         answers = ("console.refuse", "console.approve", "console.while", "console.scope")
@@ -136,10 +139,10 @@ def standing_approval(scene: Scene, subject: Subject, name: str) -> None:
     with scene.step(name, "console") as step:
         calls = len(page.console.records)
         scene.driver.click("console.scope")
-        step.equal("the call is done", _last(scene, calls).status, "allowed")
+        step.equal("the call is done", last_of(scene, calls).status, "allowed")
         scene.choose("console.below", "session")
         scene.driver.until(lambda: _standing_row(view) is not None and not _waits(view), "pauses to be over")
-        record = _send(scene, "console.run")
+        record = send(scene, "console.run")
         said = [row.reason for row in record.stages if row.name == "approval"]
         step.check("the next is not asked about, and says why", said and said[0].startswith("approved earlier by"))
         scene.driver.until(lambda: not _waits(view), "pauses to be over again")
@@ -152,10 +155,10 @@ def standing_approval(scene: Scene, subject: Subject, name: str) -> None:
         scene.driver.click("console.run")
         scene.driver.until(bar.isVisible, "the question to come again", CALL_SECONDS)
         step.check("the next call asks again", bar.isVisible())
-        calls = len(_page(scene).console.records)
+        calls = len(page_of(scene).console.records)
         scene.driver.key(Qt.Key.Key_F6)
         scene.driver.key(Qt.Key.Key_D)
-        step.equal("F6 and a letter answer it", _last(scene, calls).status, "denied")
+        step.equal("F6 and a letter answer it", last_of(scene, calls).status, "denied")
         scene.choose("console.below", "calls")
 
 
@@ -190,56 +193,41 @@ def _consented(scene: Scene, subject: Subject) -> dict[str, str] | None:
 def show_again(scene: Scene) -> None:
     """Earlier calls are still there; the oldest one is chosen."""
     with scene.step("call-history", "console") as step:
-        _enter(scene)
+        enter(scene)
         view = scene.driver.find("console.history", QTableView)
-        records = _page(scene).console.records
+        records = page_of(scene).console.records
         step.equal("the history holds every call", view.model().rowCount(), len(records))
         if not records:
             step.not_here("no call could be made")
             return
         scene.driver.click_cell(view, view.model().index(len(records) - 1, 2))
         scene.settle()
-        shown = _page(scene).outcome.shown
+        shown = page_of(scene).outcome.shown
         step.equal("the oldest is shown again", shown.number if shown else None, records[0].number)
 
 
 # what several steps do
 
 
-def _enter(scene: Scene) -> None:
+def enter(scene: Scene, agent_id: str | None = None) -> None:
     """Go to the page; a call that a failed step left behind is given up."""
     scene.go_to("console")
-    if _page(scene).console.is_busy:
+    if page_of(scene).console.is_busy:
         scene.driver.click("console.cancel")
-        scene.driver.until(lambda: not _page(scene).console.is_busy, "the call to be given up")
+        scene.driver.until(lambda: not page_of(scene).console.is_busy, "the call to be given up")
+    if agent_id is not None:
+        choose_in(scene, "console.agent", agent_id)
 
 
-def _page(scene: Scene) -> ConsolePage:
+def page_of(scene: Scene) -> ConsolePage:
+    """The page. Raises DriveError."""
     page = scene.window.shelf.page("console")
     if not isinstance(page, ConsolePage):
         raise DriveError("the Console page is not there")
     return page
 
 
-def _choose(scene: Scene, name: str, word: str) -> None:
-    """Open a list by a click, go to a word by keyboard."""
-    combo = scene.driver.find(name, QComboBox)
-    at = combo.findText(word)
-    if at < 0:
-        raise DriveError(f"`{name}` does not offer `{word}`")
-    if combo.currentIndex() == at:
-        return
-    scene.driver.click(combo)
-    scene.driver.until(lambda: bool(scene.driver.popups()), f"the list of `{name}`")
-    scene.driver.key(Qt.Key.Key_Home)
-    for _ in range(at):
-        scene.driver.key(Qt.Key.Key_Down)
-    scene.driver.key(Qt.Key.Key_Return)
-    scene.driver.until(lambda: combo.currentIndex() == at and not scene.driver.popups(), f"`{word}` in `{name}`")
-    scene.settle()
-
-
-def _write_json(scene: Scene, tool: str, arguments: dict[str, str]) -> None:
+def write_json(scene: Scene, tool: str, arguments: Mapping[str, JsonValue]) -> None:
     """Name a tool and type its arguments."""
     if scene.driver.find("console.mode", Segmented).current != "json":
         scene.choose("console.mode", "json")
@@ -255,14 +243,16 @@ def _write_json(scene: Scene, tool: str, arguments: dict[str, str]) -> None:
         raise DriveError(f"the arguments are not as typed: {editor.toPlainText()}")
 
 
-def _send(scene: Scene, button: str) -> CallRecord:
-    calls = len(_page(scene).console.records)
+def send(scene: Scene, button: str) -> CallRecord:
+    """Click what sends the call, and wait for what becomes of it."""
+    calls = len(page_of(scene).console.records)
     scene.driver.click(button)
-    return _last(scene, calls)
+    return last_of(scene, calls)
 
 
-def _last(scene: Scene, calls: int) -> CallRecord:
-    page = _page(scene)
+def last_of(scene: Scene, calls: int) -> CallRecord:
+    """The call after so many, once its outcome is shown. Raises DriveError."""
+    page = page_of(scene)
     scene.driver.until(lambda: len(page.console.records) > calls and not page.console.is_busy, "the call", CALL_SECONDS)
     scene.settle()
     shown = page.outcome.shown
@@ -309,7 +299,7 @@ def _file(scene: Scene, path: str) -> Path:
     return scene.document.workspace.folder / source.base_path / path
 
 
-def _readable(scene: Scene, subject: Subject) -> str | None:
+def readable(scene: Scene, subject: Subject) -> str | None:
     """A text of the first source that the agent may read without being asked about."""
     if "read" not in _shown(scene, subject) or not scene.document.policy.sources:
         return None

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QTreeView, QWidge
 
 W = TypeVar("W", bound=QWidget)
 Index = QModelIndex | QPersistentModelIndex
-PATIENCE_S = 8.0
+PATIENCE_S = 12.0
 ACTIVATE_S = 1.0
 _BEAT_MS = 5
 _NO_POINTER = frozenset({"offscreen", "minimal"})
@@ -22,6 +22,8 @@ _NO_POINTER = frozenset({"offscreen", "minimal"})
 _LEFT = Qt.MouseButton.LeftButton
 PLAIN = Qt.KeyboardModifier.NoModifier
 CTRL = Qt.KeyboardModifier.ControlModifier
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+ALT = Qt.KeyboardModifier.AltModifier
 CTRL_SHIFT = CTRL | Qt.KeyboardModifier.ShiftModifier
 
 
@@ -86,7 +88,13 @@ class Driver:
 
     # the mouse
 
-    def click(self, target: QWidget | str, at: QPoint | None = None, modifiers: Qt.KeyboardModifier = PLAIN) -> None:
+    def click(
+        self,
+        target: QWidget | str,
+        at: QPoint | None = None,
+        modifiers: Qt.KeyboardModifier = PLAIN,
+        button: Qt.MouseButton = _LEFT,
+    ) -> None:
         """Move to a widget (its middle, or a point of it) and click. Raises DriveError when it cannot be hit."""
         widget = self.find(target) if isinstance(target, str) else target
         self._activate()
@@ -95,7 +103,7 @@ class Driver:
         if QGuiApplication.platformName() in _NO_POINTER:
             QCursor.setPos(top.mapToGlobal(place))
         QTest.mouseMove(where, place)
-        QTest.mouseClick(where, _LEFT, modifiers, place)
+        QTest.mouseClick(where, button, modifiers, place)
 
     def click_cell(
         self, view: QAbstractItemView, index: Index, at: QPoint | None = None, modifiers: Qt.KeyboardModifier = PLAIN

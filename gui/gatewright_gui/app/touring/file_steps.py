@@ -32,7 +32,7 @@ def show_files(scene: Scene) -> None:
     """The page with its rules and its folder."""
     with scene.step("files", "files") as step:
         scene.go_to("files")
-        source = _source(scene)
+        source = source_of(scene)
         if source is None:
             step.not_here("the policy has no source")
             return
@@ -46,7 +46,7 @@ def show_files(scene: Scene) -> None:
         step.equal("its last row is the default", shown[-1][1], str(source.default_permission))
         base = scene.document.workspace.folder / source.base_path
         names = {entry.name for entry in base.iterdir()} if base.is_dir() else set[str]()
-        tree = _tree(scene)
+        tree = tree_of(scene)
         found = {str(tree.model().index(row, 0).data()).rstrip("/") for row in range(tree.model().rowCount())}
         step.equal("the tree holds what is in the folder", found, names)
         levels = {p.path: str(p.permission) for p in _levels(scene)}
@@ -63,7 +63,7 @@ def change_level(scene: Scene) -> None:
     """Give a rule another level in its row; the folder takes other colours; undo and redo."""
     change: _Change | None = None
     with scene.step("change-level", "files") as step:
-        source, place = _source(scene), _place(scene)
+        source, place = source_of(scene), place_of(scene)
         if source is None or place is None:
             step.not_here("no rule decides what is in the folder")
             return
@@ -73,13 +73,13 @@ def change_level(scene: Scene) -> None:
         colours = _look_of(scene, place)
         _set_level(scene, place.index, new)
         scene.settle()
-        after = _source(scene)
+        after = source_of(scene)
         step.equal(
             f"rule {place.index + 1} gives {new} in the policy",
             _source_levels(after) if after else None,
             [*before[: place.index], new, *before[place.index + 1 :]],
         )
-        step.equal(f"`{place.relative}` has the new level", _level_at(scene, place), new)
+        step.equal(f"`{place.relative}` has the new level", level_at(scene, place), new)
         asked = scene.document.workspace.explain_paths(source.source_id, [place.relative])
         step.equal("the engine says the same", asked[0].permission, new)
         step.check("its row is drawn in another colour", _look_of(scene, place) != colours)
@@ -100,21 +100,21 @@ def _undo_level(scene: Scene, change: _Change) -> None:
         changed = _look_of(scene, change.place)
         scene.driver.key(Qt.Key.Key_Z, CTRL)
         scene.settle()
-        step.equal("undo brings the old level back", _level_at(scene, change.place), change.old)
+        step.equal("undo brings the old level back", level_at(scene, change.place), change.old)
         step.check("and the old colour", _look_of(scene, change.place) != changed)
         scene.driver.key(Qt.Key.Key_Z, CTRL_SHIFT)
         scene.settle()
-        step.equal("redo gives the new one again", _level_at(scene, change.place), change.new)
+        step.equal("redo gives the new one again", level_at(scene, change.place), change.new)
 
 
 def deciding_rule(scene: Scene, name: str = "deciding-rule") -> None:
     """Choose an entry of the folder."""
     with scene.step(name, "files") as step:
-        source, place = _source(scene), _place(scene)
+        source, place = source_of(scene), place_of(scene)
         if source is None or place is None:
             step.not_here("no rule decides what is in the folder")
             return
-        tree = _tree(scene)
+        tree = tree_of(scene)
         scene.driver.click_cell(tree, _entry(scene, place))
         scene.settle()
         shown = _decided(scene)
@@ -130,7 +130,7 @@ def deciding_rule(scene: Scene, name: str = "deciding-rule") -> None:
 def try_path(scene: Scene) -> None:
     """Type a path that does not exist."""
     with scene.step("try-path", "files") as step:
-        source, place = _source(scene), _place(scene)
+        source, place = source_of(scene), place_of(scene)
         if source is None:
             step.not_here("the policy has no source")
             return
@@ -152,7 +152,8 @@ def try_path(scene: Scene) -> None:
 # what several steps do
 
 
-def _source(scene: Scene) -> Source | None:
+def source_of(scene: Scene) -> Source | None:
+    """The source that is shown."""
     sources = scene.document.policy.sources
     chosen = scene.driver.find("files.source", QComboBox).currentData()
     return next((source for source in sources if source.source_id == chosen), None)
@@ -162,20 +163,21 @@ def _source_levels(source: Source) -> list[Permission]:
     return [rule.permission for rule in source.permission_rules]
 
 
-def _tree(scene: Scene) -> QTreeView:
+def tree_of(scene: Scene) -> QTreeView:
+    """The tree of its folder."""
     return scene.driver.find("files.tree", QTreeView)
 
 
 def _levels(scene: Scene) -> list[PathLevel]:
     """The levels that the tree shows, of what is no special case."""
-    model = _tree(scene).model()
+    model = tree_of(scene).model()
     found = [model.index(row, 0).data(foldertree.PATH_LEVEL) for row in range(model.rowCount())]
     return [f for f in found if isinstance(f, PathLevel) and not f.is_closed and not f.overlapped]
 
 
 def _open_folders(scene: Scene) -> None:
     """Click the arrows of the folders, as far as they are in view."""
-    tree = _tree(scene)
+    tree = tree_of(scene)
     for row in range(tree.model().rowCount()):
         index = tree.model().index(row, 0)
         if tree.model().hasChildren(index) and not tree.isExpanded(index) and _is_in_view(tree, index):
@@ -187,9 +189,9 @@ def _is_in_view(tree: QTreeView, index: QModelIndex) -> bool:
     return tree.viewport().rect().contains(tree.visualRect(index))
 
 
-def _place(scene: Scene) -> Place | None:
+def place_of(scene: Scene) -> Place | None:
     """The first entry in view that the busiest rule decides; nothing that is hidden."""
-    tree = _tree(scene)
+    tree = tree_of(scene)
     found: list[Place] = []
     for index in _rows(tree, QModelIndex()):
         level = index.data(foldertree.PATH_LEVEL)
@@ -210,14 +212,15 @@ def _rows(tree: QTreeView, parent: QModelIndex) -> Iterator[QModelIndex]:
 
 
 def _entry(scene: Scene, place: Place) -> QModelIndex:
-    tree = _tree(scene)
+    tree = tree_of(scene)
     for index in _rows(tree, QModelIndex()):
         if index.data(foldertree.RELATIVE) == place.relative:
             return index
     raise DriveError(f"`{place.relative}` is not in view")
 
 
-def _level_at(scene: Scene, place: Place) -> Permission | None:
+def level_at(scene: Scene, place: Place) -> Permission | None:
+    """The level that is shown of a place."""
     level = _entry(scene, place).data(foldertree.PATH_LEVEL)
     return level.permission if isinstance(level, PathLevel) else None
 
@@ -242,7 +245,7 @@ def _set_level(scene: Scene, row: int, level: Permission) -> None:
 
 def _look_of(scene: Scene, place: Place) -> QImage:
     """How the level of an entry is drawn."""
-    tree = _tree(scene)
+    tree = tree_of(scene)
     cell = scene.driver.cell(tree, _entry(scene, place).siblingAtColumn(foldertree.LEVEL))
     return tree.viewport().grab(cell).toImage()
 

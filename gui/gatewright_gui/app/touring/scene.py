@@ -7,7 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import QModelIndex, Qt
 
 from gatewright.base.errors import GatewrightError
-from gatewright_gui.app.touring.driver import DriveError, Driver
+from gatewright_gui.app.touring.driver import PATIENCE_S, DriveError, Driver
 from gatewright_gui.app.touring.report import PageName, Report, Step, Theme
 from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -16,7 +16,18 @@ from gatewright_gui.session.document import Document
 from gatewright_gui.window.main_window import MainWindow
 
 SIZE = (1280, 800)
-_WAITING = frozenset({"console.call", "export", "declare"})
+_WAITING = frozenset(
+    {
+        "console.call",
+        "console.compare",
+        "console.exact",
+        "console.live",
+        "export",
+        "declare",
+        "constrain",
+        "agents.rights",
+    }
+)
 """Tasks that wait for a person."""
 _HANDLED = (DriveError, GatewrightError, OSError, LookupError, ValueError, AttributeError, TypeError)
 _OLD_PICTURE = re.compile(r"\d\d-[a-z0-9-]+-(light|dark)\.png")
@@ -58,9 +69,13 @@ class Scene:
         self._take_picture(step)
         self._tell(step)
 
-    def settle(self) -> None:
+    def settle(self, seconds: float = PATIENCE_S) -> None:
         """Wait until nothing is under way beside the window but what waits for an answer."""
-        self.driver.until(lambda: _WAITING.issuperset(self.window.tasks.names), "the window to come to rest")
+        tasks = self.window.tasks
+        try:
+            self.driver.until(lambda: _WAITING.issuperset(tasks.names), "the window to come to rest", seconds)
+        except DriveError as error:
+            raise DriveError(f"{error}; under way: {', '.join(sorted({*tasks.names} - _WAITING))}") from None
 
     def _take_picture(self, step: Step) -> None:
         image = self.driver.picture(*SIZE)

@@ -1,6 +1,6 @@
 """The steps on what a provider makes of the tools, on tokens, and on strangers' tools: by mouse and keyboard only."""
 
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QLineEdit, QListView, QPushButton, QToolButton
 
 from gatewright.schema.formats import FORMATS, format_named
@@ -8,6 +8,7 @@ from gatewright_gui.app.touring.driver import CTRL
 from gatewright_gui.app.touring.report import Step
 from gatewright_gui.app.touring.scene import Scene
 from gatewright_gui.app.touring.subject import Subject
+from gatewright_gui.app.touring.ways import choose_row
 from gatewright_gui.models.lints import LINT
 from gatewright_gui.models.tokens import IS_SHOWN, TOOL, TokenColumn
 from gatewright_gui.models.tooltree import Column
@@ -23,7 +24,7 @@ def provider_notes(scene: Scene, subject: Subject) -> None:
     """A click on the provider that has most to say; a click on its first note."""
     with scene.step("provider-notes", "agents", "preview") as step:
         scene.go_to("agents")
-        _choose_tool(scene, subject.tool)
+        choose_row(scene, subject.tool)
         scene.choose("preview.part", "schema")
         scene.choose("preview.scope", "tool")
         provider = _most_said(scene, subject)
@@ -99,7 +100,7 @@ def _number(text: object) -> int:
     return int(digits) if digits.isdigit() else -1
 
 
-def declare(scene: Scene, name: str = "declare") -> None:
+def declare(scene: Scene, _subject: Subject, name: str = "declare") -> None:
     """Declare the operations of a tool that takes them as free text, and take it back."""
     found = _free_tool(scene)
     if found is None:
@@ -110,7 +111,7 @@ def declare(scene: Scene, name: str = "declare") -> None:
     wanted = (*suggested[:2], "close_year")
     with scene.step(f"{name}-dialog", "agents") as step:
         scene.go_to("agents")
-        _choose_tool(scene, tool)
+        choose_row(scene, tool)
         scene.driver.click("agents.declare")
         scene.driver.until(lambda: bool(_dialogs(scene)), "the dialog")
         view = scene.driver.find("declare.operations", QListView)
@@ -149,12 +150,6 @@ def _free_tool(scene: Scene) -> tuple[str, tuple[str, ...]] | None:
         if survey is not None and survey.free and len(survey.free[0].suggested) > 1:
             return facts.name, survey.free[0].suggested
     return None
-
-
-def _choose_tool(scene: Scene, tool: str) -> None:
-    cell = scene.row(tool)
-    scene.driver.click_cell(scene.tree, cell, QPoint(60, scene.tree.visualRect(cell).height() // 2))
-    scene.settle()
 
 
 def _tick(scene: Scene, view: QAbstractItemView, row: int) -> None:

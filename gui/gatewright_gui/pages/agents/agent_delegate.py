@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, 
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QPainter
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QToolTip, QWidget
 
-from gatewright_gui.models.agents import DESCRIPTION
+from gatewright_gui.models.agents import COUNT, DESCRIPTION, PROBLEMS
 from gatewright_gui.qt.look import current_look
 
 Index = QModelIndex | QPersistentModelIndex
@@ -67,7 +67,10 @@ class AgentDelegate(QStyledItemDelegate):
         bold.setWeight(QFont.Weight.DemiBold)
         painter.setFont(bold)
         painter.setPen(QColor(look.palette.text))
-        _line(painter, QRect(words.left(), words.top(), words.width(), 18), str(index.data()))
+        first = QRect(words.left(), words.top(), words.width(), 18)
+        taken = _mark(painter, first, index)
+        painter.setFont(bold)
+        _line(painter, first.adjusted(0, 0, -taken, 0), str(index.data()))
         painter.setFont(look.small_font)
         painter.setPen(QColor(look.palette.muted))
         second = QRect(words.left(), words.top() + 18, words.width(), 15)
@@ -104,6 +107,24 @@ def paint_ground(painter: QPainter, option: QStyleOptionViewItem, index: Index) 
     widget: QWidget | None = getattr(option, "widget", None)
     if widget is not None:
         widget.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelItemViewItem, option, painter, widget)
+
+
+def _mark(painter: QPainter, line: QRect, index: Index) -> int:
+    """How many operations are on, and a sign where something is wrong, at the right; the room they take."""
+    look, taken = current_look(), 0
+    count = str(index.data(COUNT) or "")
+    if count:
+        painter.save()
+        painter.setFont(look.small_font)
+        painter.setPen(QColor(look.palette.muted))
+        taken = painter.fontMetrics().horizontalAdvance(count) + 6
+        painter.drawText(line, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, count)
+        painter.restore()
+    if index.data(PROBLEMS):
+        place = QRect(line.right() - taken - 14, line.top() + 2, 14, 14)
+        look.icon("triangle-alert", "ask").paint(painter, place)
+        taken += 18
+    return taken
 
 
 def _rect(option: QStyleOptionViewItem) -> QRect:

@@ -1,15 +1,20 @@
 """The list of agents with its keys, buttons and menu. It does not know how an agent is added; it asks verbs."""
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QAbstractItemView, QListView, QMenu, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QListView, QMenu, QVBoxLayout, QWidget
 
-from gatewright_gui.models.agents import AGENT_ID, AgentListModel
-from gatewright_gui.pages.agents.agent_delegate import AgentDelegate
+from gatewright_gui.models.agents import AGENT_ID, AgentFilterModel, AgentListModel
+from gatewright_gui.models.toolproblems import agents_with_problems
+from gatewright_gui.pages.agents.agent_delegate import ROW_HEIGHT, AgentDelegate
+from gatewright_gui.pages.agents.presetting import Presetting
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.session.agentcounts import AgentCounts
 from gatewright_gui.session.verbs import agents as verbs
 
 ACTIONS = (
@@ -17,7 +22,10 @@ ACTIONS = (
     ("duplicate", "copy", "Duplicate agent", "Ctrl+D"),
     ("rename", "pencil", "Rename agent", "F2"),
     ("remove", "trash", "Remove agent", "Del"),
+    ("preset", "list", "Preset…", "Ctrl+Shift+P"),
 )
+MANY = 12
+"""From more agents on they can be filtered."""
 
 
 class AgentPane(QWidget):
@@ -30,6 +38,9 @@ class AgentPane(QWidget):
         self._document = context.document
         self._selection = context.selection
         self.model = AgentListModel(self._renamed, self)
+        self.rows = AgentFilterModel(self.model, self)
+        self.search = SearchField("Filter agents")
+        self.presetting = Presetting(context, self)
         self.header = SectionHeader("Agents")
         self.view = self._make_view()
         self.actions_by_key = {key: self._make_action(key, icon, text, keys) for key, icon, text, keys in ACTIONS}
@@ -39,19 +50,40 @@ class AgentPane(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
+        column.addLayout(self._search_row())
+        column.addWidget(self.nothing, 1)
         column.addWidget(self.view, 1)
+        self.counts = AgentCounts(context.document, context.deriver, context.tasks, self._looked_at, self)
+        self.counts.counted.connect(self.model.set_count)
+        self.view.verticalScrollBar().valueChanged.connect(self._look)
+        self._document.problems_changed.connect(self._show_problems)
         self._document.opened.connect(self._opened)
         self._document.policy_changed.connect(self._refresh)
         self._selection.agent_changed.connect(self._follow_choice)
         self._opened()
 
+    def _search_row(self) -> QHBoxLayout:
+        space = current_look().tokens
+        self.search.setObjectName("agents.list.search")
+        self.search.search_changed.connect(self._filter)
+        self.search.results_requested.connect(self._into_list)
+        self.search.leave_requested.connect(self.view.setFocus)
+        self.nothing = EmptyState("search", "No agent fits", "", action="Show all")
+        self.nothing.action_requested.connect(self.search.clear)
+        self.nothing.hide()
+        row = QHBoxLayout()
+        row.setContentsMargins(space.space_1, 0, space.space_1, space.space_1)
+        row.addWidget(self.search)
+        return row
+
     def _make_view(self) -> QListView:
         view = QListView()
         view.setObjectName("agents.list")
         view.setAccessibleName("Agents")
-        view.setModel(self.model)
+        view.setModel(self.rows)
         view.setItemDelegate(AgentDelegate(self._refusal, view))
         view.setUniformItemSizes(True)
+        view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -59,6 +91,7 @@ class AgentPane(QWidget):
         view.customContextMenuRequested.connect(self._open_menu)
         view.doubleClicked.connect(self._edit)
         view.selectionModel().currentChanged.connect(self._chosen)
+        view.selectionModel().selectionChanged.connect(self._show_chosen)
         return view
 
     def _make_action(self, key: str, icon: str, text: str, keys: str) -> QAction:
@@ -67,9 +100,8 @@ class AgentPane(QWidget):
         action.setObjectName(f"agents.{key}")
         action.setShortcut(QKeySequence(keys))
         action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        action.triggered.connect(
-            {"add": self.add, "duplicate": self.duplicate, "rename": self.rename}.get(key, self.remove)
-        )
+        runs = {"add": self.add, "duplicate": self.duplicate, "rename": self.rename, "remove": self.remove}
+        action.triggered.connect(runs.get(key, self.preset))
         self.addAction(action)
         return action
 
@@ -95,15 +127,30 @@ class AgentPane(QWidget):
         self._edit(self.view.currentIndex())
 
     def remove(self) -> None:
-        """Remove the chosen agent; undo brings it back."""
-        agent_id = self._selection.agent_id
-        if agent_id and verbs.remove_agent(self._document, agent_id):
-            self._document.say("info", f"removed `{agent_id}`; undo brings it back")
+        """Remove the selected agents; undo brings them back."""
+        chosen = self.chosen()
+        if verbs.remove_agents(self._document, chosen):
+            what = f"`{chosen[0]}`" if len(chosen) == 1 else f"{len(chosen)} agents"
+            self._document.say("info", f"removed {what}; undo brings {'it' if len(chosen) == 1 else 'them'} back")
+
+    def preset(self) -> None:
+        """Choose a preset for the selected agents."""
+        if chosen := self.chosen():
+            self.presetting.open_presets(chosen)
+
+    def chosen(self) -> tuple[str, ...]:
+        """The selected agents in the order of the list; the current one when none is selected."""
+        rows = sorted(index.row() for index in self.view.selectionModel().selectedIndexes())
+        named = tuple(agent.agent_id for row in rows if (agent := self.rows.agent_at(row)) is not None)
+        current = self._selection.agent_id
+        return named or ((current,) if current else ())
 
     def _edit_new(self, agent_id: str | None) -> None:
         if agent_id is not None:
+            if self.rows.row_of(agent_id) < 0:
+                self.search.clear()
             self._selection.choose_agent(agent_id)
-            self._edit(self.model.index(self.model.row_of(agent_id)))
+            self._edit(self.rows.index(self.rows.row_of(agent_id), 0))
 
     def _edit(self, index: QModelIndex) -> None:
         if index.isValid():
@@ -122,33 +169,91 @@ class AgentPane(QWidget):
 
     def _opened(self) -> None:
         self.setEnabled(self._document.is_open)
+        self.search.clear()
         self._refresh()
 
     def _refresh(self, _changes: object = None) -> None:
         row = self.model.row_of(self._selection.agent_id)
         self.model.set_agents(self._document.agents)
-        self.header.set_note(str(len(self._document.agents)) if self._document.agents else "")
+        self.search.setVisible(len(self._document.agents) > MANY)
         if self.model.row_of(self._selection.agent_id) < 0:
             beside = self.model.agent_at(min(max(row, 0), self.model.rowCount() - 1))
             self._selection.choose_agent(beside.agent_id if beside else None)
         self._follow_choice(self._selection.agent_id)
-        for key in ("duplicate", "rename", "remove"):
-            self.actions_by_key[key].setEnabled(self._selection.agent_id is not None)
+        self._show_problems()
+        self._show_chosen()
+        self._look()
+
+    def _show_chosen(self, _one: object = None, _other: object = None) -> None:
+        """What can be done with so many, and how many there are."""
+        every, chosen = len(self._document.agents), len(self.view.selectionModel().selectedIndexes())
+        self.header.set_note(f"{chosen} of {every}" if chosen > 1 else str(every) if every else "")
+        one = self._selection.agent_id is not None
+        for key in ("remove", "preset"):
+            self.actions_by_key[key].setEnabled(one)
+        for key in ("duplicate", "rename"):
+            self.actions_by_key[key].setEnabled(one and chosen <= 1)
+
+    def _show_problems(self, _problems: object = None) -> None:
+        self.model.set_problems(agents_with_problems(self._document.problems, self._document.policy.agents))
+
+    # what one looks at
+
+    def _filter(self, text: str) -> None:
+        self.rows.set_search(text)
+        empty = self.rows.rowCount() == 0 and self.model.rowCount() > 0
+        self.nothing.setVisible(empty)
+        self.view.setVisible(not empty)
+        self._follow_choice(self._selection.agent_id)
+        self._look()
+
+    def _into_list(self) -> None:
+        self.view.setFocus()
+        if not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.rows.index(0, 0))
+
+    def _look(self, _why: object = None) -> None:
+        if self._document.is_open:
+            self.counts.look()
+
+    def _looked_at(self) -> tuple[str, ...]:
+        """The agents in view."""
+        first = self.view.indexAt(QPoint(2, 2)).row()
+        last = first + self.view.viewport().height() // ROW_HEIGHT + 1
+        if first < 0 or not self.view.isVisible():
+            return ()
+        return tuple(agent.agent_id for row in range(first, last) if (agent := self.rows.agent_at(row)) is not None)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """More of the list may be in view."""
+        super().resizeEvent(event)
+        self._look()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """It is looked at."""
+        super().showEvent(event)
+        self._look()
 
     def _chosen(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid():
             self._selection.choose_agent(str(current.data(AGENT_ID)))
 
     def _follow_choice(self, agent_id: object) -> None:
-        row = self.model.row_of(agent_id if isinstance(agent_id, str) else None)
+        row = self.rows.row_of(agent_id if isinstance(agent_id, str) else None)
         if row != self.view.currentIndex().row():
-            self.view.setCurrentIndex(self.model.index(row) if row >= 0 else QModelIndex())
+            self.view.setCurrentIndex(self.rows.index(row, 0) if row >= 0 else QModelIndex())
 
     def _open_menu(self, at: QPoint) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addActions([self.actions_by_key[key] for key, *_ in ACTIONS])
+        menu.setToolTipsVisible(True)
+        chosen = self.chosen()
+        menu.addActions([self.actions_by_key[key] for key, *_ in ACTIONS if key != "preset"])
         describe = menu.addAction("Edit description")
         tie_icon(describe, "file-text")
         describe.triggered.connect(self.describe_requested)
+        describe.setEnabled(len(chosen) == 1)
+        if chosen:
+            menu.addSection("Preset" if len(chosen) == 1 else f"Preset for {len(chosen)} agents")
+            self.presetting.fill(menu, chosen)
         menu.popup(self.view.viewport().mapToGlobal(at))

@@ -1,17 +1,32 @@
-"""The main page: agents at the left, their tools in the middle, what the model sees at the right. It only lays out."""
+"""The main page: agents at the left, their tools in the middle, what the model sees at the right. It only lays out.
+
+Instead of the list and the tree of one agent the matrix of all can be shown; it is made when it is first wanted.
+"""
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from gatewright.base.problem import Address
+from gatewright_gui.models.matrix import Place
 from gatewright_gui.pages.agents.agent_pane import AgentPane
+from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 from gatewright_gui.pages.agents.tool_pane import ToolPane
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.preview import PreviewPane
+from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
+
+MODE_KEY = "agents.mode"
+MODES = (
+    ("tree", "Tree", "list-filter", "One agent: its tools and operations (Ctrl+M)"),
+    ("matrix", "Matrix", "layers", "All agents: tools by agents (Ctrl+M)"),
+)
 
 
 class AgentsPage(Page):
-    """Three panes side by side."""
+    """Three panes side by side, or two: the matrix and the preview."""
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
@@ -20,8 +35,37 @@ class AgentsPage(Page):
         self.agents = AgentPane(context)
         self.tools = ToolPane(context)
         self.preview = PreviewPane(context)
-        split = Splitter(Qt.Orientation.Horizontal, "agents", context.sizes)
-        for pane in (self.agents, self.tools, self.preview):
+        self._matrix: MatrixPane | None = None
+        self._is_choosing = False
+        self.mode = Segmented("Tree or matrix")
+        self.switch = QAction("Switch tree and matrix", self)
+        self._left, self._mode_row = self._make_left()
+        self._middle = QStackedWidget()
+        self._lay_out()
+        self._connect()
+        if context.sizes.choice(MODE_KEY) == "matrix":
+            self.mode.set_current("matrix")
+
+    def _make_left(self) -> tuple[QWidget, QHBoxLayout]:
+        space = current_look().tokens.space_1
+        left, row = QWidget(), QHBoxLayout()
+        row.setContentsMargins(2 * space, space, space, space)
+        row.addWidget(self.mode)
+        row.addStretch(1)
+        column = QVBoxLayout(left)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self.agents, 1)
+        return left, row
+
+    def _lay_out(self) -> None:
+        self.mode.setObjectName("agents.mode")
+        for key, text, _, tip in MODES:
+            self.mode.add_segment(key, text, tooltip=tip)
+        self._middle.addWidget(self.tools)
+        split = Splitter(Qt.Orientation.Horizontal, "agents", self._context.sizes)
+        for pane in (self._left, self._middle, self.preview):
             split.addWidget(pane)
         split.setStretchFactor(1, 1)
         split.setStretchFactor(2, 1)
@@ -29,18 +73,102 @@ class AgentsPage(Page):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(split)
+
+    def _connect(self) -> None:
+        context = self._context
+        self.switch.setObjectName("agents.switch")
+        self.switch.setShortcut(QKeySequence("Ctrl+M"))
+        tie_icon(self.switch, "layers")
+        self.switch.triggered.connect(self._switch)
+        self.addAction(self.switch)
+        self.mode.current_changed.connect(self._show_mode)
         self.agents.describe_requested.connect(self._describe)
         self.preview.tool_requested.connect(self._choose_tool)
         self.preview.tokens_counted.connect(self.tools.show_tokens)
         context.navigator.tool_requested.connect(self._show_tool)
+        context.navigator.detail_requested.connect(self._show_detail)
+        context.selection.agent_changed.connect(self._into_matrix)
+        context.selection.tool_changed.connect(self._into_matrix)
+
+    # tree and matrix
+
+    @property
+    def matrix(self) -> MatrixPane:
+        """The matrix, made at the first use."""
+        if self._matrix is None:
+            self._matrix = MatrixPane(self._context)
+            self._matrix.cell_chosen.connect(self._choose_cell)
+            self._matrix.row_requested.connect(self._show_row)
+            self._middle.addWidget(self._matrix)
+        return self._matrix
+
+    @property
+    def shows_matrix(self) -> bool:
+        """Whether the matrix is in the place of the tree."""
+        return self.mode.current == "matrix"
+
+    def _switch(self, _checked: bool = False) -> None:
+        self.mode.set_current("tree" if self.shows_matrix else "matrix")
+        self.focus_main()
+
+    def _show_mode(self, mode: object) -> None:
+        had_keys = self.mode.isAncestorOf(self.focusWidget()) if self.focusWidget() else False
+        self._context.sizes.set_choice(MODE_KEY, str(mode))
+        if mode == "matrix":
+            self.matrix.controls.insertWidget(0, self.mode)
+            self._middle.setCurrentWidget(self.matrix)
+            self._left.hide()
+            self._into_matrix()
+        else:
+            self._mode_row.insertWidget(0, self.mode)
+            self._left.show()
+            self._middle.setCurrentWidget(self.tools)
+        if had_keys:
+            self.mode.button(str(mode)).setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _into_matrix(self, _what: object = None) -> None:
+        """What was chosen elsewhere is the current cell too."""
+        if self.shows_matrix and not self._is_choosing:
+            selection = self._context.selection
+            place = Place(selection.tool, selection.operation) if selection.tool is not None else None
+            self.matrix.show_cell(selection.agent_id, place)
+
+    def _choose_cell(self, agent_id: object, place: object) -> None:
+        """The tree follows out of sight, so that preview, why and the tree speak of the same."""
+        if not isinstance(agent_id, str) or not isinstance(place, Place):
+            return
+        self._is_choosing = True  # the selected cells stay selected
+        try:
+            self._context.selection.choose_agent(agent_id)
+            if not self.tools.view.show_row(place.tool, place.operation):
+                self.tools.show_all()
+                self.tools.view.show_row(place.tool, place.operation)
+        finally:
+            self._is_choosing = False
+
+    def _show_row(self, agent_id: object, place: object) -> None:
+        if isinstance(agent_id, str) and isinstance(place, Place):
+            self._show_tool(agent_id, place.tool, place.operation)
+
+    # what the window asks for
 
     def focus_search(self) -> None:
-        """Into the filter over the tree."""
-        self.tools.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
-        self.tools.search.selectAll()
+        """Into the filter over the tree or the matrix."""
+        field = self.matrix.search if self.shows_matrix else self.tools.search
+        field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        field.selectAll()
+
+    def focus_main(self) -> None:
+        """To the cells: one of them is current then."""
+        if self.shows_matrix:
+            self.matrix.focus_cells()
+        else:
+            super().focus_main()
 
     def main_view(self) -> QWidget:
-        """The tree; without an agent the list of agents."""
+        """The matrix, or the tree; without an agent the list of agents."""
+        if self.shows_matrix:
+            return self.matrix.view
         return self.tools.view if self.tools.isEnabledTo(self) else self.agents.view
 
     def _describe(self) -> None:
@@ -52,7 +180,14 @@ class AgentsPage(Page):
             self.tools.choose_tool(tool)
 
     def _show_tool(self, agent_id: object, tool: object, operation: object) -> None:
+        self.mode.set_current("tree")
         if isinstance(agent_id, str):
             self._context.selection.choose_agent(agent_id)
         if isinstance(tool, str):
             self.tools.show_row(tool, operation if isinstance(operation, str) else None)
+
+    def _show_detail(self, part: str, rule: Address | None) -> None:
+        """Of the row that was asked for just before."""
+        self.tools.detail.show_part(part)
+        if rule is not None:
+            self.tools.detail.show_rule(rule)

@@ -1,41 +1,42 @@
-"""The middle of the Agents page: the chosen agent, search and chips, the tree, why. It calls verbs, nothing else."""
+"""The middle of the Agents page: the chosen agent, search and chips, the tree, why. It calls verbs, nothing else.
+
+Over 400 lines, because every signal of its parts ends in a short method here.
+"""
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from gatewright_gui.models.advice import advice_for
 from gatewright_gui.models.notes import Note, notes_of, reading_notes
 from gatewright_gui.models.rowstate import Asking
-from gatewright_gui.models.toolfilter import ToolFilterModel
+from gatewright_gui.models.toolfilter import NO_FILTERS, Filters, ToolFilterModel
+from gatewright_gui.models.toolproblems import tools_with_problems
 from gatewright_gui.models.tooltree import ASKING, OPERATION, REASONS, TOOL, ToolTreeModel, Verbs
 from gatewright_gui.pages.agents.declaring import Declaring
+from gatewright_gui.pages.agents.detail_pane import DetailPane
+from gatewright_gui.pages.agents.filter_bar import FilterBar
+from gatewright_gui.pages.agents.presetting import Presetting
 from gatewright_gui.pages.agents.source_bar import SourceBar
 from gatewright_gui.pages.agents.tool_view import ToolView
-from gatewright_gui.pages.agents.why_pane import WhyPane
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.quiet_field import QuietField
 from gatewright_gui.qt.widget.search_field import SearchField
-from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.document import ChangeSet
 from gatewright_gui.session.filetext import lines_of
 from gatewright_gui.session.readings import is_strange, readings
+from gatewright_gui.session.rightsbeside import is_long, rights_beside
 from gatewright_gui.session.tokens import TokenReport
 from gatewright_gui.session.verbs import agents as agent_verbs
 from gatewright_gui.session.verbs import rights as verbs
 from gatewright_gui.session.verbs.rights import Target, Wish
 
-CHIPS = (
-    ("all", "All", "Every tool and operation"),
-    ("on", "On", "What the model sees"),
-    ("off", "Off", "What the model does not see"),
-    ("asks", "Asks", "What asks a human first"),
-    ("overruled", "Overruled", "Ticked here, turned off by another layer"),
-)
+TASK_RIGHTS, TASK_READINGS, TASK_LINES = "agents.tree", "agents.readings", "agents.lines"
 
 
 class ToolPane(QWidget):
@@ -48,15 +49,19 @@ class ToolPane(QWidget):
         self.model = ToolTreeModel(Verbs(self._tick_tool, self._tick_operation), self)
         self.rows = ToolFilterModel(self.model, self)
         self.view = ToolView(self.model, self.rows)
-        self.why = WhyPane()
-        self.nothing = EmptyState("search", "Nothing fits", "No tool or operation fits the search.", action="Show all")
+        self.detail = DetailPane(context)
+        self.why = self.detail.why
+        self.nothing = EmptyState("search", "Nothing fits", "No tool or operation fits.", action="Show all")
         self.search = SearchField("Filter tools and operations")
-        self.chips = Segmented("Show")
+        self.filters = FilterBar()
         self.counter = QLabel()
         self.sources = SourceBar()
         self.description = QuietField()
         self.title = QLabel()
         self.declaring = Declaring(context, self)
+        self.presetting = Presetting(context, self)
+        self._agent_id = ""
+        """Whose rights the rows show; for a moment not yet those of the selection."""
         self._kept_rows: tuple[set[str], tuple[str | None, str | None]] = (set(), (None, None))
         self._opened_before: set[str] = set()
         """What was open before the filter was set; it is open again when the filter is taken away."""
@@ -69,9 +74,6 @@ class ToolPane(QWidget):
 
     def _lay_out(self) -> None:
         self.search.setObjectName("agents.search")
-        self.chips.setObjectName("agents.show")
-        for key, text, tip in CHIPS:
-            self.chips.add_segment(key, text, tooltip=tip)
         split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
         top = QWidget()
         inner = QVBoxLayout(top)
@@ -81,7 +83,7 @@ class ToolPane(QWidget):
         inner.addWidget(self.nothing, 1)
         self.nothing.hide()
         split.addWidget(top)
-        split.addWidget(self.why)
+        split.addWidget(self.detail)
         self.why.header.add_control(self.declaring.button)
         split.setStretchFactor(0, 1)
         split.restore((400, 180))
@@ -90,8 +92,10 @@ class ToolPane(QWidget):
         column.setSpacing(0)
         column.addLayout(self._title_row())
         column.addLayout(self._filter_row())
+        column.addWidget(self.filters)
         column.addWidget(self.sources)
         column.addWidget(split, 1)
+        QWidget.setTabOrder(self.view, self.declaring.button)
 
     def _title_row(self) -> QHBoxLayout:
         tokens = current_look().tokens
@@ -118,6 +122,24 @@ class ToolPane(QWidget):
             row.addWidget(button)
         return row
 
+    def _preset_button(self) -> QToolButton:
+        self.preset_menu = QMenu(self)
+        self.preset_menu.setToolTipsVisible(True)
+        self.preset_menu.aboutToShow.connect(self._fill_presets)
+        button = QToolButton()
+        button.setObjectName("agents.preset")
+        button.setText("Preset ")
+        button.setAccessibleName("Preset, copy rights")
+        button.setToolTip("Give the agent a preset, or its rights to other agents; shows first what would change")
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.setMenu(self.preset_menu)
+        return button
+
+    def _fill_presets(self) -> None:
+        self.preset_menu.clear()
+        self.presetting.fill(self.preset_menu, (self._agent_id,))
+
     def _bulk(self) -> tuple[tuple[str, str, str, Callable[[], None]], ...]:
         return (
             ("all_on", "All on", "Turn on everything that is shown", lambda: self.turn_shown(on=True)),
@@ -131,7 +153,8 @@ class ToolPane(QWidget):
         row.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, tokens.space_1)
         row.setSpacing(tokens.space_2)
         row.addWidget(self.search, 1)
-        row.addWidget(self.chips)
+        row.addWidget(self.filters.button)
+        row.addWidget(self._preset_button())
         return row
 
     def _connect(self) -> None:
@@ -141,11 +164,13 @@ class ToolPane(QWidget):
         self.model.modelAboutToBeReset.connect(self._keep_rows)
         self.model.modelReset.connect(self._restore_rows)
         document.policy_changed.connect(self._policy_changed)
+        document.problems_changed.connect(self._show_problems)
         selection.agent_changed.connect(self._show_agent)
         self.search.search_changed.connect(self._set_search)
         self.search.results_requested.connect(self._into_tree)
         self.search.leave_requested.connect(self.view.setFocus)
-        self.chips.current_changed.connect(self._set_show)
+        self.filters.filters_changed.connect(self._set_filters)
+        self.filters.cleared.connect(self.show_all)
         self.nothing.action_requested.connect(self.show_all)
         self.view.current_changed.connect(self._row_changed)
         self.view.wish_requested.connect(self.wish)
@@ -154,7 +179,7 @@ class ToolPane(QWidget):
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._open_menu)
         self.declaring.declared.connect(self.view.open_tool)
-        self.why.line_requested.connect(self._context.navigator.go_to_line)
+        self.detail.line_requested.connect(self._context.navigator.go_to_line)
         self.description.editingFinished.connect(self._describe)
         self.sources.source_asked.connect(self._attach)
         self.sources.every_asked.connect(self._attach_every)
@@ -170,7 +195,7 @@ class ToolPane(QWidget):
     def _read_strangers(self, _why: object = None) -> None:
         """How the operations of strangers' tools are found; nothing is asked where there is none."""
         if any(map(is_strange, self._document.catalog)):
-            self._context.tasks.start(self._ask_readings(), "agents.readings", replace=True)
+            self._context.tasks.start(self._ask_readings(), TASK_READINGS, replace=True)
         else:
             self.model.set_readings({})
 
@@ -204,9 +229,25 @@ class ToolPane(QWidget):
             self.view.show_row(tool, operation)
 
     def _show_agent(self, _why: object = None) -> None:
-        agent_id = self._selection.agent_id
-        agent = self._document.policy.agents.get(agent_id or "")
-        first = self.model.rowCount() == 0
+        """Show the rights of the chosen agent: at once, or as soon as they are worked out where that takes long."""
+        agent_id = self._selection.agent_id or ""
+        self._context.tasks.cancel(TASK_RIGHTS)
+        if is_long(self._document, agent_id):
+            self._context.tasks.start(self._show_later(agent_id), TASK_RIGHTS, replace=True)
+        else:
+            self._show_rights(agent_id)
+
+    async def _show_later(self, agent_id: str) -> None:
+        while self._document.is_open:  # an edit of another agent meanwhile makes it another question
+            question = partial(rights_beside, agent_id=agent_id)
+            if await self._context.deriver.derive(question, ahead=True) is not None:
+                self._show_rights(agent_id)
+                return
+
+    def _show_rights(self, agent_id: str) -> None:
+        agent = self._document.policy.agents.get(agent_id)
+        first, other = self.model.rowCount() == 0, agent_id != self._agent_id
+        self._agent_id = agent_id if agent else ""
         sources = self._document.policy.sources_of(agent) if agent else ()
         self.model.set_agent(agent, self._document.rights(agent.agent_id) if agent else {}, sources)
         self.setEnabled(agent is not None)
@@ -219,9 +260,21 @@ class ToolPane(QWidget):
         self.counter.setText(f"{on:,} of {every:,} on" if agent else "")
         advice = advice_for(self._document.policy, agent, self.model.rights) if agent else None
         self.sources.show_agent(self._document.policy, agent, advice)
+        self.filters.set_origins(right.facts.origin for right in self.model.rights)
+        self._show_problems()
+        if other and self.rows.is_filtering:
+            self._refilter(self.rows.refresh)
+        else:
+            self._show_shown()
         if first and self.model.rowCount():
             self._open_first()
         self._row_changed()
+
+    def _show_problems(self, _problems: object = None) -> None:
+        """Which tools have one, for the filter."""
+        rights = {right.facts.name: right for right in self.model.rights}
+        policy = self._document.policy
+        self.rows.set_problems(tools_with_problems(self._document.problems, self._agent_id, policy.agents, rights))
 
     def _open_first(self) -> None:
         if self.model.rowCount() <= 12:
@@ -239,17 +292,13 @@ class ToolPane(QWidget):
     def show_all(self) -> None:
         """No filter."""
         self.search.clear()
-        self.chips.set_current("all")
+        self.filters.set_filters(NO_FILTERS)
 
     def _set_search(self, text: str) -> None:
         self._refilter(lambda: self.rows.set_search(text))
 
-    def _set_show(self, key: str) -> None:
-        match key:
-            case "on" | "off" | "asks" | "overruled":
-                self._refilter(lambda: self.rows.set_show(key))
-            case _:
-                self._refilter(lambda: self.rows.set_show("all"))
+    def _set_filters(self, filters: Filters) -> None:
+        self._refilter(lambda: self.rows.set_filters(filters))
 
     def _refilter(self, change: Callable[[], None]) -> None:
         tool, operation = self._selection.tool, self._selection.operation
@@ -264,6 +313,11 @@ class ToolPane(QWidget):
         empty = self.rows.rowCount() == 0 and self.model.rowCount() > 0
         self.nothing.setVisible(empty)
         self.view.setVisible(not empty)
+        self._show_shown()
+
+    def _show_shown(self) -> None:
+        shown = self.rows.shown_count if self.rows.is_filtering else 0
+        self.filters.show_count(shown, self.model.counts[1], is_filtering=self.rows.is_filtering)
 
     def _into_tree(self) -> None:
         self.view.setFocus()
@@ -281,11 +335,11 @@ class ToolPane(QWidget):
         self.why.set_nothing("Nothing limits it: every layer allows it." if tool else "Choose a tool or an operation.")
         addresses = self.why.model.addresses
         if addresses:
-            self._context.tasks.start(self._find_lines(), "agents.lines", replace=True)
+            self._context.tasks.start(self._find_lines(), TASK_LINES, replace=True)
 
     def _notes(self, tool: str | None, operation: str | None) -> tuple[Note, ...]:
         """What limits the row without hiding it."""
-        policy, agent = self._document.policy, self._document.policy.agents.get(self._selection.agent_id or "")
+        policy, agent = self._document.policy, self._document.policy.agents.get(self._agent_id)
         found = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
         if agent is None or found is None:
             return ()
@@ -302,14 +356,14 @@ class ToolPane(QWidget):
     # what is asked for
 
     def _tick_tool(self, tool: str, on: bool) -> bool:
-        return verbs.tick_tool(self._document, self._selection.agent_id or "", tool, on=on)
+        return verbs.tick_tool(self._document, self._agent_id, tool, on=on)
 
     def _tick_operation(self, tool: str, operation: str, on: bool) -> bool:
-        return verbs.tick_operations(self._document, self._selection.agent_id or "", tool, (operation,), on=on)
+        return verbs.tick_operations(self._document, self._agent_id, tool, (operation,), on=on)
 
     def wish(self, wanted: Wish) -> None:
         """Allow, ask or deny what is selected."""
-        verbs.wish(self._document, self._selection.agent_id or "", self.view.targets(), wanted)
+        verbs.wish(self._document, self._agent_id, self.view.targets(), wanted)
 
     def toggle(self) -> None:
         """Space: tick or untick as the current row's box says; all that is selected goes with it."""
@@ -323,35 +377,35 @@ class ToolPane(QWidget):
             self.rows.setData(index, wanted, Qt.ItemDataRole.CheckStateRole)
             return
         on = state == Qt.CheckState.Unchecked
-        verbs.tick_all(self._document, self._selection.agent_id or "", targets, on=on)
+        verbs.tick_all(self._document, self._agent_id, targets, on=on)
 
     def _toggle_ask(self, index: QModelIndex) -> None:
         tool, operation = str(index.data(TOOL)), index.data(OPERATION)
         on = index.data(ASKING) in {Asking.NO, Asking.SOME}
-        verbs.ask_first(self._document, self._selection.agent_id or "", tool, operation or "", on=on)
+        verbs.ask_first(self._document, self._agent_id, tool, operation or "", on=on)
 
     def turn_shown(self, *, on: bool) -> None:
         """All that the filter shows on or off."""
         targets = tuple(Target(tool, operations) for tool, operations in self.rows.shown_operations().items())
-        verbs.tick_all(self._document, self._selection.agent_id or "", targets, on=on)
+        verbs.tick_all(self._document, self._agent_id, targets, on=on)
 
     def reset(self) -> None:
         """The selected tools back to their own defaults."""
         tools = [target.tool for target in self.view.targets()]
         if tools:
-            verbs.reset_tools(self._document, self._selection.agent_id or "", tools)
+            verbs.reset_tools(self._document, self._agent_id, tools)
 
     def _describe(self) -> None:
-        agent_id = self._selection.agent_id
+        agent_id = self._agent_id
         if agent_id and self.description.isModified():
             self.description.setModified(False)
             agent_verbs.describe_agent(self._document, agent_id, self.description.text().strip())
 
     def _attach(self, source_id: str, on: bool) -> None:
-        agent_verbs.attach_source(self._document, self._selection.agent_id or "", source_id, on=on)
+        agent_verbs.attach_source(self._document, self._agent_id, source_id, on=on)
 
     def _attach_every(self, on: bool) -> None:
-        agent_verbs.attach_every_source(self._document, self._selection.agent_id or "", on=on)
+        agent_verbs.attach_every_source(self._document, self._agent_id, on=on)
 
     def _open_menu(self, at: QPoint) -> None:
         menu = QMenu(self)
@@ -369,5 +423,8 @@ class ToolPane(QWidget):
         reset = menu.addAction("Reset to the tool's defaults")
         tie_icon(reset, "rotate-ccw")
         reset.triggered.connect(self.reset)
+        menu.addSeparator()
+        menu.addAction("Select all shown\tCtrl+A").triggered.connect(self.view.selectAll)
+        menu.addAction("Invert selection\tCtrl+I").triggered.connect(self.view.invert_selection)
         self.declaring.fill(menu)
         menu.popup(self.view.viewport().mapToGlobal(at))

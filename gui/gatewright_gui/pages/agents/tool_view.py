@@ -1,8 +1,10 @@
 """The tree itself: its keys, its selection in words of tools and operations. It does not change anything."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
+from typing import cast
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt, Signal
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QItemSelectionRange, QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QWidget
 
@@ -25,7 +27,7 @@ NARROWEST_NAME = 150
 
 
 class ToolView(TreeView):
-    """A, K and D say allow, ask and deny; Space toggles; Enter opens a tool."""
+    """A, K and D say allow, ask and deny; Space toggles; Enter opens a tool; Ctrl+A selects all that is shown."""
 
     wish_requested = Signal(object)
     """`allow`, `ask` or `deny` for the selection."""
@@ -49,7 +51,10 @@ class ToolView(TreeView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self._size_columns()
+        tree.many_changed.connect(self.viewport().update)
         self.selectionModel().currentChanged.connect(self._moved)
+        # the header would ask for every selected cell whenever it is painted, though it shows no selection
+        self.header().setSelectionModel(QItemSelectionModel(rows, self.header()))
 
     def _moved(self, _current: QModelIndex, _previous: QModelIndex) -> None:
         self.current_changed.emit()
@@ -71,6 +76,16 @@ class ToolView(TreeView):
             room = self.viewport().width() - sum(self.columnWidth(column) for column in WIDTHS)
             self.setColumnWidth(Column.NAME, max(NARROWEST_NAME, room))
 
+    def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: N802
+        """Move what stays in view; Qt takes pixels for rows here and would paint everything anew."""
+        if dx or abs(dy) >= self.viewport().height():
+            super().scrollContentsBy(dx, dy)
+            return
+        if not self.viewport().autoFillBackground():  # a style sheet takes it away; only what is opaque can be moved
+            self.viewport().setAutoFillBackground(True)
+        self.scrollDirtyRegion(0, dy)
+        self.viewport().scroll(0, dy)
+
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Keep the name readable."""
         super().resizeEvent(event)
@@ -83,23 +98,57 @@ class ToolView(TreeView):
         return index.data(TOOL), index.data(OPERATION)
 
     def targets(self) -> tuple[Target, ...]:
-        """The selected rows; a tool stands for all its operations."""
-        chosen: dict[str, set[str] | None] = {}
-        for index in self.selectionModel().selectedRows():
-            tool, operation = str(index.data(TOOL)), index.data(OPERATION)
-            if operation is None:
-                chosen[tool] = None
-            elif (held := chosen.setdefault(tool, set())) is not None:
-                held.add(str(operation))
-        return tuple(
-            self._target(right.facts.name, chosen) for right in self._tree.rights if right.facts.name in chosen
-        )
+        """The selected rows; a tool stands for all its operations, of which only those that the filter shows count."""
+        chosen = self._chosen()
+        if not chosen:
+            return ()
+        shown = self._rows.shown_operations() if self._rows.is_filtering else None
+        found: list[Target] = []
+        for right in self._tree.rights:
+            name = right.facts.name
+            if name not in chosen:
+                continue
+            wanted, left = chosen[name], None if shown is None else shown.get(name)
+            names = tuple([row.operation for row in right.operations if wanted is None or row.operation in wanted])
+            found.append(Target(name, names if left is None else tuple([one for one in names if one in left])))
+        return tuple([target for target in found if target.operations])
 
-    def _target(self, tool: str, chosen: dict[str, set[str] | None]) -> Target:
-        found = self._tree.right_of(self._tree.index_of(tool, None))
-        every = [op.operation for op in found[0].operations] if found else []
-        wanted = chosen[tool]
-        return Target(tool, tuple(name for name in every if wanted is None or name in wanted))
+    def _chosen(self) -> dict[str, set[str] | None]:
+        """Tool -> its selected operations; None when the tool's own row is selected."""
+        chosen: dict[str, set[str] | None] = {}
+        rows = self._rows
+        for piece in cast(list[QItemSelectionRange], self.selectionModel().selection()):
+            parent, selected = piece.parent(), range(piece.top(), piece.bottom() + 1)
+            if not parent.isValid():
+                chosen.update((rows.right_at(row).facts.name, None) for row in selected)
+                continue
+            held = chosen.setdefault(rows.right_at(parent.row()).facts.name, set())
+            if held is not None:
+                operations = rows.operations_at(parent.row())
+                held.update(operations[row].operation for row in selected)
+        return chosen
+
+    def invert_selection(self) -> None:
+        """Select what is shown and was not selected: whole tools by their row, parts of others by their operations."""
+        chosen = self._chosen()
+        selection = QItemSelection()
+        free: list[int] = []
+        for row in range(self._rows.rowCount()):
+            taken = chosen.get(self._rows.right_at(row).facts.name, ())
+            if taken is not None and not taken:
+                free.append(row)
+            elif taken is not None:
+                self._select_rest(selection, self._rows.index(row, 0), taken)
+        _select(selection, [self._rows.index(row, 0) for row in free])
+        flag = QItemSelectionModel.SelectionFlag
+        self.selectionModel().select(selection, flag.ClearAndSelect | flag.Rows)
+
+    def _select_rest(self, into: QItemSelection, top: QModelIndex, taken: Collection[str]) -> None:
+        rows = self._rows.operations_at(top.row())
+        left = [at for at, row in enumerate(rows) if row.operation not in taken]
+        if left:
+            self.expand(top)
+        _select(into, [self._rows.index(at, 0, top) for at in left])
 
     def show_row(self, tool: str, operation: str | None) -> bool:
         """Make a row the current one and bring it into view; False when the filter hides it."""
@@ -114,25 +163,30 @@ class ToolView(TreeView):
 
     def open_names(self) -> set[str]:
         """The tools that are open now."""
-        return {str(index.data(TOOL)) for index in self._tools() if self.isExpanded(index)}
+        rows = self._rows
+        return {rows.right_at(row).facts.name for row in range(rows.rowCount()) if self.isExpanded(rows.index(row, 0))}
 
     def open_tools(self, names: Iterable[str]) -> None:
         """Open these tools and no others."""
-        wanted = set(names)
-        for index in self._tools():
-            self.setExpanded(index, index.data(TOOL) in wanted)
+        differing = self.open_names() ^ set(names)
+        if len(differing) > 1:
+            self.scheduleDelayedItemsLayout()  # rows are laid out once, not for each tool
+        for name in differing:
+            index = self._rows.mapFromSource(self._tree.index_of(name, None))
+            if index.isValid():
+                self.setExpanded(index, not self.isExpanded(index))
 
     def open_tool(self, tool: str) -> None:
         """Open this tool too."""
         self.expand(self._rows.mapFromSource(self._tree.index_of(tool, None)))
 
-    def _tools(self) -> list[QModelIndex]:
-        return [self._rows.index(row, 0) for row in range(self._rows.rowCount())]
-
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
-        """A, K, D, Space, Enter; the rest is the tree's."""
+        """A, K, D, Space, Enter, Ctrl+I; the rest is the tree's."""
         plain = event.modifiers() in {Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier}
-        if plain and event.key() in WISH_KEYS:
+        control = event.modifiers() == Qt.KeyboardModifier.ControlModifier
+        if control and event.key() == Qt.Key.Key_I:
+            self.invert_selection()
+        elif plain and event.key() in WISH_KEYS:
             self.wish_requested.emit(WISH_KEYS[event.key()])
         elif plain and event.key() == Qt.Key.Key_Space:
             self.toggle_requested.emit()
@@ -162,3 +216,10 @@ class ToolView(TreeView):
         first = index.siblingAtColumn(0)
         if first.isValid() and event.button() == Qt.MouseButton.LeftButton:
             self.setExpanded(first, not self.isExpanded(first))
+
+
+def _select(into: QItemSelection, indexes: Sequence[QModelIndex]) -> None:
+    """Put rows of one parent in, neighbours as one range."""
+    for _, run in groupby(enumerate(indexes), key=lambda pair: pair[1].row() - pair[0]):
+        rows = [index for _, index in run]
+        into.append(QItemSelectionRange(rows[0], rows[-1]))

@@ -5,7 +5,6 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QLabel,
-    QListView,
     QStackedWidget,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -17,6 +16,7 @@ from gatewright_gui.models.reasons import WHY, ReasonModel, Why
 from gatewright_gui.pages.agents.agent_delegate import paint_ground
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, chip_width, paint_chip
+from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.qt.widget.section_header import SectionHeader
 
 Index = QModelIndex | QPersistentModelIndex
@@ -82,7 +82,7 @@ def _words_of(why: Why) -> str:
 
 
 class WhyPane(QWidget):
-    """A click or Enter on a reason goes to its line."""
+    """A click or Enter on a reason goes to its line; the header may be laid out elsewhere."""
 
     line_requested = Signal(object)
     """Line of the policy file."""
@@ -92,18 +92,11 @@ class WhyPane(QWidget):
         self.setObjectName("agents.why")
         self.model = ReasonModel(self)
         self.header = SectionHeader("Why")
-        self.view = QListView()
+        self.view = NoteList("Reasons")
         self.view.setObjectName("agents.why.list")
-        self.view.setAccessibleName("Reasons")
         self.view.setModel(self.model)
         self.view.setItemDelegate(WhyDelegate(self.view))
-        self.view.setMouseTracking(True)
-        self.view.setResizeMode(QListView.ResizeMode.Adjust)
-        self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.view.clicked.connect(self._go)
-        self.view.activated.connect(self._go)
+        self.view.chosen.connect(self._go)
         self._nothing = QLabel()
         self._nothing.setObjectName("agents.why.none")
         self._nothing.setProperty("kind", "muted")

@@ -51,9 +51,9 @@ class ApprovalBar(QWidget):
         self._why.setTextFormat(Qt.TextFormat.PlainText)
         self._change = ElidedLabel(path=True, mono=True, role="muted")
         self._code = CodeView("What the call would do")
-        self._hint = QLabel(f"{KEY}, then {_DENY}  {_ONCE}  {_WHILE}  {_SCOPE}")
-        self._hint.setProperty("kind", "small")
-        self._hint.setToolTip(f"{KEY} leads to the question; there a letter answers it")
+        self._hint = ElidedLabel(role="muted")
+        keys = f"{KEY}, then {_DENY}  {_ONCE}  {_WHILE}  {_SCOPE}"
+        self._hint.set_text(keys, f"{KEY} leads to the question; there a letter answers it")
         self._parts = Segmented("What is shown")
         self._parts.add_segment("arguments", "Arguments")
         self._parts.add_segment("diff", "Change")
@@ -61,9 +61,9 @@ class ApprovalBar(QWidget):
         self.refuse_button = self._button("Deny", "refuse", "The call is not made", _DENY)
         self.refuse_button.setProperty("kind", "danger")
         self.approve_button = self._button("Allow once", "approve", "This one call, with these arguments", _ONCE)
-        self.while_button = self._button("Allow for a while", "while", "", _WHILE)
+        self.while_button = self._button("For a while", "while", "", _WHILE, "Allow for a while")
         tie_icon(self.while_button, "clock")
-        self.scope_button = self._button("Allow for this session", "scope", "", _SCOPE)
+        self.scope_button = self._button("For this session", "scope", "", _SCOPE, "Allow for this session")
         self.minutes = NumberField("Minutes", 1, MAX_MINUTES, unit="min")
         self.minutes.setObjectName(f"{name}.minutes")
         self.minutes.setValue(30)
@@ -185,9 +185,9 @@ class ApprovalBar(QWidget):
         self._why.setText("\n".join(f"\u2022 {line}" for line in lines))
 
     def _tell_answers(self, question: PendingApproval) -> None:
-        self.scope_button.setText(
-            f"Allow for scope {_short(question.scope)}" if question.scope else "Allow for this session"
-        )
+        words = f"scope {_short(question.scope)}" if question.scope else "this session"
+        self.scope_button.setText(f"For {words}")
+        self.scope_button.setAccessibleName(f"Allow for {words}, key {_SCOPE}")
         once = "The tool itself asks because of what would be lost: an answer counts for this call only"
         for button, words in (
             (self.while_button, question.duration_words),
@@ -229,10 +229,10 @@ class ApprovalBar(QWidget):
 
     # the parts
 
-    def _button(self, text: str, name: str, tip: str, key: str | None) -> QPushButton:
+    def _button(self, text: str, name: str, tip: str, key: str | None, spoken: str | None = None) -> QPushButton:
         button = QPushButton(text)
         button.setObjectName(f"{self._name}.{name}")
-        button.setAccessibleName(f"{text}, key {key}" if key else text)
+        button.setAccessibleName(f"{spoken or text}, key {key}" if key else text)
         button.setToolTip(tip)
         button.setAutoDefault(False)
         button.setDefault(False)
@@ -297,7 +297,7 @@ class ApprovalBar(QWidget):
         answers.addWidget(self.minutes_button)
         answers.addWidget(self.scope_button)
         answers.addStretch(1)
-        answers.addWidget(self._hint)
+        answers.addWidget(self._hint, 2)
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_4, tokens.space_2, tokens.space_3, tokens.space_2)
         column.setSpacing(tokens.space_1)

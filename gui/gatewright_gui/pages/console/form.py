@@ -1,367 +1,395 @@
-"""A form made from the schema that the agent sees: one field for each argument. It does not know calls."""
+"""A form made from the schema that the agent sees: one row for each argument, made as it is looked at.
+
+It does not know calls; what the arguments are is kept by the form's tree, which knows no widget.
+"""
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TypeAlias
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QComboBox,
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QStringListModel, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright_gui.models.callform import (
-    MAX_FIELDS,
-    FieldFault,
-    FormField,
-    choice_text,
-    form_fields,
-    operation_of,
-    text_of,
-    value_of,
-)
-from gatewright_gui.pages.console.largetext import LargeTextEdit
+from gatewright_gui.models.callexample import example_values
+from gatewright_gui.models.callform import CallForm, FieldFault
+from gatewright_gui.models.jsonpath import NOTHING, Path
+from gatewright_gui.pages.console.fields.group import ArrayBody, ObjectBody, Rows, UnionBody
+from gatewright_gui.pages.console.fields.menu import place_menu
+from gatewright_gui.pages.console.fields.root import RootBody, RootUnion
+from gatewright_gui.pages.console.fields.row import FieldRow
+from gatewright_gui.pages.console.formcheck import FormCheck
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget import ElidedLabel, IconButton
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget import ElidedLabel, IconLabel, SearchField
 from gatewright_gui.session.calls import ShownTool
 
-_NOT_GIVEN = "(not given)"
-_Editor: TypeAlias = QComboBox | QLineEdit | LargeTextEdit
-_HINTS = {"integer": "whole number", "number": "number", "json": "JSON value", "text": "", "lines": ""}
+MANY = 16
+"""More arguments than this can be filtered."""
 
 
-class _Row(QWidget):
-    """Label, field, description and fault of one argument. They are made when the argument is first taken or filled."""
+class _Holder(QWidget):
+    """Holds the rows; the keys that no field took are the form's before they scroll."""
+
+    def __init__(self, pane: "FormPane") -> None:
+        super().__init__()
+        self._pane = pane
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        if not self._pane.take_key(event):
+            super().keyPressEvent(event)
+
+
+class FormPane(QWidget):
+    """Blank fields are not given. Nothing is refused: what does not fit is marked, and sent all the same."""
 
     changed = Signal()
+    files_wanted = Signal()
+    """A field that names a file has the keys."""
+    browse_requested = Signal(object)
+    """The place that wants a file: its path."""
 
-    def __init__(self, field: FormField) -> None:
-        super().__init__()
-        self.field = field
-        self._standing: tuple[bool, bool] | None = None
-        self._editor: _Editor | None = None
-        self.hide()
-
-    @property
-    def editor(self) -> "_Editor":
-        """The field itself."""
-        return self._editor or self._build()
-
-    def _build(self) -> "_Editor":
-        field = self.field
-        self._label = QLabel()
-        self._label.setTextFormat(Qt.TextFormat.PlainText)
-        self._label.setFont(current_look().mono_font)
-        self._need = QLabel()
-        self._need.setProperty("kind", "small")
-        editor = self._make_editor()
-        editor.setObjectName(f"console.form.{field.name}")
-        editor.setAccessibleDescription(field.description)
-        self._note = QLabel(field.description, self)
-        self._note.setProperty("kind", "small")
-        self._note.setWordWrap(True)
-        self._note.setTextFormat(Qt.TextFormat.PlainText)
-        self._note.setVisible(bool(field.description))
-        self._fault = QLabel()
-        self._fault.setProperty("kind", "error")
-        self._fault.setWordWrap(True)
-        self._fault.hide()
-        head = QHBoxLayout()
-        head.setSpacing(current_look().tokens.space_2)
-        head.addWidget(self._label)
-        head.addWidget(self._need)
-        head.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addLayout(head)
-        for part in (editor, self._note, self._fault):
-            column.addWidget(part)
-        self._label.setText(field.name)
-        self._editor = editor
-        return editor
-
-    @property
-    def is_taken(self) -> bool:
-        """Whether the chosen operation takes the argument."""
-        return self._standing is not None and self._standing[0]
-
-    @property
-    def text(self) -> str:
-        """What is in the field; for a list of choices the JSON text of the chosen one."""
-        match self._editor:
-            case None:
-                return ""
-            case QComboBox() as combo:
-                return str(combo.currentData() or "")
-            case LargeTextEdit() as edit:
-                return edit.text
-            case line:
-                return line.text()
-
-    def set_text(self, text: str) -> None:
-        """Fill the field in."""
-        if self._editor is None and not text:
-            return
-        if isinstance(self.editor, QComboBox):
-            self.editor.setCurrentIndex(max(self.editor.findData(text), 0))
-        elif isinstance(self.editor, LargeTextEdit):
-            self.editor.set_text(text)
-        else:
-            self.editor.setText(text)
-
-    def set_taken(self, *, taken: bool, required: bool) -> None:
-        """Whether the chosen operation takes the argument, and needs it."""
-        if self._standing == (taken, required):
-            return
-        self._standing = (taken, required)
-        if not taken and self._editor is None:
-            return
-        self.editor.setEnabled(taken)
-        self._need.setText("required" if required and taken else "" if taken else "not taken")
-        self.editor.setAccessibleName(f"{self.field.name}{', required' if required else ''}")
-
-    def show_row(self, *, shown: bool) -> None:
-        """Show the argument, or not; one that is not taken is shown without being editable."""
-        if shown:
-            self.editor.setEnabled(self.is_taken)
-            self._need.setText(self._need.text() if self.is_taken else "not taken")
-        self.setVisible(shown)
-
-    def show_note(self, *, shown: bool) -> None:
-        """Show the description, or not."""
-        if self._editor is not None:
-            self._note.setVisible(shown and bool(self.field.description))
-
-    def show_fault(self, fault: str | None) -> None:
-        """Say what is wrong with the text."""
-        if self._editor is not None:
-            self._fault.setText(fault or "")
-            self._fault.setVisible(bool(fault))
-
-    def _make_editor(self) -> "_Editor":
-        match self.field.kind:
-            case "choice":
-                return self._choices(
-                    [(str(c) if isinstance(c, str) else choice_text(c), c) for c in self.field.choices]
-                )
-            case "boolean":
-                return self._choices([("true", True), ("false", False)])
-            case "lines" | "json":
-                edit = LargeTextEdit(self.field.name, lines=5 if self.field.kind == "lines" else 3)
-                edit.setPlaceholderText(self.field.example or _HINTS[self.field.kind])
-                edit.edited.connect(self._tell)
-                return edit
-            case _:
-                line = QLineEdit()
-                line.setFont(current_look().mono_font)
-                line.setPlaceholderText(_HINTS[self.field.kind])
-                line.textChanged.connect(self._tell)
-                return line
-
-    def _choices(self, choices: list[tuple[str, JsonValue]]) -> QComboBox:
-        combo = QComboBox()
-        combo.addItem(_NOT_GIVEN, "")
-        for word, value in choices:
-            combo.addItem(word, choice_text(value))
-        combo.currentIndexChanged.connect(self._tell)
-        return combo
-
-    def _tell(self, *_: object) -> None:
-        self.changed.emit()
-
-
-class _Untaken(QWidget):
-    """One quiet line for the arguments that the chosen operation does not take."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.button = IconButton("chevron-right", "Show the arguments that are not taken")
-        self.button.setObjectName("console.form.untaken")
-        self._said = ElidedLabel(role="muted")
-        self._said.setFont(current_look().small_font)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(current_look().tokens.space_1)
-        row.addWidget(self.button)
-        row.addWidget(self._said, 1)
-        self.hide()
-
-    def show_names(self, operation: str, names: list[str], *, unfolded: bool) -> None:
-        """Say which they are; nothing is shown where there are none."""
-        self.setVisible(bool(names))
-        verb = "Hide" if unfolded else "Show"
-        icon = "chevron-down" if unfolded else "chevron-right"
-        self.button.set_icon(icon, f"{verb} the arguments that are not taken")
-        self._said.set_text(f"not taken by {operation}: {', '.join(names)}")
-
-
-class CallForm(QScrollArea):
-    """Blank fields are not given. What no field can hold is kept beside the form and sent with it."""
-
-    changed = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, tasks: TaskOwner | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("console.form")
         self.setAccessibleName("Arguments")
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.form = CallForm(ShownTool("", "", {}, None, ()))
+        self.files = QStringListModel(self)
         self._tool: ShownTool | None = None
-        self._rows: dict[str, _Row] = {}
-        self._others: dict[str, JsonValue] = {}
-        self._filling = False
-        self._is_unfolded = False
-        self._note = QLabel()
-        self._untaken = _Untaken()
-        self._rebuild(())
+        self._open: dict[Path, bool] = {}
+        self._root: RootBody | RootUnion | None = None
+        self._is_putting = False
+        self._check = FormCheck(tasks, self.values_as_far, self)
+        self._check.found.connect(self._mark)
+        self._tabs = QTimer(self, singleShot=True, interval=0)
+        self._tabs.timeout.connect(self._order_tabs)
+        self.search = SearchField("Filter arguments")
+        self.search.setObjectName("console.form.search")
+        self.search.search_changed.connect(self._filter)
+        self.search.leave_requested.connect(self._to_first)
+        self.search.results_requested.connect(self._to_first)
+        self._scroll = QScrollArea()
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._lay_out()
+
+    # what the request asks
 
     @property
     def operation(self) -> str | None:
         """The chosen operation; None where there is none."""
-        tool = self._tool
-        row = self._rows.get(tool.operation_field) if tool is not None and tool.operation_field else None
-        if row is None or not row.text:
-            return None
-        value = value_of(row.field, row.text)
-        return value if isinstance(value, str) else None
+        return self.form.operation
 
     def set_tool(self, tool: ShownTool | None, operation: str | None = None) -> None:
-        """Make the fields of another tool; values of arguments that both have stay. It begins with the operation, or
-        with one that changes nothing.
+        """Make the form of another tool; arguments that both have stay. It begins with the operation, or with one that
+        changes nothing.
         """
         if tool == self._tool:
             return
-        before = (
-            self.operation if tool is not None and self._tool is not None and tool.name == self._tool.name else None
-        )
-        kept = self.values_as_far()
+        old, was = self.form, self._tool
+        is_same = tool is not None and was is not None and tool.name == was.name
+        kept, before = old.values_as_far(), old.operation if is_same else None
         self._tool = tool
-        fields = form_fields(tool.schema) if tool is not None else ()
-        first = tool.operation_field if tool is not None else None
-        self._rebuild(sorted(fields, key=lambda field: field.name != first)[:MAX_FIELDS])
-        self._filling = True
-        self._choose_operation(tool, before or operation)
-        self.set_values({name: value for name, value in kept.items() if name in self._rows and name != first})
+        self.form = CallForm(tool or ShownTool("", "", {}, None, ()))
+        self._check.set_schema(tool.schema if tool is not None else None)
+        names = {*self.form.fields(())}
+        stays = {name: value for name, value in kept.items() if (name in names and name != old.selector) or is_same}
+        if not is_same:
+            self._open = {}
+        self.form.set_values(stays)
+        first = tool.first_operation(before or operation) if tool is not None else None
+        if first is not None and (not is_same or self.form.operation != before or before is None):
+            self.form.choose_operation(before if before is not None and is_same else first)
+        self._rebuild()
 
     def set_values(self, values: Mapping[str, JsonValue]) -> None:
-        """Fill the fields in; fields that are not named become blank, except the operation."""
-        self._filling = True
-        selector = self._tool.operation_field if self._tool else None
-        self._others = {}
-        for name, row in self._rows.items():
-            if name != selector or name in values:
-                row.set_text("")
-        for name, value in values.items():
-            row = self._rows.get(name)
-            text = text_of(row.field, value) if row is not None else None
-            if row is None or text is None:
-                self._others[name] = value
-            else:
-                row.set_text(text)
-        self._filling = False
-        self._row_changed()
+        """Fill the form in; what is not named becomes blank, except the operation."""
+        selector, operation = self.form.selector, self.form.operation
+        self.form.set_values(values)
+        if selector is not None and operation is not None and selector not in values:
+            self.form.choose_operation(operation)
+        self._refresh()
 
     def values(self) -> dict[str, JsonValue]:
         """What the form sends. Raises FieldFault."""
-        sent: dict[str, JsonValue] = {}
-        for name, row in self._rows.items():
-            if row.is_taken and row.text:
-                sent[name] = value_of(row.field, row.text)
-        return {**self._others, **sent}
+        return self.form.values()
 
     def values_as_far(self) -> dict[str, JsonValue]:
-        """What can be sent of the form, faults left out."""
-        sent: dict[str, JsonValue] = {}
-        for name, row in self._rows.items():
-            if row.text:
-                try:
-                    sent[name] = value_of(row.field, row.text)
-                except FieldFault:
-                    continue
-        return sent
+        """What can be sent of the form, broken JSON left out."""
+        return self.form.values_as_far()
+
+    def text(self) -> str:
+        """The arguments as JSON, broken JSON as it stands."""
+        return self.form.text()
+
+    def fill_example(self) -> None:
+        """Arguments that the chosen operation would take."""
+        values = example_values(self.form)
+        self.set_values({**values, **self.form.values_as_far()} if not self._is_blank() else values)
+
+    def clear(self) -> None:
+        """Nothing is given but the operation."""
+        self.set_values({})
+
+    def put_file(self, path: Path, name: str, source: str | None) -> None:
+        """Name a file at a place, and the source that has it where that is asked."""
+        self.form.set(path, name)
+        if source is not None:
+            self.form.set(("source",), source)
+        self._refresh()
+
+    @property
+    def has_fields(self) -> bool:
+        """Whether there is anything to fill in, or filled in."""
+        form = self.form
+        is_open = "additionalProperties" in form.shapes.root().schema and form.takes_extras(())
+        return form.union(()) is not None or bool(form.fields(()) or form.extras(())) or is_open
 
     def check(self) -> str | None:
-        """Show what is wrong beside each field; the first fault, or None."""
-        first: str | None = None
-        for row in self._rows.values():
-            fault = None
-            if row.is_taken and row.text and row.field.kind not in {"text", "lines"}:
-                try:
-                    value_of(row.field, row.text)
-                except FieldFault as error:
-                    fault = str(error)
-            row.show_fault(fault)
-            first = first or fault
-        return first
+        """The first fault of the arguments as they are known to be wrong, or None."""
+        try:
+            self.form.values()
+        except FieldFault as fault:
+            return str(fault)
+        return str(self._check.faults[0]) if self._check.faults else None
 
     def editor(self, name: str) -> QWidget | None:
         """The field of an argument."""
-        row = self._rows.get(name)
-        return row.editor if row is not None else None
+        root = self._root
+        if isinstance(root, RootUnion):
+            union = self.form.union(())
+            if union is not None and union.tag == name:
+                return root.branch
+        rows = self._rows_of(root)
+        if rows is None or name not in (*self.form.fields(()), *self.form.extras(())):
+            return None
+        return rows.row((name,)).field
 
-    def _choose_operation(self, tool: ShownTool | None, wanted: str | None) -> None:
-        row = self._rows.get(tool.operation_field) if tool is not None and tool.operation_field else None
-        first = tool.first_operation(wanted) if tool is not None else None
-        if row is not None and first is not None:
-            row.set_text(text_of(row.field, first) or "")
+    @property
+    def first(self) -> QWidget | None:
+        """What is filled in first."""
+        parts = self._root.tab_parts() if self._root is not None else []
+        return parts[0] if parts else None
 
-    def _unfold(self) -> None:
-        self._is_unfolded = not self._is_unfolded
-        self._row_changed()
+    # what the fields ask
 
-    def _row_changed(self) -> None:
-        if self._filling:
-            return
-        blank = {name for name, row in self._rows.items() if not row.text}
-        self._others = {name: value for name, value in self._others.items() if name not in self._rows or name in blank}
-        tool = self._tool
-        shape = operation_of(tool, self.operation) if tool is not None else None
-        for name, row in self._rows.items():
-            is_selector = tool is not None and name == tool.operation_field
-            taken = shape is None or is_selector or name in shape.takes
-            required = row.field.required if shape is None or is_selector else name in shape.required
-            row.set_taken(taken=taken, required=required)
-            row.show_row(shown=taken or self._is_unfolded)
-            row.show_note(shown=not is_selector)
-        hidden = [name for name, row in self._rows.items() if not row.is_taken]
-        self._untaken.show_names(shape.name if shape is not None else "", hidden, unfolded=self._is_unfolded)
-        self.check()
-        self._say(shape.description if shape is not None else tool.description if tool is not None else "")
+    def typed(self, path: Path, text: str) -> None:
+        """A text was typed at a place."""
+        if not self._is_putting:
+            self.form.set_text(path, text)
+            self._edited(path)
+
+    def chosen(self, path: Path, value: object) -> None:
+        """A value was chosen at a place."""
+        if path == (self.form.selector,):
+            self.form.choose_operation(value if isinstance(value, str) else None)
+            self._refresh()
+        elif value is NOTHING:
+            self.form.unset(path)
+            self._edited(path)
+        else:
+            self.form.set(path, value)  # pyright: ignore[reportArgumentType]  # choices of the schema are JSON values
+            self._edited(path)
+
+    def reshaped(self, path: Path) -> None:
+        """A place has other parts now."""
+        del path
+        self._refresh()
+
+    def is_open(self, path: Path) -> bool:
+        """Groups that hold something, or are needed, begin unfolded."""
+        known = self._open.get(path)
+        if known is not None:
+            return known
+        view = self.form.view(path)
+        is_needed = view.required or (len(path) == 1 and self.form.is_needed(str(path[0])))
+        return len(path) < 4 and (view.value not in (NOTHING, {}, []) or is_needed)
+
+    def set_open(self, path: Path, *, is_open: bool) -> None:
+        """Remember that a group is unfolded."""
+        self._open[path] = is_open
+
+    def files_for(self, path: Path) -> QStringListModel | None:
+        """The files that can be named at a place."""
+        files = self._tool.files if self._tool is not None else "nothing"
+        is_path = len(path) == 1 and (path[0] == "path" or str(path[0]).endswith("_path"))
+        return self.files if is_path and files != "nothing" else None
+
+    def want_files(self) -> None:
+        """A field that names a file has the keys."""
+        self.files_wanted.emit()
+
+    def browse(self, path: Path) -> None:
+        """Let a file be chosen for a place."""
+        self.browse_requested.emit(path)
+
+    def offer_more(self, path: Path, near: QWidget) -> None:
+        """Open the menu of a place; what is chosen there is shown."""
+        menu = place_menu(self, self.form, path, partial(self._shift, path))
+        menu.triggered.connect(partial(self._chose_more, path))
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(near.mapToGlobal(near.rect().bottomLeft()))
+
+    # keys
+
+    def take_key(self, event: QKeyEvent) -> bool:
+        """Alt with Up, Down, Delete moves and removes an item; with Return opens the menu of the argument."""
+        row = self._row_of(QApplication.focusWidget())
+        if event.modifiers() != Qt.KeyboardModifier.AltModifier or row is None:
+            return False
+        step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_Delete: 0}.get(Qt.Key(event.key()))
+        if step is not None:
+            self._shift(row.path, step)
+        elif event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+            row.open_menu()
+        else:
+            return False
+        return True
+
+    def row_at(self, path: Path) -> FieldRow | None:
+        """The row of a place, where it was made."""
+        found: FieldRow | None = None
+        for row in self.findChildren(FieldRow):
+            if row.is_live and path[: len(row.path)] == row.path and (found is None or len(row.path) > len(found.path)):
+                found = row
+        return found
+
+    def _shift(self, path: Path, step: int) -> None:
+        """Move or remove the nearest item around a place."""
+        for size in range(len(path), 0, -1):
+            if isinstance(path[size - 1], int):
+                body = self._array_at(path[: size - 1])
+                if body is not None:
+                    body.shift(path[:size], step)
+                return
+
+    def _array_at(self, path: Path) -> ArrayBody | None:
+        for body in self.findChildren(ArrayBody):
+            if body.path == path and not body.isHidden():
+                return body
+        return None
+
+    def _chose_more(self, path: Path, _action: object) -> None:
+        self._refresh()
+        row = self.row_at(path)
+        if row is not None and row.field is not None:
+            row.field.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _row_of(self, widget: QWidget | None) -> FieldRow | None:
+        while widget is not None and widget is not self:
+            if isinstance(widget, FieldRow):
+                return widget
+            widget = widget.parentWidget()
+        return None
+
+    # inside
+
+    def _edited(self, path: Path) -> None:
+        """A place holds something else: the words around it follow, its field is left alone."""
+        row = self.row_at(path)
+        while row is not None:
+            row.refresh_words()
+            row = self._row_of(row.parentWidget())
+        self._check.start()
         self.changed.emit()
 
-    def _say(self, text: str) -> None:
-        others = ", ".join(self._others)
-        self._note.setText(f"{text}\nalso sent, as in the JSON: {others}" if others else text)
+    def _refresh(self) -> None:
+        if self._root is not None:
+            self._is_putting = True
+            self._root.refresh()
+            self._is_putting = False
+        self._mark()
+        self._tabs.start()
+        self._check.start()
+        self.changed.emit()
 
-    def _rebuild(self, fields: list[FormField] | tuple[()]) -> None:
+    def _rebuild(self) -> None:
         tokens = current_look().tokens
-        body = QWidget()
-        column = QVBoxLayout(body)
+        holder = _Holder(self)
+        column = QVBoxLayout(holder)
         column.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_2)
-        column.setSpacing(tokens.space_3)
-        self._rows = {field.name: _Row(field) for field in fields}
-        self._note = QLabel()
-        self._note.setProperty("kind", "small")
-        self._note.setWordWrap(True)
-        self._note.setTextFormat(Qt.TextFormat.PlainText)
-        selector = self._tool.operation_field if self._tool is not None else None
-        if selector not in self._rows:
-            column.addWidget(self._note)
-        for name, row in self._rows.items():
-            row.changed.connect(partial(CallForm._row_changed, self))
-            column.addWidget(row)
-            if name == selector:
-                column.addWidget(self._note)
-        self._untaken = _Untaken()
-        self._untaken.button.clicked.connect(partial(CallForm._unfold, self))
-        column.addWidget(self._untaken)
+        self.search.blockSignals(True)
+        self.search.clear()
+        self.search.blockSignals(False)
+        self.search.setVisible(len(self.form.fields(())) > MANY)
+        is_union = self.form.union(()) is not None
+        self._root = RootUnion(self) if is_union else RootBody(self)
+        column.addWidget(self._root)
         column.addStretch(1)
-        self.setWidget(body)
+        self._scroll.setWidget(holder)
+        self._tabs.start()
+        self._check.start()
+        self._say()
+        self.changed.emit()
+
+    def _filter(self, text: object) -> None:
+        if isinstance(self._root, RootBody):
+            self._root.filter = str(text).casefold()
+            self._root.refresh()
+            self._tabs.start()
+
+    def _to_first(self) -> None:
+        first = self.first
+        if first is not None:
+            first.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _is_blank(self) -> bool:
+        return not [name for name in self.form.values_as_far() if name != self.form.selector]
+
+    @staticmethod
+    def _rows_of(root: RootBody | RootUnion | None) -> Rows | None:
+        if isinstance(root, UnionBody):
+            return root.inner if isinstance(root.inner, ObjectBody) else None
+        return root
+
+    def _order_tabs(self) -> None:
+        """The Tab key goes down the form, however late its parts were made."""
+        before: QWidget = self.search
+        for part in self._root.tab_parts() if self._root is not None else []:
+            self.setTabOrder(before, part)
+            before = part
+
+    # faults
+
+    def _mark(self) -> None:
+        """Put each fault beside its field, or into the line below."""
+        told: dict[FieldRow, str] = {}
+        for fault in self._check.faults:
+            row = self.row_at(fault.path) if fault.path else None
+            if row is not None and not row.isHidden():
+                words = fault.message if row.path == fault.path else str(fault)
+                told[row] = f"{told[row]}; {words}" if row in told else words
+        for row in self.findChildren(FieldRow):
+            if row.is_live:
+                row.show_fault(told.get(row) or self.form.view(row.path).fault)
+        self._say()
+
+    def _say(self) -> None:
+        count = len(self._check.faults)
+        self._icon.set_icon("circle-alert" if count else "circle-check", "ask" if count else "allow")
+        more = f"  (and {count - 1} more)" if count > 1 else ""
+        self._said.set_text(f"{self._check.faults[0]}{more}" if count else "fits the schema")
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        self._icon = IconLabel("circle-check", "allow", size=14)
+        self._said = ElidedLabel(role="muted")
+        self._said.setObjectName("console.formfault")
+        foot = QHBoxLayout()
+        foot.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
+        foot.setSpacing(tokens.space_2)
+        foot.addWidget(self._icon)
+        foot.addWidget(self._said, 1)
+        top = QHBoxLayout()
+        top.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_1)
+        top.addWidget(self.search)
+        self.search.hide()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(top)
+        column.addWidget(self._scroll, 1)
+        column.addLayout(foot)
+        self._say()

@@ -1,22 +1,18 @@
 """The right part of the Console: verdict, open question, stages as they pass, result. It does not call."""
 
-from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from gatewright_gui.models import stages
-from gatewright_gui.models.callhistory import result_note
-from gatewright_gui.models.stages import StageModel
 from gatewright_gui.pages.console.approval import ApprovalBar
-from gatewright_gui.pages.console.delegate import StageDelegate
+from gatewright_gui.pages.console.result import ResultPanel
+from gatewright_gui.pages.console.stagepane import StagePane
 from gatewright_gui.pages.console.verdict import VerdictPanel
-from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget import CodeView, EmptyState, MessageBar, ProgressStrip, SectionHeader, TableView
-from gatewright_gui.session.calls import CallRecord, Kind, StageRow, pretty
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget import MessageBar, ProgressStrip, Splitter, TableView
+from gatewright_gui.qt.widget.splitter import SizeStore
+from gatewright_gui.session.calls import CallRecord, Kind, StageRow
 from gatewright_gui.session.question import PendingApproval
 
-_ROW = 20
-"""Height of a stage, so that all of them are seen at once."""
-_NO_RESULT = "No result"
 _WHAT_TO_DO = (
     "Ctrl+Return decides the call without any effect. Ctrl+Shift+Return runs it in a disposable copy and shows here "
     "what the model gets."
@@ -31,6 +27,8 @@ _LIVE_WHAT_TO_DO = (
     "here what the model gets."
 )
 _IN_COPY, _LIVE = "Running in the copy", "Running LIVE in the workspace"
+_ELSEWHERE = ("plug", "Decided, not run", _RUN_ELSEWHERE)
+_DECIDED = ("scroll-text", "Only decided", _ONLY_DECIDED)
 
 
 class OutcomePanel(QWidget):
@@ -38,37 +36,43 @@ class OutcomePanel(QWidget):
 
     cancel_requested = Signal()
     rule_requested = Signal(object)
-    """RuleLink: it is to be shown in the policy."""
+    """RuleLink: it is to be shown where it is edited."""
+    line_requested = Signal(object)
+    """RuleLink: it is to be shown in the file."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, sizes: SizeStore, tasks: TaskOwner, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.shown: CallRecord | None = None
         self._is_elsewhere = False
         self._is_live = False
-        self.model = StageModel(self)
         self.message = MessageBar()
         self.strip = ProgressStrip()
         self.strip.cancel_requested.connect(self.cancel_requested)
         self.approval = ApprovalBar()
         self.verdict = VerdictPanel()
-        self.stages = self._make_stages()
-        self.result = CodeView("Result")
-        self.result.setObjectName("console.result")
-        self._none = EmptyState("scroll-text", _NO_RESULT, _WHAT_TO_DO)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self._none)
-        self._stack.addWidget(self.result)
-        self._lay_out()
+        self.stage_pane = StagePane()
+        self.model = self.stage_pane.model
+        self.result = ResultPanel(tasks)
+        for part in (self.verdict, self.stage_pane):
+            part.rule_requested.connect(self.rule_requested)
+            part.line_requested.connect(self.line_requested)
+        self._lay_out(sizes)
+        self._say_what_to_do()
+
+    @property
+    def stages(self) -> TableView:
+        """The table of stages."""
+        return self.stage_pane.view
 
     def begin(self, kind: Kind) -> None:
         """A call is under way."""
         self.shown = None
         self.message.dismiss()
+        self.stage_pane.forget_choice()
         self.model.start_over(running=True, to_the_end=kind == "run")
+        self.stage_pane.count_time(on=True)
         self.verdict.show_nothing("Deciding ..." if kind == "decide" else f"{self.running} ...")
-        self._stack.setCurrentWidget(self._none)
-        self._none.set_state("scroll-text", "No result yet", "The call is under way")
-        self._head.set_note("")
+        self.result.show_nothing("scroll-text", "No result yet", "The call is under way")
         self.strip.start("Deciding" if kind == "decide" else self.running)
 
     def pass_stage(self, row: StageRow) -> None:
@@ -97,28 +101,29 @@ class OutcomePanel(QWidget):
         self.strip.stop()
         self.approval.withdraw()
         self._make_room(asking=False)
+        self.stage_pane.count_time(on=False)
         self.model.stop()
         if self.shown is None:
             self.verdict.show_nothing("The call was given up.")
-            self._none.set_state("scroll-text", "No result", "The call did not end")
+            self.result.show_nothing("scroll-text", "No result", "The call did not end")
 
     def _make_room(self, *, asking: bool) -> None:
         """While a question is open there is no verdict and no result: their room is its own."""
         self.verdict.setHidden(asking)
-        self._below.setHidden(asking)
+        self.result.setHidden(asking)
         self._spare.setVisible(asking)
 
     def set_elsewhere(self, elsewhere: bool) -> None:
         """Whether the tool that is to be called is run by another program: then nothing is promised here."""
         self._is_elsewhere = elsewhere
         if self.shown is None and not self.strip.isVisible():
-            self._none.set_state("scroll-text", _NO_RESULT, self._what_to_do)
+            self._say_what_to_do()
 
     def set_live(self, live: bool) -> None:
         """Whether runs are real."""
         self._is_live = live
         if self.shown is None and not self.strip.isVisible():
-            self._none.set_state("scroll-text", _NO_RESULT, self._what_to_do)
+            self._say_what_to_do()
 
     @property
     def running(self) -> str:
@@ -131,7 +136,8 @@ class OutcomePanel(QWidget):
 
     def say_run_elsewhere(self) -> None:
         """The call that is shown was decided where a run was asked for."""
-        self._none.set_state("plug", "Decided, not run", _RUN_ELSEWHERE)
+        if self.shown is not None and self.shown.change is None:
+            self.result.show_nothing(*_ELSEWHERE)
 
     def say_failed(self, text: str) -> None:
         """The call could not be made."""
@@ -142,91 +148,35 @@ class OutcomePanel(QWidget):
         self.shown = record
         self.model.finish(record.stages, to_the_end=record.kind == "run", asks=record.verdict == "ask")
         self.verdict.show_record(record)
-        self._show_result(record)
+        self.result.show_record(record, _ELSEWHERE if self._is_elsewhere else _DECIDED)
 
     def clear(self) -> None:
         """There is no call."""
         self.shown = None
         self.message.dismiss()
+        self.stage_pane.forget_choice()
         self.model.start_over(running=False)
         self.verdict.show_nothing()
-        self._stack.setCurrentWidget(self._none)
-        self._none.set_state("scroll-text", _NO_RESULT, self._what_to_do)
-        self._head.set_note("")
+        self._say_what_to_do()
 
-    def _show_result(self, record: CallRecord) -> None:
-        if record.output is None:
-            if self._is_elsewhere:
-                self.say_run_elsewhere()
-            else:
-                self._none.set_state("scroll-text", "Only decided", _ONLY_DECIDED)
-            self._stack.setCurrentWidget(self._none)
-            self._head.set_note("")
-            return
-        text, is_json = pretty(record.output)
-        if is_json:
-            self.result.set_json(text)
-        else:
-            self.result.set_plain(text)
-        self._stack.setCurrentWidget(self.result)
-        self._head.set_note(result_note(record))
-        self._head.setToolTip(f"SHA-256 {record.output_hash}" if record.output_hash else "")
+    def _say_what_to_do(self) -> None:
+        self.result.show_nothing("scroll-text", "No result", self._what_to_do)
 
-    def _make_stages(self) -> TableView:
-        view = TableView("Stages")
-        view.setObjectName("console.stages")
-        view.setModel(self.model)
-        view.setItemDelegate(StageDelegate(view))
-        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        view.setTabKeyNavigation(False)
-        header = view.horizontalHeader()
-        header.setStretchLastSection(False)
-        for column, width in ((stages.STAGE, 98), (stages.VERDICT, 112), (stages.RULE, 66), (stages.TIME, 78)):
-            view.setColumnWidth(column, width)
-        header.setSectionResizeMode(stages.REASON, header.ResizeMode.Stretch)
-        view.verticalHeader().setMinimumSectionSize(_ROW)
-        view.verticalHeader().setDefaultSectionSize(_ROW)
-        view.clicked.connect(self._clicked)
-        view.activated.connect(self._go_to_rule)
-        rows = self.model.rowCount() * view.verticalHeader().defaultSectionSize()
-        view.setMaximumHeight(rows + header.sizeHint().height() + 4)
-        view.setMinimumHeight(6 * _ROW + header.sizeHint().height())
-        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        return view
-
-    def _clicked(self, index: QModelIndex) -> None:
-        if index.column() == stages.RULE:
-            self._go_to_rule(index)
-
-    def _go_to_rule(self, index: QModelIndex) -> None:
-        rule = self.model.rule_at(index.row())
-        if rule is not None:
-            self.rule_requested.emit(rule)
-
-    def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        self._head = SectionHeader("Result")
-        inner = QVBoxLayout()
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.addWidget(self._stack, 1)
-        title = QHBoxLayout()
-        title.setContentsMargins(0, tokens.space_1, 0, 0)
-        title.addWidget(self._head)
+    def _lay_out(self, sizes: SizeStore) -> None:
+        split = Splitter(Qt.Orientation.Vertical, "console.outcome", sizes)
+        split.addWidget(self.stage_pane)
+        split.addWidget(self.result)
+        split.setStretchFactor(0, 1)
+        split.setStretchFactor(1, 1)
+        split.setCollapsible(0, False)
+        split.setCollapsible(1, False)
+        split.restore((348, 300))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         for part in (self.message, self.strip, self.approval, self.verdict):
             column.addWidget(part)
-        column.addWidget(SectionHeader("Stages"))
-        column.addWidget(self.stages, 20)
-        self._below = QWidget()
-        below = QVBoxLayout(self._below)
-        below.setContentsMargins(0, 0, 0, 0)
-        below.setSpacing(0)
-        below.addLayout(title)
-        below.addLayout(inner, 1)
-        column.addWidget(self._below, 1)
+        column.addWidget(split, 20)
         self._spare = QWidget()
         self._spare.hide()
         column.addWidget(self._spare, 1)

@@ -3,13 +3,17 @@
 It does not decide anything.
 """
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from collections.abc import Callable
+from datetime import datetime
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QMenu, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from gatewright_gui.models.callhistory import outcome_word
+from gatewright_gui.pages.console.rulemenu import add_rule_ways
 from gatewright_gui.qt.look import Role, current_look, role_pair
-from gatewright_gui.qt.widget import Chip, ElidedLabel, VerdictBadge
+from gatewright_gui.qt.widget import Chip, ElidedLabel, IconButton, VerdictBadge
 from gatewright_gui.session.calls import CallRecord, RuleLink
 
 _MAX_WORDS = 4_000
@@ -30,12 +34,17 @@ class VerdictPanel(QWidget):
     """Shows one record, or that there is none yet."""
 
     rule_requested = Signal(object)
-    """RuleLink: it is to be shown in the policy."""
+    """RuleLink: it is to be shown where it is edited."""
+    line_requested = Signal(object)
+    """RuleLink: it is to be shown in the file."""
+    exact_requested = Signal(object)
+    """CallRecord: exactly what the model gets of it is to be shown."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("console.verdict")
         self._rule: RuleLink | None = None
+        self._record: CallRecord | None = None
         self._role: Role = "blocked"
         self._badge = VerdictBadge("deny")
         self._live = Chip("LIVE", icon="triangle-alert", role="deny")
@@ -48,6 +57,13 @@ class VerdictPanel(QWidget):
         self.rule_button.setProperty("kind", "link")
         self.rule_button.setCursor(Qt.CursorShape.PointingHandCursor)
         self.rule_button.clicked.connect(self._ask_for_rule)
+        self.rule_button.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.rule_button.customContextMenuRequested.connect(self._open_menu)
+        self._then = Chip("", icon="history", role="ask")
+        self._then.setObjectName("console.then")
+        self.copy_reason_button = self._icon("copy", "Copy what the operator is told", "copyreason", self._copy_reason)
+        self.copy_model_button = self._icon("copy", "Copy exactly what the model gets", "copymodel", self._copy_model)
+        self.exact_button = self._icon("braces", "Exactly what the model gets", "exact", self._ask_exact)
         self._reason = _words("console.reason")
         self._model = _words("console.modelmessage")
         self._lay_out()
@@ -56,8 +72,8 @@ class VerdictPanel(QWidget):
 
     def show_nothing(self, text: str = "No call yet: Decide asks the gate, Run sends the call through a copy.") -> None:
         """There is no record."""
-        self._rule, self._role = None, "blocked"
-        for part in (self._live, self._badge, self._status, self.rule_button, self._call):
+        self._rule, self._role, self._record = None, "blocked", None
+        for part in (self._live, self._badge, self._status, self._then, self.rule_button, self._call):
             part.hide()
         self._at.setText(text)
         self._names.hide()
@@ -66,7 +82,7 @@ class VerdictPanel(QWidget):
 
     def show_record(self, record: CallRecord) -> None:
         """Say what became of a call."""
-        self._rule, self._role = record.rule, record.verdict.value
+        self._rule, self._role, self._record = record.rule, record.verdict.value, record
         word = outcome_word(record)
         self._badge.set_verdict(record.verdict.value)
         failed = word not in {"allow", "ask", "deny"}
@@ -77,6 +93,9 @@ class VerdictPanel(QWidget):
         self._call.set_text(f"{record.kind}  {record.called}  as {record.request.agent_id}")
         self._reason.setText((record.detail or record.reason)[:_MAX_WORDS])
         self._model.setText((record.model_message or _for_model(record))[:_MAX_WORDS])
+        for button in (self.copy_model_button, self.exact_button):
+            button.setEnabled(record.model_text is not None)
+        self._tell_then(record)
         self._show_rule(record.rule)
         for part in (self._badge, self._call, self._names):
             part.show()
@@ -87,13 +106,54 @@ class VerdictPanel(QWidget):
         if rule is not None:
             where = f", line {rule.line}" if rule.line is not None else ""
             self.rule_button.setText(f"{rule.rule_id}{where}")
-            self.rule_button.setToolTip("Show the deciding rule in the policy")
+            self.rule_button.setToolTip("Go to the deciding rule, where it is edited; its menu also shows it in TOML")
             self.rule_button.setAccessibleName(f"deciding rule {rule.rule_id}{where}")
         self.rule_button.setVisible(rule is not None)
+
+    def _tell_then(self, record: CallRecord) -> None:
+        """A call that repeats another says whether it came out the same."""
+        earlier = record.earlier
+        self._then.setVisible(earlier is not None)
+        if earlier is None:
+            return
+        when = datetime.fromtimestamp(earlier.wall_s).astimezone().strftime("%H:%M:%S")
+        if earlier.verdict is record.verdict:
+            self._then.set_chip(f"{record.verdict} as before", "history", "muted")
+        else:
+            self._then.set_chip(f"then {earlier.verdict}, now {record.verdict}", "history", "ask")
+        words = f"The same call at {when}: {earlier.verdict} at stage {earlier.stage} ({earlier.code})"
+        self._then.setToolTip(words)
+        self._then.setAccessibleName(words)
 
     def _ask_for_rule(self) -> None:
         if self._rule is not None:
             self.rule_requested.emit(self._rule)
+
+    def _open_menu(self, at: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setObjectName("console.rulemenu")
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        add_rule_ways(menu, self._rule, self.rule_requested.emit, self.line_requested.emit)
+        menu.popup(self.rule_button.mapToGlobal(at))
+
+    def _copy_reason(self) -> None:
+        if self._record is not None:
+            QGuiApplication.clipboard().setText(self._record.detail or self._record.reason)
+
+    def _copy_model(self) -> None:
+        if self._record is not None and self._record.model_text is not None:
+            QGuiApplication.clipboard().setText(self._record.model_text)
+
+    def _ask_exact(self) -> None:
+        if self._record is not None:
+            self.exact_requested.emit(self._record)
+
+    def _icon(self, icon: str, words: str, name: str, act: Callable[[], None]) -> IconButton:
+        button = IconButton(icon, words)
+        button.setObjectName(f"console.{name}")
+        button.setFixedSize(18, 18)
+        button.clicked.connect(lambda _=False: act())
+        return button
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """A stripe in the colour of the verdict."""
@@ -108,7 +168,7 @@ class VerdictPanel(QWidget):
         tokens = current_look().tokens
         first = QHBoxLayout()
         first.setSpacing(tokens.space_2)
-        for part in (self._live, self._badge, self._status, self._at):
+        for part in (self._live, self._badge, self._status, self._then, self._at):
             first.addWidget(part)
         first.addStretch(1)
         first.addWidget(self._call)
@@ -117,10 +177,18 @@ class VerdictPanel(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(tokens.space_4)
         grid.setVerticalSpacing(2)
-        for column, (title, label) in enumerate((("For the operator", self._reason), ("For the model", self._model))):
+        operator = ("For the operator", self._reason, (self.copy_reason_button,))
+        model = ("For the model", self._model, (self.copy_model_button, self.exact_button))
+        for column, (title, label, buttons) in enumerate((operator, model)):
             head = QLabel(title)
             head.setProperty("kind", "small")
-            grid.addWidget(head, 0, column)
+            row = QHBoxLayout()
+            row.setSpacing(tokens.space_1)
+            row.addWidget(head)
+            for button in buttons:
+                row.addWidget(button)
+            row.addStretch(1)
+            grid.addLayout(row, 0, column)
             grid.addWidget(label, 1, column, Qt.AlignmentFlag.AlignTop)
             grid.setColumnStretch(column, 1)
         link = QHBoxLayout()

@@ -4,13 +4,14 @@ It does not know how a level is decided.
 """
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from gatewright.policy.permission import Action
 from gatewright_gui.models.level import mark_of
+from gatewright_gui.pages.files.pathfield import PathField
 from gatewright_gui.pages.files.reconcile import ReconcileBar
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget import Chip, ElidedLabel, SearchField, SectionHeader, VerdictBadge
+from gatewright_gui.qt.widget import Chip, ElidedLabel, SectionHeader, VerdictBadge
 from gatewright_gui.session.files import PathLevel
 from gatewright_gui.session.filestate import FileStanding
 
@@ -22,15 +23,23 @@ class DecidedPanel(QWidget):
 
     tried = Signal(object)
     """The path that is typed now: str; empty for none."""
+    rule_asked = Signal()
+    """The row that decides what is shown is to be gone to."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._shown: PathLevel | None = None
-        self.field = SearchField("Try a path that need not exist, such as drafts/new.md or drafts/")
+        self.field = PathField("Try a path that need not exist, such as drafts/new.md or drafts/")
         self.field.setObjectName("files.try")
         self.field.setAccessibleName("Try a path")
-        self.field.setFont(current_look().mono_font)
         self.field.textChanged.connect(self._tell)
+        self.hint = ElidedLabel(mono=True, role="muted")
+        self.hint.setObjectName("files.hint")
+        self.field.hint_changed.connect(self._show_hint)
+        self.rule_button = QPushButton()
+        self.rule_button.setObjectName("files.gotorule")
+        self.rule_button.setProperty("kind", "link")
+        self.rule_button.clicked.connect(self.rule_asked)
         self.body = QWidget()
         self.body.setObjectName("files.decided")
         self._path = ElidedLabel(path=True, mono=True)
@@ -55,6 +64,12 @@ class DecidedPanel(QWidget):
         self.block.show_standing(standing if level is not None else None)
         for part in (self._chip, self._actions):
             part.setVisible(level is not None)
+        decides = level is not None and (level.index is not None or level.is_default)
+        self.rule_button.setVisible(decides)
+        if level is not None and decides:
+            words = f"Go to {'the default' if level.is_default else level.rule_word}"
+            self.rule_button.setText(words)
+            self.rule_button.setAccessibleName(words)
         if level is None:
             self._path.set_text("")
             self._sentence.setText(_NOTHING)
@@ -71,6 +86,10 @@ class DecidedPanel(QWidget):
 
     def _tell(self, text: str) -> None:
         self.tried.emit(text)
+
+    def _show_hint(self, words: str) -> None:
+        self.hint.set_text(words)
+        self.hint.setVisible(bool(words))
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
@@ -89,6 +108,7 @@ class DecidedPanel(QWidget):
         first.setSpacing(tokens.space_2)
         first.addWidget(self._chip)
         first.addWidget(self._path, 1)
+        first.addWidget(self.rule_button)
         inside = QVBoxLayout(self.body)
         inside.setContentsMargins(0, 0, 0, 0)
         inside.setSpacing(tokens.space_2)
@@ -101,6 +121,8 @@ class DecidedPanel(QWidget):
         padded.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_2)
         padded.setSpacing(tokens.space_2)
         padded.addWidget(self.field)
+        padded.addWidget(self.hint)
+        self.hint.hide()
         padded.addWidget(self.body)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

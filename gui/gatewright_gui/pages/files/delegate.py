@@ -16,7 +16,7 @@ from PySide6.QtCore import (
     QTimer,
     Signal,
 )
-from PySide6.QtGui import QColor, QIcon, QKeyEvent, QPainter
+from PySide6.QtGui import QColor, QFontMetrics, QIcon, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
@@ -42,14 +42,14 @@ _EXPLANATION = Qt.ItemDataRole.UserRole + 1
 _ROLE = Qt.ItemDataRole.UserRole + 2
 
 
-def _draw_ground(delegate: QStyledItemDelegate, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-    """The row without its text: hover, selection and focus as the style draws them."""
-    shown = QStyleOptionViewItem(option)
-    delegate.initStyleOption(shown, index)
-    item: Any = shown
-    item.text, item.icon = "", QIcon()
+def draw_ground(delegate: QStyledItemDelegate, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+    """The row without its text: hover, selection and focus as the style draws them. The model is not asked for it."""
+    del delegate, index
     view = cast("QWidget | None", option.widget)  # pyright: ignore[reportAttributeAccessIssue]
     if view is not None:
+        shown = QStyleOptionViewItem(option)
+        item: Any = shown
+        item.text, item.icon = "", QIcon()
         view.style().drawControl(QStyle.ControlElement.CE_ItemViewItem, shown, painter, view)
 
 
@@ -57,7 +57,7 @@ def _rect(option: QStyleOptionViewItem) -> QRect:
     return option.rect  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _draw_chip(
+def draw_chip(
     painter: QPainter, cell: QRect, word: str, icon: str | None, role: Role, *, outlined: bool = False
 ) -> int:
     """Draw a chip at the left of a cell; its width. An outline tells it from a ground in a like colour."""
@@ -117,9 +117,9 @@ class _LevelItems(QStyledItemDelegate):
         return QSize(int(cast("float", width)) + 16, metrics.tokens.row_height + 2)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        _draw_ground(self, painter, option, index)
+        draw_ground(self, painter, option, index)
         cell = _rect(option)
-        _draw_chip(painter, QRect(cell.left(), cell.top(), 112, cell.height()), str(index.data()), *_look_of(index))
+        draw_chip(painter, QRect(cell.left(), cell.top(), 112, cell.height()), str(index.data()), *_look_of(index))
         painter.save()
         painter.setPen(role_colour("muted"))
         words = cell.adjusted(118, 0, -4, 0)
@@ -171,6 +171,8 @@ class RuleDelegate(QStyledItemDelegate):
     """While a pattern is typed: what is wrong with it, or None."""
     pattern_refused = Signal(object, object, object)
     """Row, text and fault of a pattern that was not taken: int, str, str."""
+    pattern_typed = Signal(object, object)
+    """Row and text of a pattern while it is typed: int, str."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Chips for levels and dead rules, a mark for the deciding row."""
@@ -179,10 +181,10 @@ class RuleDelegate(QStyledItemDelegate):
         if is_deciding:
             painter.fillRect(cell, QColor(current_look().palette.accent.soft))
         if index.column() == permissionrules.LEVEL:
-            _draw_ground(self, painter, option, index)
+            draw_ground(self, painter, option, index)
             look = LEVELS[index.data(permissionrules.LEVEL_ROLE)]
             outlined = is_deciding or _is_selected(option)
-            _draw_chip(painter, cell, str(index.data()), look.icon, look.role, outlined=outlined)
+            draw_chip(painter, cell, str(index.data()), look.icon, look.role, outlined=outlined)
         elif index.column() == permissionrules.COMMENT and index.data(permissionrules.DEAD_WORDS):
             self._draw_dead(painter, option, index)
         else:
@@ -203,10 +205,10 @@ class RuleDelegate(QStyledItemDelegate):
 
     def _draw_dead(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Why the rule decides nothing, then its comment as far as there is room."""
-        _draw_ground(self, painter, option, index)
+        draw_ground(self, painter, option, index)
         cell = _rect(option)
         words = str(index.data(permissionrules.DEAD_WORDS))
-        taken = _draw_chip(painter, cell, words, "circle-slash", "blocked", outlined=_is_selected(option)) + 10
+        taken = draw_chip(painter, cell, words, "circle-slash", "blocked", outlined=_is_selected(option)) + 10
         room = cell.adjusted(taken, 0, -4, 0)
         painter.save()
         painter.setPen(role_colour("muted"))
@@ -238,6 +240,7 @@ class RuleDelegate(QStyledItemDelegate):
         if index.column() == permissionrules.PATTERN:
             edit = PatternEdit(parent)
             edit.checked.connect(self.pattern_checked)
+            edit.textEdited.connect(partial(self.pattern_typed.emit, index.row()))
             return edit
         return super().createEditor(parent, option, index)
 
@@ -291,9 +294,9 @@ class FolderDelegate(QStyledItemDelegate):
         """Names with their icon, levels as chips."""
         level = index.data(foldertree.PATH_LEVEL)
         if level is not None and index.column() == foldertree.LEVEL:
-            _draw_ground(self, painter, option, index)
+            draw_ground(self, painter, option, index)
             mark = mark_of(level)
-            _draw_chip(painter, _rect(option), mark.word, mark.icon, mark.role, outlined=_is_selected(option))
+            draw_chip(painter, _rect(option), mark.word, mark.icon, mark.role, outlined=_is_selected(option))
         else:
             super().paint(painter, option, index)
 
@@ -305,7 +308,7 @@ class FolderDelegate(QStyledItemDelegate):
         standing = index.data(foldertree.STANDING) if index.column() == foldertree.STATE else None
         role: Role = "muted" if level is None or index.column() == foldertree.RULE else mark_of(level).role
         if index.column() == foldertree.STATE:
-            role = look_of(standing.state).role if standing is not None else "muted"
+            role = look_of(standing.state).role if standing is not None else "accent"
         for part in (item.palette.ColorRole.Text, item.palette.ColorRole.HighlightedText):
             item.palette.setColor(part, role_colour(role))
         if index.column() == foldertree.NAME:
@@ -313,10 +316,16 @@ class FolderDelegate(QStyledItemDelegate):
             item.icon = current_look().icon(name, role)
             item.decorationSize = QSize(_ICON, _ICON)
             item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
-        elif standing is not None:
-            item.icon = current_look().icon(look_of(standing.state).icon, role)
+        elif standing is not None or (index.column() == foldertree.STATE and index.data()):
+            icon = look_of(standing.state).icon if standing is not None else "clock"
+            item.icon = current_look().icon(icon, role)
             item.decorationSize = QSize(current_look().tokens.small_icon_size, current_look().tokens.small_icon_size)
             item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
+
+
+def dead_chip_width(words: str) -> int:
+    """Pixels from the left of a cell that the chip of a dead rule takes."""
+    return 4 + chip_width(QFontMetrics(current_look().small_font).horizontalAdvance(words), True)
 
 
 def edit_at_once(view: QAbstractItemView, index: QModelIndex) -> None:

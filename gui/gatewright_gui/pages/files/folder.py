@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QHeaderView, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright.policy.permission import Permission
@@ -11,11 +12,33 @@ from gatewright_gui.models import foldertree
 from gatewright_gui.models.foldertree import FolderTreeModel
 from gatewright_gui.models.level import LEVELS
 from gatewright_gui.pages.files.delegate import FolderDelegate
+from gatewright_gui.pages.files.filterbar import FilterBar
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, IconButton, ProgressStrip, SectionHeader, TreeView
+from gatewright_gui.session.courtesy import painting
+from gatewright_gui.session.filefilter import NO_FILTER
 
 Given = Callable[[str], Permission | None]
 """The level that a path has now; None where no rule can give it another."""
+
+
+class _Tree(TreeView):
+    """Return opens and closes folders; of a file it leads to its rule."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Return on a folder."""
+        index = self.currentIndex()
+        is_return = event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter} and not event.modifiers()
+        if is_return and index.isValid() and index.data(foldertree.KIND) == "folder":
+            row = index.siblingAtColumn(foldertree.NAME)
+            self.setExpanded(row, not self.isExpanded(row))
+            return
+        super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """What counts in threads holds still meanwhile."""
+        with painting():
+            super().paintEvent(event)
 
 
 class FolderPanel(QWidget):
@@ -26,6 +49,11 @@ class FolderPanel(QWidget):
     path_chosen = Signal(object)
     """Path from the base of the row that was chosen, a folder's ends with `/`: str."""
 
+    rule_asked = Signal(object)
+    """The row that decides this path is to be gone to: str."""
+    help_requested = Signal()
+    """The levels are to be explained."""
+
     level_asked = Signal(object, object)
     """A path is to have a level of its own: str, Permission."""
 
@@ -34,11 +62,16 @@ class FolderPanel(QWidget):
         self._model = model
         self.given = given
         self.tree = self._make_tree(model)
+        self.bar = FilterBar()
+        self.bar.leave_requested.connect(self.tree.setFocus)
+        self.help_button = IconButton("circle-help", "What the levels mean (F1)")
+        self.help_button.setObjectName("files.help")
+        self.help_button.clicked.connect(self.help_requested)
         self.strip = ProgressStrip()
         self.strip.cancel_requested.connect(self.read_cancelled)
         self.empty = EmptyState("folder-open", "The folder is empty", "Files that are put into it appear here")
         self.empty.setObjectName("files.empty")
-        self.empty.action_requested.connect(self.refresh_requested)
+        self.empty.action_requested.connect(self._act)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.tree)
         self._stack.addWidget(self.empty)
@@ -55,7 +88,9 @@ class FolderPanel(QWidget):
 
     def show_tree(self) -> None:
         """The folder was read."""
-        if self._model.is_empty:
+        if self._model.is_empty and self.bar.filter.is_on:
+            self.empty.set_state("search", "No file fits", "The filter leaves nothing", action="Show all")
+        elif self._model.is_empty:
             self.empty.set_state(
                 "folder-open", "The folder is empty", "Files that are put into it appear here", action="Read again"
             )
@@ -95,7 +130,21 @@ class FolderPanel(QWidget):
         else:
             self.tree.clearSelection()
 
+    def _act(self) -> None:
+        """What the empty place offers."""
+        if self.bar.filter.is_on and self._model.is_empty:
+            self.bar.set_filter(NO_FILTER)
+        else:
+            self.refresh_requested.emit()
+
+    def _activated(self, index: QModelIndex) -> None:
+        """Return or a double click: a note leads on, a file to its rule."""
+        if not self._turn_page(index) and index.data(foldertree.KIND) == "file":
+            self.rule_asked.emit(index.data(foldertree.RELATIVE))
+
     def _chosen(self, current: QModelIndex, _before: QModelIndex) -> None:
+        if self._model.is_changing:
+            return
         path = current.data(foldertree.RELATIVE) if current.isValid() else None
         if path is not None:
             self.path_chosen.emit(path)
@@ -116,18 +165,21 @@ class FolderPanel(QWidget):
     def _open_menu(self, at: QPoint) -> None:
         under = self.tree.indexAt(at)
         path = (under if under.isValid() else self.tree.currentIndex()).data(foldertree.RELATIVE)
-        now = self.given(str(path)) if path else None
-        if now is not None:
-            self.make_menu(str(path), now).popup(self.tree.viewport().mapToGlobal(at))
+        if path:
+            self.make_menu(str(path), self.given(str(path))).popup(self.tree.viewport().mapToGlobal(at))
 
-    def make_menu(self, path: str, now: Permission) -> QMenu:
-        """The levels that a path can have."""
+    def make_menu(self, path: str, now: Permission | None) -> QMenu:
+        """The way to the rule, and the levels that a path can have; `now` None: no rule gives it one."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction("Go to the rule that decides it").triggered.connect(partial(self._ask_rule, path))
+        menu.addSeparator()
+        if now is None:
+            menu.addAction("No rule of this source can give it a level").setEnabled(False)
+            return menu
         menu.addAction(
             ("Level of what is in " if path.endswith("/") else "Level of ") + path.replace("&", "&&")
         ).setEnabled(False)
-        menu.addSeparator()
         for level, look in LEVELS.items():
             action = menu.addAction(f"{level}\t{look.explanation}")
             action.setCheckable(True)
@@ -135,18 +187,21 @@ class FolderPanel(QWidget):
             action.triggered.connect(partial(self._ask_level, path, level))
         return menu
 
+    def _ask_rule(self, path: str, _checked: bool = False) -> None:
+        self.rule_asked.emit(path)
+
     def _ask_level(self, path: str, level: Permission, _checked: bool = False) -> None:
         self.level_asked.emit(path, level)
 
-    def _make_tree(self, model: FolderTreeModel) -> TreeView:
-        tree = TreeView("Folder with levels")
+    def _make_tree(self, model: FolderTreeModel) -> _Tree:
+        tree = _Tree("Folder with levels")
         tree.setObjectName("files.tree")
         tree.setModel(model)
         tree.setItemDelegate(FolderDelegate(tree))
         model.recoloured.connect(tree.viewport().update)
         tree.selectionModel().currentChanged.connect(self._chosen)
         tree.clicked.connect(self._clicked)
-        tree.activated.connect(self._turn_page)
+        tree.activated.connect(self._activated)
         tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         tree.customContextMenuRequested.connect(self._open_menu)
         header = tree.header()
@@ -161,6 +216,7 @@ class FolderPanel(QWidget):
     def _lay_out(self) -> None:
         space = current_look().tokens.space_2
         header = self._header = SectionHeader("Folder")
+        header.add_control(self.help_button)
         header.add_control(self.refresh_button)
         path = QVBoxLayout()
         path.setContentsMargins(space, 0, space, space // 2)
@@ -170,5 +226,6 @@ class FolderPanel(QWidget):
         column.setSpacing(0)
         column.addWidget(header)
         column.addLayout(path)
+        column.addWidget(self.bar)
         column.addWidget(self.strip)
         column.addWidget(self._stack, 1)

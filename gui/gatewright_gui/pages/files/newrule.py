@@ -1,7 +1,7 @@
 """The line in which a new rule is written: pattern, level, and where it will stand. It adds nothing itself."""
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QHideEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from gatewright.policy.document import PermissionRule
@@ -9,6 +9,7 @@ from gatewright.policy.permission import Permission
 from gatewright_gui.pages.files.delegate import PatternEdit, level_combo
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.widget import IconButton
+from gatewright_gui.session.fileindex import PatternCount
 
 
 class NewRuleBar(QWidget):
@@ -18,6 +19,10 @@ class NewRuleBar(QWidget):
     """PermissionRule and the row before which it is to stand: int."""
     left = Signal()
     """It was given up."""
+    typed = Signal(object, object)
+    """The row before which the rule is to stand, and its pattern as it is typed: int, str."""
+    ended = Signal()
+    """Nothing is written any more."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -29,11 +34,16 @@ class NewRuleBar(QWidget):
         self.pattern.setAccessibleName("Pattern of the new rule")
         self.pattern.setFrame(True)
         self.pattern.checked.connect(self._checked)
+        self.pattern.textChanged.connect(self._tell)
         self.pattern.installEventFilter(self)
         self.level = level_combo(self)
         self.level.setObjectName("files.newlevel")
         self.level.setAccessibleName("Level of the new rule")
         self.level.installEventFilter(self)
+        self.count = QLabel()
+        self.count.setObjectName("files.newcount")
+        self.count.setProperty("kind", "small")
+        self.count.setTextFormat(Qt.TextFormat.PlainText)
         self._fault = QLabel()
         self._fault.setProperty("kind", "error")
         self._fault.setWordWrap(True)
@@ -57,8 +67,18 @@ class NewRuleBar(QWidget):
         self.pattern.setText(pattern)
         self._fault.hide()
         self.show()
+        self._tell(pattern)
         self.pattern.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.pattern.selectAll()
+
+    def show_count(self, count: PatternCount | None) -> None:
+        """What the pattern would decide; None while that is not known."""
+        self.count.setText(count.sentence if count is not None else "")
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
+        """Nothing is written any more."""
+        super().hideEvent(event)
+        self.ended.emit()
 
     def leave(self) -> None:
         """Give it up."""
@@ -81,6 +101,10 @@ class NewRuleBar(QWidget):
         """A bar in the accent, so that it is seen where one writes."""
         del event
         QPainter(self).fillRect(0, 0, 3, self.height(), role_colour("accent"))
+
+    def _tell(self, text: str) -> None:
+        if not self.isHidden():
+            self.typed.emit(self._row, text)
 
     def _add(self) -> None:
         text = self.pattern.text().strip()
@@ -106,4 +130,5 @@ class NewRuleBar(QWidget):
         column.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_2)
         column.setSpacing(tokens.space_1)
         column.addLayout(fields)
+        column.addWidget(self.count)
         column.addWidget(self._fault)

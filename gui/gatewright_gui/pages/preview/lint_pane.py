@@ -4,7 +4,6 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt,
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QListView,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -12,9 +11,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright_gui.models.lints import LINT, LintModel, said, where_words
+from gatewright_gui.models.lints import LINT, LintModel, said, to_do_words, where_words, whole_words
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
+from gatewright_gui.qt.widget.copy_button import CopyButton
+from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.lints import LintRow
 
@@ -37,7 +38,7 @@ _WRAPPED = Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextWordWrap
 
 
 class LintDelegate(QStyledItemDelegate):
-    """The level as a chip, the place beside it, the words below."""
+    """The level as a chip, the place beside it, the words and what to do below."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         """As many lines as the words need."""
@@ -47,11 +48,11 @@ class LintDelegate(QStyledItemDelegate):
             return QSize(200, line)
         metrics: QFontMetrics = getattr(option, "fontMetrics")  # noqa: B009
         room = QRect(0, 0, max(view.viewport().width() - 2 * _LEFT, 60), 10_000)
-        words = metrics.boundingRect(room, _WRAPPED, said(row)).height()
-        return QSize(200, line + words + 2 * current_look().tokens.space_1)
+        words = sum(metrics.boundingRect(room, _WRAPPED, text).height() for text in (said(row), to_do_words(row)))
+        return QSize(200, line + words + 3 * current_look().tokens.space_1)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Chip, place, words."""
+        """Chip, place, words, what to do."""
         row = index.data(LINT)
         if not isinstance(row, LintRow):
             return
@@ -70,7 +71,11 @@ class LintDelegate(QStyledItemDelegate):
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
         painter.setFont(getattr(option, "font"))  # noqa: B009
         painter.setPen(QColor(look.palette.text))
-        painter.drawText(rect.adjusted(_LEFT, line, -_LEFT, 0), _WRAPPED, said(row))
+        words = rect.adjusted(_LEFT, line, -_LEFT, 0)
+        painter.drawText(words, _WRAPPED, said(row))
+        down = painter.fontMetrics().boundingRect(words, _WRAPPED, said(row)).height() + look.tokens.space_1
+        painter.setPen(QColor(look.palette.muted))
+        painter.drawText(words.adjusted(0, down, 0, 0), _WRAPPED, to_do_words(row))
         painter.restore()
 
 
@@ -86,7 +91,7 @@ def _chip(painter: QPainter, rect: QRect, level: str) -> int:
 
 
 class LintPane(QWidget):
-    """A click or Enter on a note asks for its place."""
+    """A click or Enter on a note asks for its place; Ctrl+C copies the note."""
 
     place_requested = Signal(object)
     """LintRow."""
@@ -96,18 +101,14 @@ class LintPane(QWidget):
         self.setObjectName("preview.lints")
         self.model = LintModel(self)
         self.header = SectionHeader("Provider notes")
-        self.view = QListView()
+        self.view = NoteList("Provider notes")
         self.view.setObjectName("preview.lints.list")
-        self.view.setAccessibleName("Provider notes")
         self.view.setModel(self.model)
         self.view.setItemDelegate(LintDelegate(self.view))
-        self.view.setMouseTracking(True)
-        self.view.setResizeMode(QListView.ResizeMode.Adjust)
-        self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.view.clicked.connect(self._go)
-        self.view.activated.connect(self._go)
+        self.view.chosen.connect(self._go)
+        self.copy_button = CopyButton("Copy all notes", self._text)
+        self.copy_button.setObjectName("preview.lints.copy")
+        self.header.add_control(self.copy_button)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -120,6 +121,10 @@ class LintPane(QWidget):
         self.header.set_title(f"{provider} notes")
         self.header.set_note(_counts(rows))
         self.setVisible(bool(rows))
+
+    def _text(self) -> str:
+        rows = "\n".join(whole_words(row) for row in self.model.rows)
+        return f"{self.header.title}\n{rows}\n"
 
     def _go(self, index: QModelIndex) -> None:
         row = index.data(LINT)

@@ -1,41 +1,44 @@
-"""Schema, usage rules, difference and tokens of what the chosen agent's model sees. It does not work them out.
+"""Schema, usage rules, differences and tokens of what the chosen agent's model sees. It does not work them out.
 
-While an answer is under way the former text stays, so that nothing jumps; when it takes long and was of another agent,
-tool or format, it goes: no text stands under a name that is not its own.
+While an answer is under way the former text stays, so that nothing jumps; no text stays long under a name that is not
+its own.
 """
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from typing import cast
 
-from gatewright_gui.models.tokens import rule_words, total_words
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+
+from gatewright_gui.models.tokens import as_table, rule_words, total_words
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.pages.preview.answers import Answers, Wanted
 from gatewright_gui.pages.preview.lint_pane import LintPane
 from gatewright_gui.pages.preview.provider_strip import ProviderStrip
 from gatewright_gui.pages.preview.token_table import TokenTable
+from gatewright_gui.pages.preview.words import (
+    BASES,
+    COPY_KEYS,
+    COPY_NAMES,
+    COUNTING,
+    FORMAT_WORDS,
+    NO_AGENT,
+    NOTHING_CHANGED,
+    PARTS,
+    SCOPES,
+    counts_text,
+    sentence,
+)
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
-from gatewright_gui.session.lints import PROVIDER_WORDS, LintRow, ProviderState
-from gatewright_gui.session.preview import Counts, Preview, preview, provider_formats, reception
-from gatewright_gui.session.tokens import TokenReport, token_report
-
-FORMAT_WORDS = {**PROVIDER_WORDS, "openai": "OpenAI (chat)", "openai-responses": "OpenAI (responses)"}
-PARTS = (
-    ("schema", "Schema", "The tools as the model is given them"),
-    ("rules", "Rules", "The usage rules: the text on the tools for the system prompt"),
-    ("difference", "Difference", "What this agent's limits take away and change"),
-    ("tokens", "Tokens", "What every tool costs, and what the limits save"),
-)
-SCOPES = (("tool", "This tool", "Only the tool of the current row"), ("agent", "All tools", "Every tool of the agent"))
-
-NO_AGENT = "Choose an agent at the left, or add one."
-COUNTING = "counting the tokens…"
-PATIENCE_MS = 200
-"""How long a text of something else may stay while an answer is under way."""
+from gatewright_gui.session.lints import LintRow
+from gatewright_gui.session.preview import Base, Difference, Preview, provider_formats
 
 
 class PreviewPane(QWidget):
@@ -50,19 +53,18 @@ class PreviewPane(QWidget):
         super().__init__(parent)
         self.setObjectName("preview")
         self._context = context
-        self._shown: Preview | None = None
-        self._report: TokenReport | None = None
+        self._answers = Answers(context, self)
         self._wanted_place: LintRow | None = None
-        self._received: tuple[str, str | None] | None = None
-        self._is_late = False
-        self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
         self.part = Segmented("What to show")
         self.scope = Segmented("Of which tools")
         self.format = QComboBox()
+        self.base = Segmented("Compared with")
+        self.about = ElidedLabel(role="muted")
         self.code = CodeView("Preview")
         self.code.keep_wrapping("preview", context.sizes, default=True)
         self.empty = EmptyState("bot", "No agent", NO_AGENT)
         self.table = TokenTable()
+        self.copy_tokens = CopyButton(f"Copy the table ({COPY_KEYS})", self._token_table)
         self.lints = LintPane()
         self.counts = ElidedLabel(role="muted")
         self.tokens = ElidedLabel(role="text")
@@ -77,6 +79,8 @@ class PreviewPane(QWidget):
             self.part.add_segment(key, text, tooltip=tip)
         for key, text, tip in SCOPES:
             self.scope.add_segment(key, text, tooltip=tip)
+        for key, text, tip in BASES:
+            self.base.add_segment(key, text, tooltip=tip)
         for name in provider_formats():
             self.format.addItem(FORMAT_WORDS.get(name, name), name)
         self.providers.choose(str(self.format.currentData()))
@@ -85,11 +89,28 @@ class PreviewPane(QWidget):
         self.format.setMinimumContentsLength(8)
         self.format.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.format.setToolTip("The shape in which a provider takes tools")
-        for name, control in (("part", self.part), ("scope", self.scope), ("format", self.format), ("code", self.code)):
+        named: dict[str, QWidget] = {
+            "part": self.part,
+            "scope": self.scope,
+            "format": self.format,
+            "base": self.base,
+            "about": self.about,
+            "code": self.code,
+            "counts": self.counts,
+            "tokens": self.tokens,
+            "tokens.rule": self.token_rule,
+            "tokens.copy": self.copy_tokens,
+            "find": self.code.find_button,
+            "fold": self.code.fold_button,
+            "unfold": self.code.unfold_button,
+            "wrap": self.code.wrap_button,
+            "copy": self.code.copy_button,
+        }
+        for name, control in named.items():
             control.setObjectName(f"preview.{name}")
-        for name, label in (("counts", self.counts), ("tokens", self.tokens), ("tokens.rule", self.token_rule)):
-            label.setObjectName(f"preview.{name}")
         self.empty.setObjectName("preview.empty")
+        self.about.setMinimumWidth(1)  # in a narrow pane the buttons go before it; its tooltip has the words
+        self.empty.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._stack = QStackedWidget()
         for view in (self.code, self.empty, self.table):
             self._stack.addWidget(view)
@@ -103,6 +124,7 @@ class PreviewPane(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(self._controls())
+        column.addLayout(self._bar())
         column.addWidget(split, 1)
         column.addLayout(self._foot())
 
@@ -113,7 +135,6 @@ class PreviewPane(QWidget):
         first.addStretch(1)
         second.addWidget(self.scope)
         second.addStretch(1)
-        second.addWidget(QLabel("Format"))
         second.addWidget(self.format, 2)
         second.setSpacing(tokens.space_2)
         both.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
@@ -121,6 +142,19 @@ class PreviewPane(QWidget):
         both.addLayout(first)
         both.addLayout(second)
         return both
+
+    def _bar(self) -> QHBoxLayout:
+        """The line over the text: what it is compared with or how long it is, and its buttons."""
+        tokens = current_look().tokens
+        bar = QHBoxLayout()
+        bar.setContentsMargins(tokens.space_2, 0, tokens.space_1, tokens.space_1)
+        bar.setSpacing(2)
+        bar.addWidget(self.base)
+        bar.addSpacing(tokens.space_1)
+        bar.addWidget(self.about, 1)
+        self.code.put_buttons_in(bar)
+        bar.addWidget(self.copy_tokens)
+        return bar
 
     def _foot(self) -> QVBoxLayout:
         tokens = current_look().tokens
@@ -144,8 +178,12 @@ class PreviewPane(QWidget):
         selection.tool_changed.connect(self._ask_texts)
         self.scope.current_changed.connect(self._ask_texts)
         self.format.currentIndexChanged.connect(self._format_changed)
-        self.part.current_changed.connect(self._show)
-        self._patience.timeout.connect(self._lose_patience)
+        self.part.current_changed.connect(self._part_changed)
+        self.base.current_changed.connect(self._part_changed)
+        document.saved.connect(self._ask_comparison)
+        self._answers.changed.connect(self._show)
+        self._answers.received.connect(self.providers.show_reception)
+        self._answers.counted.connect(self._take_report)
         self.providers.provider_chosen.connect(self.choose_format)
         self.lints.place_requested.connect(self._go_to_place)
         self.table.tool_requested.connect(self.tool_requested)
@@ -164,70 +202,56 @@ class PreviewPane(QWidget):
         """Show what another provider is given."""
         self.format.setCurrentIndex(self.format.findData(provider))
 
+    def event(self, event: QEvent) -> bool:
+        """The keys of the text work in the whole pane, and Ctrl+Shift+C copies all that is shown."""
+        return (isinstance(event, QKeyEvent) and self._take_key(event)) or super().event(event)
+
+    def _take_key(self, event: QKeyEvent) -> bool:
+        if self.code.take_key(event):
+            return True
+        held = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+        if event.key() != Qt.Key.Key_C or event.modifiers() != held:
+            return False
+        if event.type() == QEvent.Type.KeyPress:
+            (self.copy_tokens if self.copy_tokens.isVisible() else self.code.copy_button).copy()
+        event.accept()
+        return True
+
     # asking
+
+    @property
+    def _wanted(self) -> Wanted | None:
+        agent_id = self._context.selection.agent_id
+        is_open = self._context.document.is_open
+        return Wanted(agent_id, self.wanted_tool, self.provider) if agent_id is not None and is_open else None
+
+    @property
+    def _base(self) -> Base:
+        return cast("Base", self.base.current)
+
+    def _ask(self, _why: object = None) -> None:
+        self._ask_texts()
+        self._answers.ask_count(self._wanted)
+
+    def _ask_texts(self, _why: object = None) -> None:
+        self._answers.ask_texts(self._wanted)
+        self._ask_comparison()
+        self._show_tokens()
+
+    def _ask_comparison(self, _why: object = None) -> None:
+        is_looked_at = self.part.current == "difference"
+        self._answers.ask_comparison(self._wanted if is_looked_at else None, self._base)
+
+    def _part_changed(self, _key: object = None) -> None:
+        self._ask_comparison()
+        self._show()
 
     def _format_changed(self, _index: int) -> None:
         self.providers.choose(self.provider)
         self._ask()
 
-    def _ask(self, _why: object = None) -> None:
-        self._ask_texts()
-        agent_id = self._context.selection.agent_id
-        if agent_id is None or not self._context.document.is_open:
-            self._context.tasks.cancel("preview.tokens")
-            self._take_report(None)
-            return
-        if self._report is not None and (agent_id, self.provider) != (self._report.agent_id, self._report.provider):
-            self._take_report(None)
-        self._context.tasks.start(self._count(agent_id, self.provider), "preview.tokens", replace=True)
-
-    def _ask_texts(self, _why: object = None) -> None:
-        agent_id = self._context.selection.agent_id
-        if agent_id is None or not self._context.document.is_open:
-            for name in ("preview", "preview.providers"):
-                self._context.tasks.cancel(name)
-            self._shown, self._is_late = None, False
-            self._patience.stop()
-            self._show()
-            return
-        tool, tasks = self.wanted_tool, self._context.tasks
-        self._patience.start()
-        tasks.start(self._refresh(agent_id, tool, self.provider), "preview", replace=True)
-        tasks.start(self._receive(agent_id, tool), "preview.providers", replace=True)
-        self._show_tokens()
-
-    async def _refresh(self, agent_id: str, tool: str | None, provider: str) -> None:
-        answer = await self._context.deriver.derive(lambda workspace: preview(workspace, agent_id, tool, provider))
-        if answer is not None:
-            self._shown, self._is_late = answer, False
-            self._show()
-
-    async def _receive(self, agent_id: str, tool: str | None) -> None:
-        ask = self._context.deriver.derive(lambda workspace: reception(workspace, agent_id, tool), aside=True)
-        answer = await ask
-        if answer is not None:
-            self._received = (answer.agent_id, answer.tool)
-            self.providers.show_states(answer.states)
-
-    def _lose_patience(self) -> None:
-        """What stands there is of something else, and the answer is still under way."""
-        agent_id, tool, shown = self._context.selection.agent_id, self.wanted_tool, self._shown
-        if self._received != (agent_id, tool):
-            for name in self.providers.buttons:
-                self.providers.show_state(ProviderState(name, None, 0), known=False)
-        if shown is None or (shown.agent_id, shown.tool, shown.provider) != (agent_id, tool, self.provider):
-            self._is_late = True
-            self._show()
-
-    async def _count(self, agent_id: str, provider: str) -> None:
-        ask = self._context.deriver.derive(lambda workspace: token_report(workspace, agent_id, provider), aside=True)
-        report = await ask
-        if report is not None:
-            self._take_report(report)
-
-    def _take_report(self, report: TokenReport | None) -> None:
-        self._report = report
-        self.table.tokens.set_report(report)
+    def _take_report(self, report: object) -> None:
+        self.table.tokens.set_report(self._answers.report)
         self._show_tokens()
         self._show()
         self.tokens_counted.emit(report)
@@ -236,8 +260,7 @@ class PreviewPane(QWidget):
 
     def _show_tokens(self) -> None:
         """The sum of what is shown; the former one stays until the new one is there."""
-        report = self._report
-        has_agent = self._context.selection.agent_id is not None and self._context.document.is_open
+        report, has_agent = self._answers.report, self._wanted is not None
         row = report.row_of(self.wanted_tool) if report is not None else None
         if report is None or row is None:
             self.tokens.set_text(COUNTING if has_agent and report is None else "")
@@ -248,13 +271,14 @@ class PreviewPane(QWidget):
         self.table.choose_tool(self.wanted_tool)
 
     def _show(self, _part: object = None) -> None:
-        shown = None if self._is_late else self._shown
+        shown = None if self._answers.is_late else self._answers.text
         part = self.part.current
         has_lints = shown is not None and part in {"schema", "difference"}
         name = FORMAT_WORDS.get(shown.provider, shown.provider) if shown is not None else ""
         self.lints.show_rows(name, shown.lints if shown is not None and has_lints else ())
-        self.counts.set_text(_counts_text(shown.counts) if shown is not None else "")
-        if shown is None and self._is_late:
+        self.counts.set_text(counts_text(shown.counts) if shown is not None else "")
+        self._show_bar(part or "", shown)
+        if shown is None and self._answers.is_late:
             self._say_empty("clock", "Working it out", "The text for this choice is being made.")
             return
         if shown is None:
@@ -271,8 +295,25 @@ class PreviewPane(QWidget):
                 self._show_schema(shown)
                 self._show_place(shown)
 
+    def _show_bar(self, part: str, shown: Preview | None) -> None:
+        """The buttons that fit the part, whether there is something to copy or not."""
+        is_table = part == "tokens"
+        self.base.setVisible(part == "difference")
+        self.copy_tokens.setVisible(is_table)
+        self.copy_tokens.setEnabled(self._answers.report is not None)
+        for button in (self.code.find_button, self.code.wrap_button, self.code.copy_button):
+            button.setVisible(not is_table)
+            button.setEnabled(shown is not None)
+        self.code.show_fold_buttons(part == "schema")
+        if part in COPY_NAMES:
+            self.code.copy_button.set_name(f"{COPY_NAMES[part]} ({COPY_KEYS})")
+        self.about.set_text("click a heading to sort" if is_table else "")
+
+    def _token_table(self) -> str:
+        return as_table(self._answers.report, self.table.order) if self._answers.report is not None else ""
+
     def _show_table(self) -> None:
-        if self._report is None:
+        if self._answers.report is None:
             self._say_empty("coins", "Counting", "The first count of a session takes a second or two.")
         else:
             self._stack.setCurrentWidget(self.table)
@@ -298,7 +339,8 @@ class PreviewPane(QWidget):
     def _show_schema(self, shown: Preview) -> None:
         if not shown.is_empty:
             self._stack.setCurrentWidget(self.code)
-            self.code.set_json(shown.schema)
+            self.code.set_json(shown.schema, key="agent" if shown.tool is None else "tool", whole=shown.whole_schema)
+            self._tell_lines(len(self.code.editor.lines))
         elif shown.turned_off:
             text = f"It is ticked, and another layer turns it off: {shown.turned_off.replace('`', '')}."
             self._say_empty("layers", f"{shown.tool} is turned off", text)
@@ -313,21 +355,38 @@ class PreviewPane(QWidget):
         if shown.usage_rules.strip():
             self._stack.setCurrentWidget(self.code)
             self.code.set_markdown(shown.usage_rules)
+            self._tell_lines(shown.usage_rules.count("\n"))
         else:
             self._say_empty("scroll-text", "No usage rules", "There is nothing to tell the model about this choice.")
 
     def _show_difference(self, shown: Preview) -> None:
-        if shown.difference:
-            self._stack.setCurrentWidget(self.code)
-            self.code.set_diff(shown.difference)
+        found = self._answers.comparison
+        if (
+            found is None
+            or found.base != self._base
+            or not Wanted(shown.agent_id, shown.tool, shown.provider).is_of(found)
+        ):
+            self._say_empty("clock", "Working it out", "What is compared is being made.")
+        elif found.obstacle:
+            self._say_empty("diff", "Nothing to compare with", sentence(found.obstacle))
+        elif found.change.text:
+            self._show_change(found.change, found.remark)
         else:
-            self._say_empty("diff", "No difference", "Nothing is taken away: the model sees all of it.")
+            self._say_empty("diff", "No difference", f"{NOTHING_CHANGED[self._base]} {sentence(found.remark)}".rstrip())
+
+    def _show_change(self, change: Difference, remark: str) -> None:
+        self._stack.setCurrentWidget(self.code)
+        self.code.set_diff(change.text, change.letters)
+        said = f"{change.added:,} lines came, {change.removed:,} went"
+        words = f"{change.words}, {remark}" if remark else change.words
+        self.about.set_text(words, detail=f"{said}; {remark}" if remark else said)
+
+    def _tell_lines(self, count: int) -> None:
+        self.about.set_text(f"{count:,} line{'' if count == 1 else 's'}")
 
     def _say_empty(self, icon: str, title: str, text: str) -> None:
+        for button in (self.code.find_button, self.code.wrap_button, self.code.copy_button, self.copy_tokens):
+            button.setEnabled(False)
+        self.code.show_fold_buttons(False)
         self.empty.set_state(icon, title, text)
         self._stack.setCurrentWidget(self.empty)
-
-
-def _counts_text(counts: Counts) -> str:
-    tools = f"{counts.shown_tools:,} of {counts.all_tools:,} tools"
-    return f"The model sees {tools}, {counts.shown_operations:,} of {counts.all_operations:,} operations"

@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QGridLayout, QSizePolicy, QToolButton, QWidget
 from gatewright_gui.pages.preview.lint_pane import LEVEL_LOOKS, LEVEL_TIPS
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.session.lints import PROVIDER_WORDS, ProviderState
+from gatewright_gui.session.preview import Reception
 
 COLUMNS = 2
-STRETCHES = (1, 1)
 
 
 class ProviderStrip(QWidget):
@@ -30,7 +30,7 @@ class ProviderStrip(QWidget):
         for place, name in enumerate(PROVIDER_WORDS):
             self._add(place, name)
         for column in range(COLUMNS):
-            self._grid.setColumnStretch(column, STRETCHES[column])
+            self._grid.setColumnStretch(column, 1)
 
     def _add(self, place: int, name: str) -> None:
         button = QToolButton()
@@ -56,10 +56,11 @@ class ProviderStrip(QWidget):
         for key, button in self.buttons.items():
             button.setChecked(key == name)
 
-    def show_states(self, states: tuple[ProviderState, ...]) -> None:
-        """Say how each provider takes what is shown."""
+    def show_reception(self, found: Reception | None) -> None:
+        """Say how each provider takes what is shown; None: they are being asked."""
+        states = found.states if found is not None else [ProviderState(name, None, 0) for name in self.buttons]
         for state in states:
-            self.show_state(state, known=True)
+            self.show_state(state, known=found is not None)
 
     def show_state(self, state: ProviderState, *, known: bool) -> None:
         """Say it of one provider; `known` False: it is being asked."""

@@ -1,14 +1,18 @@
 """The tokens of every tool as a table under its sum, sorted as one likes. It counts nothing."""
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt, Signal
-from PySide6.QtGui import QColor, QFont
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSortFilterProxyModel, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from gatewright_gui.models.tokens import IS_SHOWN, IS_TOTAL, SORT, TOOL, TokenColumn, TokenModel
+from gatewright_gui.models.tokens import IS_SHOWN, IS_TOTAL, SHARE, SORT, TOOL, TokenColumn, TokenModel
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.item_view import TableView
 
 Index = QModelIndex | QPersistentModelIndex
+
+
+_BAR, _SIDE = 2, 6
+"""Height of the bar of a share, and the room beside it."""
 
 
 class _Sorted(QSortFilterProxyModel):
@@ -23,7 +27,18 @@ class _Sorted(QSortFilterProxyModel):
 
 
 class _Delegate(QStyledItemDelegate):
-    """The sum stands out; what the model does not see is quiet."""
+    """The sum stands out; what the model does not see is quiet; a bar below a number is its share of the sum."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """The cell, and its bar."""
+        super().paint(painter, option, index)
+        share = index.data(SHARE)
+        if isinstance(share, float) and share > 0:
+            rect: QRect = getattr(option, "rect")  # noqa: B009
+            room = rect.adjusted(_SIDE, rect.height() - _BAR - 1, -_SIDE, -1)
+            painter.fillRect(room, QColor(current_look().palette.border))
+            room.setLeft(room.right() - max(1, round(room.width() * share)) + 1)
+            painter.fillRect(room, QColor(current_look().palette.accent.fg))
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         super().initStyleOption(option, index)
@@ -67,6 +82,11 @@ class TokenTable(TableView):
         self.setSortingEnabled(True)
         self.clicked.connect(self._go)
         self.activated.connect(self._go)
+
+    @property
+    def order(self) -> list[str]:
+        """The tools as they are sorted now."""
+        return [str(self.sorted.index(row, 0).data(TOOL)) for row in range(1, self.sorted.rowCount())]
 
     def choose_tool(self, tool: str | None) -> None:
         """Make the row of a tool the current one."""

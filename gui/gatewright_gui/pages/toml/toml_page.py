@@ -30,7 +30,7 @@ class TomlPage(Page):
         self.part.add_segment("difference", "Unsaved changes", tooltip="What saving would change on disk")
         self.export = QPushButton("Export...")
         self.export.setObjectName("toml.export")
-        self.export.setToolTip("Write the policy and the folders it names somewhere else (Ctrl+E)")
+        self.export.setToolTip("Write the policy and the folders it names somewhere else (Ctrl+Shift+S)")
         tie_icon(self.export, "upload")
         self.code = CodeView("Policy file")
         self.code.setObjectName("toml.code")

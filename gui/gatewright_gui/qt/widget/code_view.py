@@ -1,27 +1,37 @@
-"""Code to look at: highlighted text with line numbers, a find bar, a copy button and one that wraps long lines.
+"""Code to look at: highlighted text with line numbers and folds, a find bar, buttons to find, fold, wrap and copy.
 
 It does not know where the text is from, nor whether it is right.
 """
 
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Protocol
 
-from PySide6.QtCore import QEvent, QObject, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
-from gatewright_gui.qt.highlighter import Highlighter
-from gatewright_gui.qt.linediff import changed_letters
+from gatewright_gui.qt.fold import Foldable
+from gatewright_gui.qt.highlighter import LINE_BY_LINE, Highlighter, ViewHighlighter
+from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.syntax import Language
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.code_edit import CodeEdit
+from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.find_bar import FindBar
 
 MAX_HIGHLIGHTED = 1_000_000
 """Longer texts are shown plain, so that the window does not wait for colours."""
-COPIED_MS = 1500
+AT_ONCE = 8_000
+"""Longer texts are coloured where they come into view only."""
+FOLDED_LINES = 2_000
+"""JSON of more lines comes folded: its parts are there at once, and what is in them after a click."""
 _GAP = 6
+_CTRL, _SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+_NO_KEYS = Qt.KeyboardModifier.KeypadModifier
+FIND_TIP, FOLD_TIP, UNFOLD_TIP = "Find (Ctrl+F)", "Fold all (Ctrl+Shift+-)", "Unfold all (Ctrl+Shift++)"
 
 
 class WrapStore(Protocol):
@@ -37,7 +47,10 @@ class WrapStore(Protocol):
 
 
 class CodeView(QWidget):
-    """Read-only. Setting another text keeps the place that is in view. Long lines run on until they are wrapped."""
+    """Read-only. Setting another text keeps the place that is in view, and what was folded in a text of the same key.
+
+    Keys: Ctrl+F finds, F3 and Shift+F3 go on; Ctrl+Shift+[ and ] fold and unfold, Ctrl+Minus does either.
+    """
 
     wrapping_changed = Signal(object)
     """bool: the button was pressed."""
@@ -46,13 +59,25 @@ class CodeView(QWidget):
         super().__init__(parent)
         self.editor = CodeEdit(name)
         self.find_bar = FindBar(self.editor)
-        self.copy_button = IconButton("copy", "Copy all", parent=self)
+        self.find_button = IconButton("search", FIND_TIP, parent=self)
+        self.fold_button = IconButton("chevrons-down-up", FOLD_TIP, parent=self)
+        self.unfold_button = IconButton("chevrons-up-down", UNFOLD_TIP, parent=self)
         self.wrap_button = IconButton("wrap-text", "Wrap long lines", parent=self)
         self.wrap_button.setCheckable(True)
-        for button in (self.copy_button, self.wrap_button):
+        self.copy_button = CopyButton("Copy all", self._text_to_copy, parent=self)
+        self._floating: tuple[IconButton, ...] = (self.copy_button, self.wrap_button)
+        for button in self._floating:
             button.setProperty("kind", "floating")
+        for button in (self.find_button, self.fold_button, self.unfold_button):
+            button.hide()
         self._highlighter = Highlighter(self.editor.document())
-        self._text = ""
+        self._in_view = ViewHighlighter(self.editor.document())
+        self._language: Language = "plain"
+        self._shown: str = ""
+        self._text: str = ""
+        """What copying copies, which is more where only a part of it is shown."""
+        self._key = ""
+        self._closed: dict[str, frozenset[str]] = {}
         self.setAccessibleName(name)
         self.setFocusProxy(self.editor)
         column = QVBoxLayout(self)
@@ -60,13 +85,24 @@ class CodeView(QWidget):
         column.setSpacing(0)
         column.addWidget(self.find_bar)
         column.addWidget(self.editor, 1)
-        self._copied = QTimer(self, singleShot=True, interval=COPIED_MS)
-        self._copied.timeout.connect(self._reset_copy)
-        self.copy_button.clicked.connect(self.copy_all)
+        self.find_button.clicked.connect(self.open_find)
+        self.fold_button.clicked.connect(self.editor.fold_all)
+        self.unfold_button.clicked.connect(self.editor.unfold_all)
         self.wrap_button.clicked.connect(self._wrap_pressed)
+        self.editor.folding_changed.connect(self._folding_changed)
         self.editor.installEventFilter(self)
         self.editor.viewport().installEventFilter(self)
         self._place_buttons()
+
+    def put_buttons_in(self, row: QBoxLayout) -> None:
+        """Line the buttons up in a bar of the caller's, with those to find and fold; nothing floats over the text."""
+        for button in (self.find_button, self.fold_button, self.unfold_button, self.wrap_button, self.copy_button):
+            button.setProperty("kind", None)
+            row.addWidget(button)
+        self._floating = ()
+        self.find_button.show()
+        self._place_buttons()
+        self.show_fold_buttons(True)
 
     @property
     def text(self) -> str:
@@ -76,7 +112,7 @@ class CodeView(QWidget):
     @property
     def language(self) -> Language:
         """The language it is coloured as."""
-        return self._highlighter.language
+        return self._language
 
     @property
     def is_wrapping(self) -> bool:
@@ -96,9 +132,16 @@ class CodeView(QWidget):
         self.set_wrapping(default if kept is None else kept)
         self.wrapping_changed.connect(partial(_keep, store, key))
 
-    def set_json(self, text: str) -> None:
-        """Show JSON text; it is the caller's to indent it."""
-        self._set(text, "json")
+    def set_json(self, text: str | Foldable, *, key: str = "", whole: str | None = None) -> None:
+        """Show JSON text; it is the caller's to indent it. A long one is best made `Foldable` beside the window.
+
+        What is folded is kept for each `key`. `whole`: what copying copies, where the text is only a part of it.
+        """
+        if isinstance(text, Foldable):
+            self._set(text.text, "json", text, key)
+        elif not self._shows(text, "json", key):
+            self._set(text, "json", Foldable.json(text), key)
+        self._text = self._shown if whole is None else whole
 
     def set_toml(self, text: str) -> None:
         """Show TOML text."""
@@ -108,10 +151,18 @@ class CodeView(QWidget):
         """Show Markdown source."""
         self._set(text, "markdown")
 
-    def set_diff(self, text: str) -> None:
-        """Show a unified diff; where a line takes the place of another, what changed in it stands out."""
+    def set_diff(self, text: str, letters: Sequence[ChangedLetters] | None = None) -> None:
+        """Show a unified diff; where a line takes the place of another, what changed in it stands out.
+
+        `letters`: what changed, where that is known already.
+        """
         self._set(text, "diff")
-        self.editor.mark_letters(changed_letters(text) if len(text) <= MAX_HIGHLIGHTED else ())
+        if letters is None:
+            letters = changed_letters(text) if len(text) <= MAX_HIGHLIGHTED else ()
+        if self._is_in_view(text, "diff"):
+            self._in_view.mark_letters({line: list(part) for line, part in groupby(letters, lambda one: one.line)})
+        else:
+            self.editor.mark_letters(letters)
 
     def set_plain(self, text: str) -> None:
         """Show text without colours."""
@@ -131,30 +182,101 @@ class CodeView(QWidget):
 
     def copy_all(self) -> None:
         """Put the whole text on the clipboard."""
-        QGuiApplication.clipboard().setText(self._text)
-        self.copy_button.set_icon("check", "Copied", "allow")
-        self._copied.start()
+        self.copy_button.copy()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
-        """Ctrl+F finds; the buttons stay in their corner."""
+        """Our keys go before those of the window; the buttons stay in their corner."""
         if event.type() == QEvent.Type.Resize:
             self._place_buttons()
-        is_find = isinstance(event, QKeyEvent) and event.matches(QKeySequence.StandardKey.Find)
-        if event.type() == QEvent.Type.KeyPress and is_find:
-            self.open_find()
-            return True
-        return super().eventFilter(watched, event)
+        return self.take_key(event) or super().eventFilter(watched, event)
 
-    def _set(self, text: str, language: Language) -> None:
-        self._text = text
+    def event(self, event: QEvent) -> bool:
+        """The same keys where the find bar or a button has them."""
+        return self.take_key(event) or super().event(event)
+
+    def take_key(self, event: QEvent) -> bool:
+        """Do what a key of ours asks for; whether it was one. Whoever puts this view into a pane may pass keys on."""
+        if not isinstance(event, QKeyEvent) or not self.isVisible():
+            return False
+        act = self._act_of(event)
+        if act is None:
+            return False
+        if event.type() == QEvent.Type.KeyPress:
+            act()
+        elif event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()
+        return event.type() in {QEvent.Type.KeyPress, QEvent.Type.ShortcutOverride}
+
+    def _act_of(self, event: QKeyEvent) -> Callable[[], None] | None:
+        if event.matches(QKeySequence.StandardKey.Find):
+            return self.open_find
+        held, key, editor = event.modifiers() & ~_NO_KEYS, event.key(), self.editor
+        if key == Qt.Key.Key_F3 and held in {Qt.KeyboardModifier.NoModifier, _SHIFT}:
+            return partial(self.find_bar.step, -1 if held else 1)
+        if not editor.has_folds or not held & _CTRL or held & ~(_CTRL | _SHIFT):
+            return None
+        if not held & _SHIFT:
+            return editor.toggle_here if key == Qt.Key.Key_Minus else None
+        match Qt.Key(key):
+            case Qt.Key.Key_BracketLeft | Qt.Key.Key_BraceLeft:
+                return editor.fold_here
+            case Qt.Key.Key_BracketRight | Qt.Key.Key_BraceRight:
+                return editor.unfold_here
+            case Qt.Key.Key_Minus | Qt.Key.Key_Underscore:
+                return editor.fold_all
+            case Qt.Key.Key_Plus | Qt.Key.Key_Equal:
+                return editor.unfold_all
+            case _:
+                return None
+
+    @staticmethod
+    def _is_in_view(text: str, language: Language) -> bool:
+        return len(text) > AT_ONCE and language in LINE_BY_LINE
+
+    def _shows(self, text: str, language: Language, key: str) -> bool:
+        return (text, language, key) == (self._shown, self._language, self._key)
+
+    def _set(self, text: str, language: Language, foldable: Foldable | None = None, key: str = "") -> None:
+        if self._shows(text, language, key):
+            return
+        is_other = (key, language) != (self._key, self._language)
+        self._shown = self._text = text
+        self._key, self._language = key, language
         self.editor.mark_letters(())
-        self._highlighter.set_language(language if len(text) <= MAX_HIGHLIGHTED else "plain")
-        self.editor.set_text(text)
+        self._in_view.mark_letters({})
+        foldable = foldable or Foldable.plain(text)
+        closed = self._closed_of(foldable, key)
+        if self._is_in_view(text, language):
+            self._highlighter.rest()
+            self._in_view.set_language(language)
+            self.editor.set_text(foldable, closed, from_top=is_other)
+            self.editor.set_colour(self._in_view.colour)
+        else:
+            self.editor.set_colour(None)
+            self._highlighter.set_language(language if len(text) <= MAX_HIGHLIGHTED else "plain")
+            self.editor.set_text(foldable, closed, from_top=is_other)
+            self._highlighter.wake(self.editor.document())
         self.find_bar.refresh()
         self._place_buttons()
+        self.show_fold_buttons(True)
 
-    def _reset_copy(self) -> None:
-        self.copy_button.set_icon("copy", "Copy all")
+    def _closed_of(self, text: Foldable, key: str) -> frozenset[str]:
+        """What is folded: as the user left it; of a long text they have not touched, all parts."""
+        kept = self._closed.get(key)
+        if kept is None and text.folds and len(text.lines) > FOLDED_LINES:
+            return text.first_level
+        return kept or frozenset()
+
+    def _folding_changed(self, closed: frozenset[str]) -> None:
+        self._closed[self._key] = closed
+
+    def show_fold_buttons(self, wanted: bool) -> None:
+        """Show the buttons to fold and unfold, where something can be folded."""
+        for button in (self.fold_button, self.unfold_button):
+            button.setVisible(wanted and not self._floating and self.editor.has_folds)
+
+    def _text_to_copy(self) -> str:
+        return self._text
 
     def _wrap_pressed(self, on: bool) -> None:
         self.set_wrapping(on)
@@ -164,12 +286,13 @@ class CodeView(QWidget):
         inside = self.editor.viewport()
         right = inside.mapTo(self, inside.rect().topRight()).x() + 1 + self.editor.viewportMargins().right()
         top = self.editor.y() + _GAP - 1
-        for button in (self.copy_button, self.wrap_button):
+        for button in self._floating:
             button.adjustSize()
             button.move(right - button.width() - _GAP, top)
             button.raise_()
             top += button.height() + 2
-        self.editor.set_corner_room(self.copy_button.width() + _GAP if self.is_wrapping else 0)
+        in_the_way = bool(self._floating) and self.is_wrapping
+        self.editor.set_corner_room(self.copy_button.width() + _GAP if in_the_way else 0)
 
 
 def _keep(store: WrapStore, key: str, on: object) -> None:

@@ -1,22 +1,21 @@
 """A bar to look for words in a text: field, count, up and down.
 
-It does not know languages; it works on the text of a `CodeEdit`.
+It does not know languages; it works on the text of a `CodeEdit`, with the lines that are folded away in it.
 """
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QTextCursor
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.textfind import MAX_HITS, Hit, found
 from gatewright_gui.qt.widget.button import IconButton
-from gatewright_gui.qt.widget.code_edit import CodeEdit, selection
+from gatewright_gui.qt.widget.code_edit import CodeEdit
 from gatewright_gui.qt.widget.search_field import SearchField
-
-MAX_HITS = 1000
 
 
 class FindBar(QWidget):
-    """Enter goes to the next hit, Shift+Enter to the one before, Escape closes."""
+    """Enter and F3 go to the next hit, with Shift to the one before, Escape closes. What is found is unfolded."""
 
     closed = Signal()
 
@@ -24,13 +23,15 @@ class FindBar(QWidget):
         super().__init__(parent)
         tokens = current_look().tokens
         self._editor = editor
-        self._hits: list[QTextCursor] = []
+        self._hits: tuple[Hit, ...] = ()
         self._index = 0
+        self.setObjectName("find")
         self.field = SearchField("Find in text")
         self.count = QLabel()
         self.count.setProperty("kind", "small")
-        up = IconButton("chevron-up", "Previous hit (Shift+Enter)")
-        down = IconButton("chevron-down", "Next hit (Enter)")
+        self.count.setAccessibleName("Hits")
+        up = IconButton("chevron-up", "Previous hit (Shift+F3)")
+        down = IconButton("chevron-down", "Next hit (F3)")
         close = IconButton("x", "Close find bar (Esc)")
         row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_1, tokens.space_1, tokens.space_1, tokens.space_1)
@@ -43,7 +44,6 @@ class FindBar(QWidget):
         up.clicked.connect(lambda: self.step(-1))
         down.clicked.connect(lambda: self.step(1))
         close.clicked.connect(self.dismiss)
-        current_look().changed.connect(self._mark)
         self.hide()
 
     @property
@@ -52,8 +52,11 @@ class FindBar(QWidget):
         return len(self._hits)
 
     def open(self) -> None:
-        """Show the bar, ready to type."""
+        """Show the bar, ready to type; what is selected in a line of the text is looked for."""
+        chosen = self._editor.textCursor().selectedText()
         self.show()
+        if chosen.strip() and "\u2029" not in chosen:
+            self.field.setText(chosen.strip())
         self.field.setFocus()
         self.field.selectAll()
         self.refresh()
@@ -61,18 +64,22 @@ class FindBar(QWidget):
     def dismiss(self) -> None:
         """Hide the bar and its marks."""
         self.hide()
-        self._editor.mark_found([])
+        self._editor.mark_hits(())
         self._editor.setFocus()
         self.closed.emit()
 
     def refresh(self) -> None:
-        """Look again, after the text changed."""
+        """Look again, after the text changed; nothing scrolls."""
         if not self.isHidden():
-            self._search(self.field.text().strip())
+            self._hits = found(self._editor.lines, self.field.text().strip())
+            self._index = min(self._index, max(len(self._hits) - 1, 0))
+            self._tell()
 
     def step(self, by: int) -> None:
-        """Go to another hit; after the last comes the first."""
-        if self._hits:
+        """Go to another hit; after the last comes the first. With the bar closed it opens first."""
+        if self.isHidden():
+            self.open()
+        elif self._hits:
             self._index = (self._index + by) % len(self._hits)
             self._show_hit()
 
@@ -86,33 +93,19 @@ class FindBar(QWidget):
             super().keyPressEvent(event)
 
     def _search(self, wanted: object) -> None:
-        self._hits = _found(self._editor, str(wanted)) if wanted else []
+        self._hits = found(self._editor.lines, str(wanted))
         self._index = 0
         self._show_hit()
 
     def _show_hit(self) -> None:
         if self._hits:
-            self.count.setText(f"{self._index + 1} of {len(self._hits)}{'+' if len(self._hits) == MAX_HITS else ''}")
-            place = QTextCursor(self._hits[self._index])
-            place.clearSelection()
-            self._editor.setTextCursor(place)
+            self._editor.go_to_hit(self._hits[self._index])
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._hits:
+            more = "+" if len(self._hits) == MAX_HITS else ""
+            self.count.setText(f"{self._index + 1:,} of {len(self._hits):,}{more}")
         else:
             self.count.setText("no hits" if self.field.text().strip() else "")
-        self._mark()
-
-    def _mark(self) -> None:
-        palette = current_look().palette
-        marks = [
-            selection(hit, palette.selection if number == self._index else palette.verdict.ask.soft)
-            for number, hit in enumerate(self._hits)
-        ]
-        self._editor.mark_found([] if self.isHidden() else marks)
-
-
-def _found(editor: CodeEdit, wanted: str) -> list[QTextCursor]:
-    hits: list[QTextCursor] = []
-    hit = editor.document().find(wanted)
-    while not hit.isNull() and len(hits) < MAX_HITS:
-        hits.append(hit)
-        hit = editor.document().find(wanted, hit)
-    return hits
+        self._editor.mark_hits(self._hits, self._index)

@@ -1,6 +1,6 @@
 """Verbs on the list of agents. They find free names; they do not know the list's widget."""
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -9,6 +9,9 @@ from gatewright.policy import agentedit
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import AgentChange, Edit
 from gatewright_gui.session.document import Document
+
+_ROOM = 54
+"""So much of a name goes into that of a copy, which may have 64 letters with what follows."""
 
 
 def add_agent(document: Document) -> str | None:
@@ -20,7 +23,7 @@ def add_agent(document: Document) -> str | None:
 
 def duplicate_agent(document: Document, agent_id: str) -> str | None:
     """A copy under a free name; the name, or None after a refusal."""
-    copy_id = _free(f"{agent_id}-copy", document.policy.agents)
+    copy_id = _free(f"{agent_id[:_ROOM]}-copy", document.policy.agents)
     done = document.push(lambda policy, _tools: agentedit.duplicate_agent(policy, agent_id, copy_id))
     return copy_id if done else None
 
@@ -47,6 +50,12 @@ def describe_agent(document: Document, agent_id: str, description: str) -> bool:
 def remove_agent(document: Document, agent_id: str) -> bool:
     """Take the agent out of the policy; undo brings it back."""
     return document.push(lambda policy, _tools: agentedit.remove_agent(policy, agent_id))
+
+
+def remove_agents(document: Document, agent_ids: Sequence[str]) -> bool:
+    """Take several agents out of the policy, as one edit."""
+    chosen = tuple(agent_ids)
+    return bool(chosen) and document.push(lambda policy, _tools: agentedit.remove_agents(policy, chosen))
 
 
 def attach_source(document: Document, agent_id: str, source_id: str, *, on: bool) -> bool:

@@ -1,7 +1,9 @@
-"""Verbs on a source's ordered levels. They do not know the folder behind the source."""
+"""Verbs on sources and their ordered levels. They do not know the folder behind a source."""
+
+from collections.abc import Iterable
 
 from gatewright.policy import sourceedit
-from gatewright.policy.document import PermissionRule
+from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.permission import Permission
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.files import pattern_of
@@ -35,6 +37,52 @@ def remove_rule(document: Document, source_id: str, index: int) -> bool:
 def move_rule(document: Document, source_id: str, index: int, to: int) -> bool:
     """Move the rule at `index` so that it stands at `to` afterwards."""
     return document.push(lambda policy, _tools: sourceedit.move_rule(policy, source_id, index, to))
+
+
+def remove_rules(document: Document, source_id: str, indexes: Iterable[int]) -> bool:
+    """Remove several rules."""
+    return document.push(lambda policy, _tools: sourceedit.remove_rules(policy, source_id, indexes))
+
+
+def move_rules(document: Document, source_id: str, indexes: Iterable[int], to: int) -> bool:
+    """Move rules so that the first of them stands at `to` afterwards and the others right below it."""
+    return document.push(lambda policy, _tools: sourceedit.move_rules(policy, source_id, indexes, to))
+
+
+def add_source(document: Document, source: Source) -> bool:
+    """A new source, the last one."""
+    return document.push(lambda policy, _tools: sourceedit.add_source(policy, source))
+
+
+def add_refusal(document: Document, source: Source) -> str:
+    """Why a new source would be refused; empty when it would not."""
+    return document.refusal(lambda policy, _tools: sourceedit.add_source(policy, source))
+
+
+def change_source(document: Document, source_id: str, after: Source) -> bool:
+    """Other settings for a source; lists of agents follow another id."""
+    return document.push(lambda policy, _tools: sourceedit.change_source(policy, source_id, after))
+
+
+def change_refusal(document: Document, source_id: str, after: Source) -> str:
+    """Why other settings would be refused; empty when they would not."""
+    return document.refusal(lambda policy, _tools: sourceedit.change_source(policy, source_id, after))
+
+
+def remove_source(document: Document, source_id: str) -> bool:
+    """Take a source out of the policy and from the agents that list it; nothing on disk is touched."""
+    return document.push(lambda policy, _tools: sourceedit.remove_source(policy, source_id))
+
+
+def remove_refusal(document: Document, source_id: str) -> str:
+    """Why a source cannot go; empty when it can."""
+    return document.refusal(lambda policy, _tools: sourceedit.remove_source(policy, source_id))
+
+
+def listed_by(document: Document, source_id: str) -> tuple[str, ...]:
+    """The agents that have a list of their sources with this one in it."""
+    agents = document.policy.agents.values()
+    return tuple(agent.agent_id for agent in agents if agent.sources is not None and source_id in agent.sources)
 
 
 def give_level(document: Document, source_id: str, path: str, level: Permission, at: int | None) -> bool:

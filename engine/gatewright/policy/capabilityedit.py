@@ -1,0 +1,130 @@
+"""Edits of an agent's capabilities: grant, change, revoke. It does not know how a scope is typed or written.
+
+Grants of one kind with lists are granted together, so a new one is put into the first of its kind that stands there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, assert_never
+
+from gatewright.base.errors import EditRefused
+from gatewright.policy.agentedit import agent_of
+from gatewright.policy.capability import (
+    AdvancedEdit,
+    Capability,
+    CapabilityKind,
+    ClockRead,
+    DbRead,
+    DbWrite,
+    EnvRead,
+    Exec,
+    FsRead,
+    FsWrite,
+    NetRead,
+    NetWrite,
+    WasmExec,
+    kind_of,
+)
+from gatewright.policy.edit import AgentChange, Edit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gatewright.policy.document import Agent, Policy
+    from gatewright.policy.right import ToolFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A capability where it stood when it was looked at; an edit of it refuses once it is not there any more."""
+
+    agent_id: str
+    index: int
+    capability: Capability
+
+
+def grant(policy: Policy, agent_id: str, capability: Capability) -> Edit:
+    """Grant one more; a list goes into what of its kind is granted already. Raises EditRefused where nothing is new."""
+    agent, kind = agent_of(policy, agent_id), kind_of(capability)
+    held = next((i for i, one in enumerate(agent.capabilities) if kind_of(one) is kind), None)
+    if held is None:
+        return _edit(f"grant `{kind}` to `{agent_id}`", agent, (*agent.capabilities, capability))
+    after = _joined(agent.capabilities[held], capability)
+    if after == agent.capabilities[held]:
+        raise EditRefused(f"`{agent_id}` is granted that `{kind}` already")
+    return _edit(f"widen `{kind}` of `{agent_id}`", agent, _put(agent, held, after))
+
+
+def change_capability(policy: Policy, granted: Granted, capability: Capability) -> Edit:
+    """Another scope for a grant where it stands."""
+    agent = _standing(policy, granted)
+    name = f"change `{kind_of(capability)}` of `{agent.agent_id}`"
+    return _edit(name, agent, _put(agent, granted.index, capability))
+
+
+def revoke(policy: Policy, granted: Granted) -> Edit:
+    """Take a grant away."""
+    agent = _standing(policy, granted)
+    name = f"revoke `{kind_of(granted.capability)}` of `{agent.agent_id}`"
+    return _edit(name, agent, _put(agent, granted.index, None))
+
+
+def scope_of(capability: Capability) -> tuple[str, ...] | None:
+    """The hosts, prefixes, tables or names that it reaches; None for a kind that has no such list."""
+    match capability:
+        case NetRead(scope) | NetWrite(scope) | FsRead(scope) | FsWrite(scope):
+            return scope
+        case DbRead(scope) | DbWrite(scope) | EnvRead(scope):
+            return scope
+        case Exec() | WasmExec() | ClockRead() | AdvancedEdit():
+            return None
+        case _:
+            assert_never(capability)
+
+
+def needs(catalog: Iterable[ToolFacts]) -> dict[CapabilityKind, tuple[str, ...]]:
+    """What needs each kind: ``tool`` where all of its operations do, else ``tool.operation``."""
+    found: dict[CapabilityKind, list[str]] = {}
+    for facts in catalog:
+        by_kind: dict[CapabilityKind, list[str]] = {}
+        for row in facts.operations:
+            for kind in row.capabilities:
+                by_kind.setdefault(kind, []).append(row.name)
+        for kind, rows in by_kind.items():
+            whole = len(rows) == len(facts.operations)
+            found.setdefault(kind, []).extend([facts.name] if whole else [f"{facts.name}.{row}" for row in rows])
+    return {kind: tuple(names) for kind, names in found.items()}
+
+
+def _joined(held: Capability, new: Capability) -> Capability:
+    before, more = scope_of(held), scope_of(new)
+    if before is None or more is None:
+        raise EditRefused(f"`{kind_of(held)}` is granted already: change what stands there")
+    return _with_scope(held, tuple(dict.fromkeys((*before, *more))))
+
+
+def _with_scope(held: Capability, scope: tuple[str, ...]) -> Capability:
+    match held:
+        case NetRead() | NetWrite() | FsRead() | FsWrite() | DbRead() | DbWrite() | EnvRead():
+            return type(held)(scope)
+        case Exec() | WasmExec() | ClockRead() | AdvancedEdit():
+            return held
+        case _:
+            assert_never(held)
+
+
+def _standing(policy: Policy, granted: Granted) -> Agent:
+    agent = agent_of(policy, granted.agent_id)
+    if agent.capabilities[granted.index : granted.index + 1] != (granted.capability,):
+        raise EditRefused(f"capability {granted.index + 1} of `{agent.agent_id}` is not what it was")
+    return agent
+
+
+def _put(agent: Agent, index: int, capability: Capability | None) -> tuple[Capability, ...]:
+    middle = () if capability is None else (capability,)
+    return (*agent.capabilities[:index], *middle, *agent.capabilities[index + 1 :])
+
+
+def _edit(name: str, agent: Agent, capabilities: tuple[Capability, ...]) -> Edit:
+    return Edit(name, (AgentChange(agent, replace(agent, capabilities=capabilities)),))

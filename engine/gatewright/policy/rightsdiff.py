@@ -1,0 +1,148 @@
+"""What an edit changes of an agent's rights, row by row, between two policies. It does not know who shows it.
+
+Boxes are compared as every layer leaves them; limits, sources and capabilities as they are written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from gatewright.policy.effective import effective_rights
+from gatewright.policy.rule import AllowedOperations
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gatewright.policy.capability import Capability
+    from gatewright.policy.document import Agent, Policy
+    from gatewright.policy.right import OperationRight, ToolFacts, ToolRight
+    from gatewright.policy.rule import ToolRule
+
+
+class Standing(StrEnum):
+    """What a box and all layers come to. ``OVERRULED``: ticked, and turned off by another layer."""
+
+    OFF = "off"
+    OVERRULED = "off by another layer"
+    ASKS = "asks first"
+    ON = "on"
+
+
+class ChangeKind(StrEnum):
+    """What becomes of an operation; ``WRITTEN``: the box differs and the model sees no difference."""
+
+    ON = "turned on"
+    ASKS = "asks first now"
+    FREE = "no longer asks"
+    OFF = "turned off"
+    WRITTEN = "off either way"
+
+
+@dataclass(frozen=True, slots=True)
+class RightChange:
+    """One operation that changes; an empty ``operation`` is a tool without any."""
+
+    agent_id: str
+    tool: str
+    operation: str
+    before: Standing
+    after: Standing
+
+    @property
+    def kind(self) -> ChangeKind:
+        """What becomes of it."""
+        match self.after:
+            case Standing.OFF | Standing.OVERRULED:
+                return ChangeKind.OFF if self.before in _SEEN else ChangeKind.WRITTEN
+            case Standing.ASKS:
+                return ChangeKind.ASKS
+            case Standing.ON:
+                return ChangeKind.FREE if self.before is Standing.ASKS else ChangeKind.ON
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDiff:
+    """Everything that an edit changes of one agent. ``None`` for sources: every source."""
+
+    agent_id: str
+    rows: tuple[RightChange, ...] = ()
+    limits_gone: tuple[ToolRule, ...] = ()
+    limits_come: tuple[ToolRule, ...] = ()
+    sources: tuple[tuple[str, ...] | None, tuple[str, ...] | None] | None = None
+    capabilities: tuple[tuple[Capability, ...], tuple[Capability, ...]] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would differ that is worth a row."""
+        return self == AgentDiff(self.agent_id)
+
+    def counts(self) -> Mapping[ChangeKind, int]:
+        """How many rows of each kind."""
+        return Counter(row.kind for row in self.rows)
+
+
+_SEEN = {Standing.ON, Standing.ASKS}
+
+
+def agent_diff(
+    before: Policy,
+    after: Policy,
+    agent_id: str,
+    catalog: Sequence[ToolFacts],
+    known: Mapping[str, ToolRight] | None = None,
+) -> AgentDiff:
+    """What differs for one agent that both policies have; ``known``: its rights by ``before``, if they are at hand."""
+    old, new = before.agents[agent_id], after.agents[agent_id]
+    if old == new and before == after:
+        return AgentDiff(agent_id)
+    was = effective_rights(before, agent_id, catalog) if known is None else known
+    rows = tuple(_rows(agent_id, was, effective_rights(after, agent_id, catalog)))
+    gone, come = _limits(old, new)
+    return AgentDiff(
+        agent_id,
+        rows,
+        gone,
+        come,
+        None if old.sources == new.sources else (old.sources, new.sources),
+        None if old.capabilities == new.capabilities else (old.capabilities, new.capabilities),
+    )
+
+
+def standing(right: OperationRight) -> Standing:
+    """Of one operation."""
+    if right.verdict is Verdict.DENY:
+        return Standing.OVERRULED if right.ticked else Standing.OFF
+    return Standing.ASKS if right.verdict is Verdict.ASK else Standing.ON
+
+
+def _rows(agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> Iterator[RightChange]:
+    for name, right in now.items():
+        held = was.get(name)
+        if held is None or held is right:
+            continue
+        old = {row.operation: row for row in held.operations}
+        for row in right.operations:
+            one = old.get(row.operation)
+            if one is not None and one is not row and (change := _change(agent_id, name, one, row)):
+                yield change
+
+
+def _change(agent_id: str, tool: str, one: OperationRight, other: OperationRight) -> RightChange | None:
+    if one.ticked == other.ticked and one.verdict is other.verdict:
+        return None
+    return RightChange(agent_id, tool, one.operation, standing(one), standing(other))
+
+
+def _limits(old: Agent, new: Agent) -> tuple[tuple[ToolRule, ...], tuple[ToolRule, ...]]:
+    if old.tool_rules == new.tool_rules:
+        return (), ()
+    was, now = _other_rules(old), _other_rules(new)
+    return tuple(rule for rule in was if rule not in now), tuple(rule for rule in now if rule not in was)
+
+
+def _other_rules(agent: Agent) -> list[ToolRule]:
+    return [rule for rule in agent.tool_rules if not isinstance(rule.rule_type, AllowedOperations)]

@@ -1,0 +1,329 @@
+"""Edits of an agent's tool rules: limits and constraints set, changed, bound to operations, removed. It knows no file.
+
+A rule is edited where it stands: its id, priority, metadata and place in the list stay, and so do all other rules. What
+is set for a tool goes into the rule of that kind for the same operations, if there is one. Rules for ``*``, of sources
+and of tools themselves are not an agent's rules on a tool: nothing here touches them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gatewright.base.durationwords import duration_words
+from gatewright.base.errors import EditRefused
+from gatewright.policy.agentedit import agent_of
+from gatewright.policy.edit import AgentChange, Edit
+from gatewright.policy.rule import (
+    ANY_TOOL,
+    OPERATION_CONDITION,
+    AllowedOperations,
+    ArgumentConstraints,
+    ContinueLoop,
+    Cooldown,
+    ExclusiveGroups,
+    ExitLoop,
+    MaxCalls,
+    Needed,
+    Periodic,
+    RateLimit,
+    RequiredBeforeExit,
+    RequiredBeforeExitIf,
+    RequiresConsent,
+    RequiresFollowingTools,
+    RequiresPrecedingTools,
+    RuleKind,
+    StartConstraint,
+    ToolRule,
+)
+from gatewright.policy.toolname import chosen_tools, names_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.policy.document import Agent, Policy
+    from gatewright.policy.right import ToolFacts
+
+Limit = MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent | ExitLoop | ContinueLoop
+"""The kinds that are one value for a tool or some of its operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A rule of an agent where it stood when it was looked at; an edit of it refuses once it is not there any more."""
+
+    agent_id: str
+    index: int
+    rule: ToolRule
+
+
+def set_limit(
+    policy: Policy,
+    catalog: Sequence[ToolFacts],
+    agent_id: str,
+    tool: str,
+    limit: Limit,
+    operations: Iterable[str] | None = None,
+) -> Edit:
+    """Limit a tool, or only some operations of it: in the rule of that kind for just these, else in a new rule."""
+    agent = agent_of(policy, agent_id)
+    facts = _facts_of(catalog, agent, tool)
+    conditions = _conditions(facts, operations)
+    index = next((i for i, rule in _own(agent, facts) if _fits(rule, type(limit), conditions)), None)
+    name = f"{_words(limit, _what(facts.name, conditions))} for `{agent_id}`"
+    if index is None:
+        return _edit(name, agent, (*agent.tool_rules, ToolRule(facts.name, limit, conditions)))
+    return _edit(name, agent, _put(agent, index, replace(agent.tool_rules[index], rule_type=limit)))
+
+
+def change_rule(policy: Policy, standing: Standing, kind: RuleKind) -> Edit:
+    """Another value for a rule where it stands."""
+    agent, rule = _standing(policy, standing)
+    name = f"{_words(kind, _what(rule.tool_name, rule.conditions))} for `{agent.agent_id}`"
+    return _edit(name, agent, _put(agent, standing.index, replace(rule, rule_type=kind)))
+
+
+def bind_rule(
+    policy: Policy,
+    catalog: Sequence[ToolFacts],
+    standing: Standing,
+    operations: Iterable[str] | None,
+    field: str | None = None,
+) -> Edit:
+    """Let a rule hold for these operations only; None: for all of them. Conditions that name tools stay.
+
+    With a field only what the rule says of that argument: the rest of it holds for what it held for.
+    """
+    agent, rule = _standing(policy, standing)
+    facts = _facts_named(catalog, agent, rule.tool_name)
+    others = tuple(text for text in rule.conditions if not text.startswith(OPERATION_CONDITION))
+    conditions = (*others, *_conditions(facts, operations))
+    if set(conditions) == set(rule.conditions):
+        return Edit("", ())
+    where = _what(rule.tool_name, conditions) if operations is not None else f"all operations of `{rule.tool_name}`"
+    what = _noun(rule.rule_type) if field is None else f"{_noun(rule.rule_type)} of `{field}`"
+    bound = (replace(rule, conditions=conditions),)
+    if field is not None:
+        _check_field(facts, field, conditions)
+        bound = _parted(rule, field, conditions)
+    rules = (*agent.tool_rules[: standing.index], *bound, *agent.tool_rules[standing.index + 1 :])
+    return _edit(f"{what} of `{agent.agent_id}` is for {where}", agent, rules)
+
+
+def remove_rule(policy: Policy, standing: Standing) -> Edit:
+    """Take a rule away."""
+    agent, rule = _standing(policy, standing)
+    what = _what(rule.tool_name, rule.conditions)
+    name = f"remove the {_noun(rule.rule_type)} of {what} for `{agent.agent_id}`"
+    return _edit(name, agent, _put(agent, standing.index, None))
+
+
+def set_constraint(
+    policy: Policy,
+    catalog: Sequence[ToolFacts],
+    agent_id: str,
+    tool: str,
+    field: str,
+    schema: JsonValue,
+    operations: Iterable[str] | None = None,
+) -> Edit:
+    """Constrain one more argument of a tool, in the rule for just these operations if there is one.
+
+    What it says of an argument already is never replaced from here: see ``change_constraint``.
+    """
+    agent = agent_of(policy, agent_id)
+    facts = _facts_of(catalog, agent, tool)
+    conditions = _conditions(facts, operations)
+    _check_field(facts, field, conditions)
+    fits = [i for i, rule in _own(agent, facts) if _fits(rule, ArgumentConstraints, conditions)]
+    name = f"constrain `{field}` of {_what(facts.name, conditions)} for `{agent_id}`"
+    if not fits:
+        rule = ToolRule(facts.name, ArgumentConstraints({field: schema}), conditions)
+        return _edit(name, agent, (*agent.tool_rules, rule))
+    if any(field in _fields(agent.tool_rules[i]) for i in fits):
+        raise EditRefused(f"`{field}` of {_what(facts.name, conditions)} is constrained already: change that one")
+    rule = agent.tool_rules[fits[0]]
+    constraints = ArgumentConstraints({**_fields(rule), field: schema})
+    return _edit(name, agent, _put(agent, fits[0], replace(rule, rule_type=constraints)))
+
+
+def change_constraint(
+    policy: Policy, catalog: Sequence[ToolFacts], standing: Standing, field: str, new_field: str, schema: JsonValue
+) -> Edit:
+    """Another schema, or another argument, for one constraint of a rule; the rule's other constraints stay."""
+    agent, rule = _standing(policy, standing)
+    fields = _fields(rule)
+    if field not in fields:
+        raise EditRefused(f"the rule does not constrain `{field}` any more")
+    if new_field != field:
+        _check_field(_facts_named(catalog, agent, rule.tool_name), new_field, rule.conditions)
+        if new_field in fields:
+            raise EditRefused(f"the rule constrains `{new_field}` already")
+    after = {new_field if name == field else name: schema if name == field else held for name, held in fields.items()}
+    name = f"constrain `{new_field}` of {_what(rule.tool_name, rule.conditions)} for `{agent.agent_id}`"
+    return _edit(name, agent, _put(agent, standing.index, replace(rule, rule_type=ArgumentConstraints(after))))
+
+
+def remove_constraint(policy: Policy, standing: Standing, field: str) -> Edit:
+    """Take the constraint of one argument away; the rule goes with its last one."""
+    agent, rule = _standing(policy, standing)
+    rest = {name: schema for name, schema in _fields(rule).items() if name != field}
+    what = _what(rule.tool_name, rule.conditions)
+    name = f"remove the constraint of `{field}` of {what} for `{agent.agent_id}`"
+    after = replace(rule, rule_type=ArgumentConstraints(rest)) if rest else None
+    return _edit(name, agent, _put(agent, standing.index, after))
+
+
+def free_fields(agent: Agent, facts: ToolFacts, operations: Iterable[str] | None = None) -> tuple[str, ...]:
+    """The arguments that can be constrained anew: those taken that no rule for just these operations constrains."""
+    chosen = None if operations is None else tuple(operations)
+    conditions = _conditions(facts, chosen)
+    fits = [rule for _, rule in _own(agent, facts) if _fits(rule, ArgumentConstraints, conditions)]
+    held = {name for rule in fits for name in _fields(rule)}
+    return tuple(name for name in taken_fields(facts, chosen) if name not in held)
+
+
+def taken_fields(facts: ToolFacts, operations: Iterable[str] | None = None) -> tuple[str, ...]:
+    """The arguments that some of these operations take (None: any), each once, in the tool's own order."""
+    chosen = None if operations is None else frozenset(operations)
+    rows = [row for row in facts.operations if chosen is None or row.name in chosen]
+    return tuple(dict.fromkeys(name for row in rows for name in row.parameters))
+
+
+def _standing(policy: Policy, standing: Standing) -> tuple[Agent, ToolRule]:
+    agent = agent_of(policy, standing.agent_id)
+    held = agent.tool_rules[standing.index : standing.index + 1]
+    if held != (standing.rule,):
+        raise EditRefused(f"tool rule {standing.index + 1} of `{agent.agent_id}` is not what it was")
+    return agent, standing.rule
+
+
+def _own(agent: Agent, facts: ToolFacts) -> list[tuple[int, ToolRule]]:
+    return [
+        (index, rule)
+        for index, rule in enumerate(agent.tool_rules)
+        if rule.tool_name != ANY_TOOL and names_tool(rule.tool_name, facts.name, facts.major)
+    ]
+
+
+def _fits(rule: ToolRule, kind: type[object], conditions: tuple[str, ...]) -> bool:
+    return isinstance(rule.rule_type, kind) and set(rule.conditions) == set(conditions)
+
+
+def _conditions(facts: ToolFacts, operations: Iterable[str] | None) -> tuple[str, ...]:
+    """The conditions that name just these operations, in the tool's own order; none for all of them."""
+    if operations is None:
+        return ()
+    chosen = frozenset(operations)
+    if not chosen:
+        raise EditRefused("a rule for no operation would never hold: name one, or let it hold for all")
+    if unknown := sorted(chosen.difference(facts.operation_names)):
+        raise EditRefused(f"`{facts.name}` has no operation `{unknown[0]}`")
+    return tuple(f"{OPERATION_CONDITION}{name}" for name in facts.operation_names if name in chosen)
+
+
+def _check_field(facts: ToolFacts, field: str, conditions: tuple[str, ...]) -> None:
+    named = [text.removeprefix(OPERATION_CONDITION) for text in conditions if text.startswith(OPERATION_CONDITION)]
+    taken = taken_fields(facts, named or None)
+    if not field or (taken and field not in taken):
+        listed = ", ".join(f"`{name}`" for name in taken[:8])
+        raise EditRefused(f"{_what(facts.name, conditions)} takes no `{field}`; it takes {listed or 'nothing'}")
+
+
+def _fields(rule: ToolRule) -> dict[str, JsonValue]:
+    kind = rule.rule_type
+    if not isinstance(kind, ArgumentConstraints):
+        raise EditRefused("the rule constrains no arguments")
+    return dict(kind.fields)
+
+
+def _parted(rule: ToolRule, field: str, conditions: tuple[str, ...]) -> tuple[ToolRule, ...]:
+    """The rule, and where it constrains other arguments too one beside it for this one under other conditions."""
+    fields = _fields(rule)
+    if field not in fields:
+        raise EditRefused(f"the rule does not constrain `{field}` any more")
+    if len(fields) == 1:
+        return (replace(rule, conditions=conditions),)
+    own = ArgumentConstraints({field: fields.pop(field)})
+    beside = ToolRule(rule.tool_name, own, conditions, rule.priority)
+    return (replace(rule, rule_type=ArgumentConstraints(fields)), beside)
+
+
+def _facts_of(catalog: Sequence[ToolFacts], agent: Agent, tool: str) -> ToolFacts:
+    """The major of the tool that the agent sees."""
+    found = chosen_tools([facts for facts in catalog if facts.name == tool], agent.tools).get(tool)
+    if found is None:
+        raise EditRefused(f"no tool `{tool}`")
+    return found
+
+
+def _facts_named(catalog: Sequence[ToolFacts], agent: Agent, written: str) -> ToolFacts:
+    """The tool that a rule of the agent names: of several majors the one that the agent sees."""
+    found = [facts for facts in catalog if names_tool(written, facts.name, facts.major)]
+    if written == ANY_TOOL or not found:
+        raise EditRefused(f"no tool `{written}`")
+    return next(iter(chosen_tools(found, agent.tools).values()))
+
+
+def _put(agent: Agent, index: int, rule: ToolRule | None) -> tuple[ToolRule, ...]:
+    middle = () if rule is None else (rule,)
+    return (*agent.tool_rules[:index], *middle, *agent.tool_rules[index + 1 :])
+
+
+def _edit(name: str, agent: Agent, rules: tuple[ToolRule, ...]) -> Edit:
+    return Edit(name, (AgentChange(agent, replace(agent, tool_rules=rules)),))
+
+
+def _what(tool: str, conditions: tuple[str, ...]) -> str:
+    named = [text.removeprefix(OPERATION_CONDITION) for text in conditions if text.startswith(OPERATION_CONDITION)]
+    return ", ".join(f"`{tool}.{name}`" for name in named) or f"`{tool}`"
+
+
+def _words(kind: RuleKind, what: str) -> str:
+    """What an edit does that sets the kind, for the undo menu."""
+    match kind:
+        case MaxCalls(calls):
+            return f"limit {what} to {_calls(calls)}"
+        case Cooldown(seconds):
+            return f"pause {duration_words(seconds)} between calls of {what}"
+        case RateLimit(calls, per_s):
+            return f"limit {what} to {_calls(calls)} per {duration_words(per_s)}"
+        case Periodic(seconds):
+            return f"remind of {what} every {duration_words(seconds)}"
+        case RequiresConsent(scope):
+            return f"consent for {what}{f' (scope {scope})' if scope else ''}"
+        case ExitLoop():
+            return f"end the loop after {what}"
+        case ContinueLoop():
+            return f"go on after {what}"
+        case _:
+            return f"change the {_noun(kind)} of {what}"
+
+
+def _calls(calls: int) -> str:
+    return f"{calls:,} call{'' if calls == 1 else 's'}"
+
+
+_NOUNS: dict[type[object], str] = {
+    AllowedOperations: "list of operations",
+    ContinueLoop: "rule that goes on",
+    ExitLoop: "rule that ends the loop",
+    StartConstraint: "start",
+    RequiresPrecedingTools: "order before",
+    RequiresFollowingTools: "order after",
+    ExclusiveGroups: "groups",
+    RequiredBeforeExit: "requirement before the end",
+    RequiredBeforeExitIf: "requirement before the end",
+    MaxCalls: "limit of calls",
+    Cooldown: "pause",
+    RateLimit: "rate",
+    Periodic: "reminder",
+    RequiresConsent: "consent",
+    ArgumentConstraints: "constraint",
+    Needed: "need",
+}
+
+
+def _noun(kind: RuleKind) -> str:
+    return _NOUNS[type(kind)]

@@ -1,0 +1,383 @@
+"""What an agent is granted and what asks first, as the rows of one table. Edits go to verbs; it knows no widget.
+
+Capabilities: those granted, then those that its tools need and lack. Approvals: the tiers, the agent's own keys, then
+the keys of the defaults that it inherits.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Any, Protocol
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from gatewright.base.problem import Address
+from gatewright.policy.approvaledit import TIER_KEYS
+from gatewright.policy.capability import Capability, CapabilityKind, kind_of
+from gatewright.policy.capabilityedit import Granted, needs
+from gatewright.policy.document import Agent, Policy
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
+from gatewright.policy.toolname import chosen_tools
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.models.rowdiff import take_rows
+
+Index = QModelIndex | QPersistentModelIndex
+ROW = Qt.ItemDataRole.UserRole + 1
+LINK = Qt.ItemDataRole.UserRole + 2
+HEADERS = ("What", "Value", "About", "Where")
+VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}
+TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
+
+
+class Column(IntEnum):
+    """The columns, from the left."""
+
+    WHAT = 0
+    VALUE = 1
+    ABOUT = 2
+    WHERE = 3
+
+
+class RowKind(StrEnum):
+    """What a row is. A new one is a grant or a key that is not written yet."""
+
+    HEADING = "heading"
+    GRANTED = "granted"
+    MISSING = "missing"
+    APPROVAL = "approval"
+    INHERITED = "inherited"
+    NEW_GRANT = "new grant"
+    NEW_KEY = "new key"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """`what`: a kind of capability, an approvals key, or the words of a heading."""
+
+    kind: RowKind
+    what: str
+    value: str = ""
+    about: str = ""
+    address: Address | None = None
+    granted: Granted | None = None
+    verdict: Verdict | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What stays the same when only the value changes; what was new becomes the row of its kind."""
+        alike = {
+            RowKind.NEW_GRANT: RowKind.GRANTED,
+            RowKind.MISSING: RowKind.GRANTED,
+            RowKind.NEW_KEY: RowKind.APPROVAL,
+            RowKind.INHERITED: RowKind.APPROVAL,
+        }
+        return (alike.get(self.kind, self.kind), self.what)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it can be removed here."""
+        return self.kind in {RowKind.GRANTED, RowKind.APPROVAL}
+
+
+class AgentVerbs(Protocol):
+    """What the table asks for; False: refused, and said."""
+
+    def scope(self, row: AgentRow, text: str) -> bool:
+        """Another scope, or a grant with that scope."""
+        ...
+
+    def verdict(self, key: str, verdict: Verdict) -> bool:
+        """A verdict for a key."""
+        ...
+
+    def rename(self, row: AgentRow, key: str) -> bool:
+        """Another key, or a new one that asks first."""
+        ...
+
+
+def agent_rows(
+    policy: Policy, agent: Agent, catalog: Sequence[ToolFacts], scopes: Mapping[int, str]
+) -> tuple[AgentRow, ...]:
+    """All rows; `scopes` are the texts of the agent's capabilities by their index."""
+    return (
+        AgentRow(RowKind.HEADING, "Capabilities"),
+        *_capabilities(agent, catalog, scopes),
+        AgentRow(RowKind.HEADING, "Approvals"),
+        *_approvals(policy, agent),
+    )
+
+
+def has_scope(kind: CapabilityKind) -> bool:
+    """Whether one says how far it reaches."""
+    return kind not in {CapabilityKind.CLOCK_READ, CapabilityKind.ADVANCED_EDIT}
+
+
+def missing_kinds(agent: Agent, needed: Mapping[CapabilityKind, tuple[str, ...]]) -> tuple[CapabilityKind, ...]:
+    """What its tools need and it is not granted."""
+    held = {kind_of(capability) for capability in agent.capabilities}
+    return tuple(kind for kind in CapabilityKind if kind in needed and kind not in held)
+
+
+def needed_by(agent: Agent, catalog: Sequence[ToolFacts]) -> Mapping[CapabilityKind, tuple[str, ...]]:
+    """What of the agent's tools needs each kind."""
+    chosen = chosen_tools(catalog, agent.tools)
+    listed = None if agent.tools is None else {name.split("@")[0] for name in agent.tools}
+    return needs(facts for name, facts in chosen.items() if listed is None or name in listed)
+
+
+def _capabilities(agent: Agent, catalog: Sequence[ToolFacts], scopes: Mapping[int, str]) -> Iterator[AgentRow]:
+    needed = needed_by(agent, catalog)
+    for index, capability in enumerate(agent.capabilities):
+        kind = kind_of(capability)
+        about = _needed_words(needed.get(kind, ()))
+        address: Address = ("agents", agent.agent_id, "capabilities", index)
+        granted = Granted(agent.agent_id, index, capability)
+        value = scopes.get(index, "") or _whole(capability)
+        yield AgentRow(RowKind.GRANTED, str(kind), value, about, address, granted)
+    for kind in missing_kinds(agent, needed):
+        yield AgentRow(RowKind.MISSING, str(kind), "not granted", _needed_words(needed[kind]))
+
+
+def _approvals(policy: Policy, agent: Agent) -> Iterator[AgentRow]:
+    own, everyone = agent.approvals, policy.defaults.approvals
+    rest = [key for key in own if key not in TIER_KEYS]
+    inherited = [key for key in everyone if key not in TIER_KEYS and key not in own]
+    for key in (*TIER_KEYS, *rest, *inherited):
+        if key in own:
+            address: Address | None = ("agents", agent.agent_id, "approvals", key)
+            yield _approval(RowKind.APPROVAL, key, own[key], _key_words(key), address)
+        elif key in everyone:
+            about = f"{_key_words(key)}, by the defaults"
+            yield _approval(RowKind.INHERITED, key, everyone[key], about, ("defaults", "approvals", key))
+        else:
+            verdict = TIER_DEFAULTS[SafetyTier(key)]
+            yield _approval(RowKind.INHERITED, key, verdict, f"{_key_words(key)}, as always", None)
+
+
+def _approval(kind: RowKind, key: str, verdict: Verdict, about: str, address: Address | None) -> AgentRow:
+    return AgentRow(kind, key, VERDICT_WORDS[verdict], about, address, verdict=verdict)
+
+
+def _key_words(key: str) -> str:
+    return f"all that is {TIER_WORDS[key]}" if key in TIER_KEYS else "one operation" if "." in key else "one tool"
+
+
+def _needed_words(names: Sequence[str]) -> str:
+    if not names:
+        return "none of its tools needs it"
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"needed by {', '.join(names[:3])}{more}"
+
+
+def _whole(capability: Capability) -> str:
+    return "as the tool declares" if has_scope(kind_of(capability)) else "granted"
+
+
+class AgentRulesModel(QAbstractTableModel):
+    """Rows keep their identity over an edit; one row at most is new and not written yet."""
+
+    def __init__(self, verbs: AgentVerbs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._verbs = verbs
+        self._rows: list[AgentRow] = []
+        self._draft: AgentRow | None = None
+        self._lines: Mapping[Address, int] = {}
+        self._file = ""
+
+    @property
+    def rows(self) -> tuple[AgentRow, ...]:
+        """What is shown."""
+        return tuple(self._rows)
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """The places whose lines are wanted."""
+        return tuple(row.address for row in self._rows if row.address is not None)
+
+    def set_agent_rows(self, rows: Sequence[AgentRow]) -> None:
+        """Show these; a row that is being made stays."""
+        new = list(rows)
+        if self._draft is not None and new:
+            new.insert(_place_for(new, self._draft), self._draft)
+        take_rows(self, list(self._rows), new, lambda row: row.key)
+
+    def set_lines(self, lines: Mapping[Address, int], file: str = "") -> None:
+        """Where the places stand now, and in which file."""
+        self._lines, self._file = lines, file
+        self.replace_rows(0, self._rows)
+
+    def row_at(self, row: int) -> AgentRow | None:
+        """What a row shows."""
+        return self._rows[row] if 0 <= row < len(self._rows) else None
+
+    def line_at(self, row: int) -> int | None:
+        """The line at which it stands, once it is known."""
+        held = self.row_at(row)
+        return self._lines.get(held.address) if held is not None and held.address is not None else None
+
+    def find(self, what: str) -> int | None:
+        """The row of a kind of capability or of a key."""
+        return next((at for at, row in enumerate(self._rows) if row.what == what), None)
+
+    def begin(self, kind: RowKind, what: str) -> int:
+        """A row for a grant or a key that is asked for now."""
+        self.drop_draft()
+        self._draft = AgentRow(kind, what, about="not written yet")
+        at = _place_for(self._rows, self._draft)
+        self.insert_rows(at, [self._draft])
+        return at
+
+    def drop_draft(self) -> None:
+        """Forget a new row that was not written."""
+        if self._draft is not None:
+            at = self._rows.index(self._draft)
+            self._draft = None
+            self.remove_rows(at, 1)
+
+    # rows
+
+    def insert_rows(self, at: int, rows: Sequence[AgentRow]) -> None:
+        """Put rows in."""
+        self.beginInsertRows(QModelIndex(), at, at + len(rows) - 1)
+        self._rows[at:at] = rows
+        self.endInsertRows()
+
+    def remove_rows(self, at: int, count: int) -> None:
+        """Take rows out."""
+        self.beginRemoveRows(QModelIndex(), at, at + count - 1)
+        del self._rows[at : at + count]
+        self.endRemoveRows()
+
+    def replace_rows(self, at: int, rows: Sequence[AgentRow]) -> None:
+        """Put rows in the place of as many."""
+        self._rows[at : at + len(rows)] = rows
+        if rows:
+            self.dataChanged.emit(self.index(at, 0), self.index(at + len(rows) - 1, Column.WHERE))
+
+    # Qt
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Rows and headings."""
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """What, value, about, where."""
+        return 0 if parent.isValid() else len(HEADERS)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Names of the columns."""
+        shown = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
+        return HEADERS[section] if shown else None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts, and what delegates draw and edit from."""
+        row = self.row_at(index.row()) if index.isValid() else None
+        if row is None:
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self._text(row, index)
+            case Qt.ItemDataRole.EditRole:
+                return (
+                    row.verdict if row.verdict is not None and index.column() == Column.VALUE else self._raw(row, index)
+                )
+            case Qt.ItemDataRole.ToolTipRole:
+                return self._tooltip(row, index) or None
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{HEADERS[index.column()]}: {self._text(row, index) or 'none'}"
+            case _ if role == ROW:
+                return row
+            case _ if role == LINK:
+                return self._link(index.row()) if index.column() == Column.WHERE else ""
+            case _:
+                return None
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
+        """Ask a verb: a scope or a verdict in VALUE, a key in WHAT."""
+        row = self.row_at(index.row()) if index.isValid() and role == Qt.ItemDataRole.EditRole else None
+        if row is None or not self.flags(index) & Qt.ItemFlag.ItemIsEditable:
+            return False
+        if index.column() == Column.WHAT:
+            return str(value) != row.what and self._written(row, lambda: self._verbs.rename(row, str(value).strip()))
+        if row.kind in {RowKind.APPROVAL, RowKind.INHERITED}:
+            return value != row.verdict and self._verbs.verdict(row.what, Verdict(value))
+        if row.granted is not None and str(value).strip() == self._raw(row, index):
+            return False  # words may be rounder than the value
+        return self._written(row, lambda: self._verbs.scope(row, str(value)))
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Headings are not chosen; scopes, verdicts and the agent's own keys can be edited."""
+        row = self.row_at(index.row()) if index.isValid() else None
+        if row is None:
+            return super().flags(index)
+        flags = super().flags(index) | Qt.ItemFlag.ItemNeverHasChildren
+        if row.kind is RowKind.HEADING:
+            return flags & ~Qt.ItemFlag.ItemIsSelectable
+        return flags | Qt.ItemFlag.ItemIsEditable if self._is_editable(row, index.column()) else flags
+
+    def _is_editable(self, row: AgentRow, column: int) -> bool:
+        match row.kind:
+            case RowKind.APPROVAL:
+                return column == Column.VALUE or (column == Column.WHAT and row.what not in TIER_KEYS)
+            case RowKind.INHERITED:
+                return column == Column.VALUE
+            case RowKind.NEW_KEY:
+                return column == Column.WHAT
+            case RowKind.GRANTED | RowKind.NEW_GRANT | RowKind.MISSING:
+                return column == Column.VALUE and has_scope(CapabilityKind(row.what))
+            case RowKind.HEADING:
+                return False
+
+    def _written(self, row: AgentRow, write: Any) -> bool:
+        """What is new becomes the row that was written, where it stands in the list."""
+        if row != self._draft:
+            return bool(write())
+        draft, self._draft = self._draft, None
+        if write():
+            return True
+        self._draft = draft
+        return False
+
+    def _raw(self, row: AgentRow, index: Index) -> str | Verdict:
+        """What one types over or chooses; words for no scope are not typed."""
+        if row.verdict is not None and index.column() == Column.VALUE:
+            return row.verdict
+        if index.column() != Column.VALUE:
+            return row.what
+        is_words = row.granted is None or row.value == _whole(row.granted.capability)
+        return "" if is_words else row.value
+
+    def _text(self, row: AgentRow, index: Index) -> str:
+        match index.column():
+            case Column.WHAT:
+                return row.what
+            case Column.VALUE:
+                return row.value
+            case Column.ABOUT:
+                return row.about
+            case _:
+                return self._link(index.row())
+
+    def _tooltip(self, row: AgentRow, index: Index) -> str:
+        text = self._text(row, index)
+        if index.column() == Column.WHERE:
+            return f"{text} of {self._file}. Click: go there" if text else ""
+        if row.kind is RowKind.MISSING:
+            return f"{row.what} is not granted, {row.about}. Enter: grant it"
+        return text
+
+    def _link(self, row: int) -> str:
+        line = self.line_at(row)
+        return "" if line is None else f"line {line}"
+
+
+def _place_for(rows: Sequence[AgentRow], draft: AgentRow) -> int:
+    """Behind the last of the agent's own rows of that part, where the written row will be."""
+    own = RowKind.GRANTED if draft.kind is RowKind.NEW_GRANT else RowKind.APPROVAL
+    if own is RowKind.APPROVAL and draft.what not in TIER_KEYS:
+        first = next((at for at, row in enumerate(rows) if row.what == "Approvals"), 0) + 1 + len(TIER_KEYS)
+        return max([first, *(at + 1 for at, row in enumerate(rows) if row.kind is own and at >= first)])
+    return max([1, *(at + 1 for at, row in enumerate(rows) if row.kind is own and row.kind is RowKind.GRANTED)])

@@ -1,0 +1,121 @@
+"""Arguments against the schema that the agent is shown, with the place of every fault in the text.
+
+It asks the engine's checker, and decides nothing: a call with faults can be sent all the same.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gatewright.base.errors import JsonRefused, SchemaError
+from gatewright.base.jsonvalue import JsonValue, parse_object
+from gatewright.schema.check import ArgumentError, SchemaChecker
+from gatewright_gui.models.jsonpath import Path, path_of, path_words
+from gatewright_gui.models.jsonplaces import JsonPlaces, line_and_column, offset_of
+
+MAX_PLACED = 300_000
+"""Characters of a text whose parts are looked for; in a longer one a fault has no place."""
+_POSITION = re.compile(r"(.*) at line (\d+) column (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class TextFault:
+    """What is wrong with the letters `start` to `end`; `path` is where it stands in the arguments."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+    path: str
+    message: str
+    is_syntax: bool = False
+
+    def __str__(self) -> str:
+        place = f", `{self.path}`" if self.path else ""
+        said = self.message[:1].lower() + self.message[1:] if not self.is_syntax else self.message
+        return f"line {self.line}:{self.column}{place}: {said}" if not self.is_syntax else said
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFault:
+    """What is wrong at a place of the arguments."""
+
+    path: Path
+    message: str
+
+    def __str__(self) -> str:
+        return f"`{path_words(self.path)}`: {self.message}" if self.path else self.message
+
+
+class ArgumentChecker:
+    """One schema, compiled when it is first asked; safe to ask from any thread."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self._checker: SchemaChecker | None = None
+        self._is_broken = False
+
+    def errors(self, values: Mapping[str, JsonValue]) -> tuple[ArgumentError, ...]:
+        """What is wrong with values; nothing where the schema itself cannot be used."""
+        if self._checker is None and not self._is_broken:
+            try:
+                self._checker = SchemaChecker(dict(self._schema))
+            except SchemaError:
+                self._is_broken = True
+        return self._checker.errors(dict(values)) if self._checker is not None else ()
+
+    def faults(self, values: Mapping[str, JsonValue]) -> tuple[PlaceFault, ...]:
+        """The same by places."""
+        held = dict(values)
+        return tuple(PlaceFault(path_of(held, error.pointer), error.message) for error in self.errors(held))
+
+
+def syntax_faults(text: str) -> tuple[TextFault, ...]:
+    """Why a text is not one JSON object, at its place; empty when it is."""
+    try:
+        parse_object(text)
+    except JsonRefused as error:
+        return (_refused(text, error),)
+    return ()
+
+
+def text_faults(text: str, checker: ArgumentChecker | None) -> tuple[TextFault, ...]:
+    """What is wrong with a text, first its syntax, then by the schema. Takes time for large texts."""
+    try:
+        values = parse_object(text)
+    except JsonRefused as error:
+        return (_refused(text, error),)
+    errors = checker.errors(values) if checker is not None else ()
+    if not errors:
+        return ()
+    places = JsonPlaces(text) if len(text) <= MAX_PLACED else None
+    return tuple(_placed(text, places, values, error) for error in errors)
+
+
+def _placed(text: str, places: JsonPlaces | None, values: dict[str, JsonValue], error: ArgumentError) -> TextFault:
+    path = path_of(values, error.pointer)
+    if places is None:
+        return TextFault(0, 0, 1, 1, path_words(path), error.message)
+    place = places.nearest(path)
+    is_held = text[place.start : place.start + 1] in {"{", "["}
+    start, end = (place.start, place.start + 1) if is_held else (place.start, place.end)
+    if is_held and place.key_start >= 0:
+        start, end = place.key_start, place.key_end
+    return TextFault(start, end, *line_and_column(text, start), path_words(path), error.message)
+
+
+def _refused(text: str, error: JsonRefused) -> TextFault:
+    said = str(error)
+    found = _POSITION.fullmatch(said)
+    if found is not None:
+        line, column = int(found[2]), int(found[3])
+        start = offset_of(text, line, column)
+        return TextFault(start, min(start + 1, len(text)), line, column, "", said, is_syntax=True)
+    twice = JsonPlaces(text).twice if error.code == "duplicate-key" and len(text) <= MAX_PLACED else []
+    if twice:
+        path, start, end = twice[0]
+        line, column = line_and_column(text, start)
+        words = f"{said}: `{path_words(path)}` at line {line} column {column}"
+        return TextFault(start, end, line, column, path_words(path), words, is_syntax=True)
+    return TextFault(0, 0, 1, 1, "", said, is_syntax=True)

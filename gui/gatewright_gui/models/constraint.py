@@ -1,0 +1,135 @@
+"""A constraint as a small form: what most people want to say of an argument, and JSON Schema. It knows no tool."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import cast
+
+from gatewright.base.jsonvalue import JsonValue
+
+_WORDS = {
+    "one_of": "enum",
+    "pattern": "pattern",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "multiple_of": "multipleOf",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "truth": "const",
+}
+_COUNTS = frozenset({"min_length", "max_length", "min_items", "max_items"})
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintForm:
+    """What the form can say; None: nothing is said of it."""
+
+    one_of: tuple[str, ...] | None = None
+    pattern: str | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    multiple_of: float | None = None
+    min_items: int | None = None
+    max_items: int | None = None
+    truth: bool | None = None
+
+
+def form_of(schema: JsonValue) -> ConstraintForm | None:
+    """The form that says the same as the schema; None where it says more than the form can."""
+    if not isinstance(schema, dict):
+        return None
+    found: dict[str, object] = {}
+    for name, word in _WORDS.items():
+        if word not in schema:
+            continue
+        value = schema[word]
+        if not _fits(name, value):
+            return None
+        found[name] = tuple(cast("list[str]", value)) if name == "one_of" else value
+    if isinstance(found.get("truth"), str):
+        found.pop("truth")
+    if isinstance(schema.get("const"), str) and "enum" not in schema:
+        found["one_of"] = (str(schema["const"]),)
+    form = ConstraintForm(**found)  # pyright: ignore[reportArgumentType]
+    return form if schema_of(form) == schema else None
+
+
+def schema_of(form: ConstraintForm) -> dict[str, JsonValue]:
+    """The schema that the form says; empty when it says nothing."""
+    found: dict[str, JsonValue] = {}
+    for one in fields(form):
+        value: object = getattr(form, one.name)
+        if value is None:
+            continue
+        if one.name == "one_of":
+            texts = list(cast("tuple[JsonValue, ...]", value))
+            found.update({"const": texts[0]} if len(texts) == 1 else {"enum": texts})
+        else:
+            found[_WORDS[one.name]] = cast("JsonValue", value)
+    return found
+
+
+def constraint_words(schema: JsonValue) -> str:
+    """A constraint in a few words; JSON where it says more than the form can."""
+    form = form_of(schema)
+    if form is None:
+        return "never" if schema is False else json.dumps(schema, ensure_ascii=False)
+    said = [
+        _listed(form.one_of),
+        f"matches {form.pattern}" if form.pattern is not None else "",
+        _span(form.min_length, form.max_length, "characters"),
+        _range(form.minimum, form.maximum),
+        f"a multiple of {form.multiple_of:g}" if form.multiple_of is not None else "",
+        _span(form.min_items, form.max_items, "items"),
+        f"is {'true' if form.truth else 'false'}" if form.truth is not None else "",
+    ]
+    return ", ".join(text for text in said if text) or "anything"
+
+
+def _fits(name: str, value: JsonValue) -> bool:
+    if name == "one_of":
+        return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
+    if name == "truth":
+        return isinstance(value, bool | str)
+    if name == "pattern":
+        return isinstance(value, str)
+    if name in _COUNTS:
+        return type(value) is int
+    return type(value) in {int, float}
+
+
+def _listed(texts: tuple[str, ...] | None) -> str:
+    if texts is None:
+        return ""
+    return f"is {texts[0]}" if len(texts) == 1 else f"one of {', '.join(texts)}"
+
+
+def _span(low: int | None, high: int | None, unit: str) -> str:
+    if low is not None and high is not None:
+        return f"{low:,} to {high:,} {unit}"
+    if high is not None:
+        return f"at most {high:,} {unit}"
+    return f"at least {low:,} {unit}" if low is not None else ""
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f"from {low:g} to {high:g}"
+    if high is not None:
+        return f"at most {high:g}"
+    return f"at least {low:g}" if low is not None else ""
+
+
+def json_fault(text: str) -> str:
+    """Where a text is no JSON Schema, with line and column; empty when it may be one."""
+    try:
+        value: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno}, column {error.colno}: {error.msg.lower()}"
+    except RecursionError:
+        return "this is nested too deep"
+    return "" if isinstance(value, Mapping | bool) else "a constraint is a JSON object, or true or false"

@@ -1,0 +1,376 @@
+"""Tools and their operations as rows, agents as columns: a table in which a tool's row can be opened.
+
+It does not know how rights are worked out or edited; the grid gives the bytes, `Why` the reasons. A table and not a
+tree, so that both headers stay where they are when the cells scroll.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from gatewright.policy.document import Agent
+from gatewright.policy.right import Reason
+from gatewright_gui.session.rightgrid import Cell, GridTool, RightGrid, Summary, differing, summary_of, texts_of
+
+Index = QModelIndex | QPersistentModelIndex
+Why = Callable[[str, str, str | None], Sequence[Reason]]
+"""The reasons of an agent's tool, or of one of its operations."""
+UNKNOWN = "…"
+NOT_THERE = "–"
+CELL_WORDS = {
+    Cell.MISSING: "not in this agent's version",
+    Cell.OFF: "off",
+    Cell.ON: "on",
+    Cell.ASKS: "asks first",
+    Cell.LOCKED: "asks first, by another layer",
+    Cell.OVERRULED: "off by another layer",
+}
+MOST_OPENED = 50
+"""A search that finds no more tools than this opens them."""
+MOST_REASONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A row: a tool, or one of its operations."""
+
+    tool: str
+    operation: str | None
+
+
+class MatrixModel(QAbstractTableModel):
+    """Rows are the tools that fit the search, each followed by its operations while it is open."""
+
+    def __init__(self, grid: RightGrid, why: Why, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._grid, self._why = grid, why
+        self._every_agent: tuple[Agent, ...] = ()
+        self._agents: tuple[Agent, ...] = ()
+        self._columns: dict[str, int] = {}
+        self._rows: list[tuple[int, int]] = []
+        """Number of the tool in the layout, number of the operation or -1."""
+        self._open: set[str] = set()
+        self._words: tuple[str, ...] = ()
+        self._agent_words: tuple[str, ...] = ()
+        self._only_differing = False
+        self._differing = b""
+        grid.columns_changed.connect(self._tell)
+        grid.layout_changed.connect(self._set_rows)
+
+    # what is shown
+
+    @property
+    def agents(self) -> tuple[Agent, ...]:
+        """The agents that are shown, from the left."""
+        return self._agents
+
+    @property
+    def every_agent(self) -> tuple[Agent, ...]:
+        """Those that the search leaves out too."""
+        return self._every_agent
+
+    @property
+    def tool_count(self) -> int:
+        """How many tools are shown."""
+        return sum(op < 0 for _, op in self._rows)
+
+    @property
+    def is_filtering(self) -> bool:
+        """Whether rows may be left out."""
+        return bool(self._words) or self._only_differing
+
+    def set_agents(self, agents: Sequence[Agent]) -> None:
+        """One column each, in this order."""
+        before, self._every_agent = self._every_agent, tuple(agents)
+        if [agent.agent_id for agent in before] == [agent.agent_id for agent in agents]:
+            self._agents = self._fitting_agents()
+            if self._agents:
+                self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._agents) - 1)
+            return
+        self._set_columns()
+
+    def search_agents(self, text: str) -> None:
+        """Every word has to be in the name or the description."""
+        self._agent_words = tuple(text.casefold().split())
+        self._set_columns()
+
+    def search_tools(self, text: str) -> None:
+        """Every word has to be in the names or the description of a tool or of an operation."""
+        self._words = tuple(text.casefold().split())
+        self._set_rows()
+
+    def show_only_differing(self, only: bool) -> None:
+        """Only rows in which the agents that are known are not all alike."""
+        self._only_differing = only
+        self._set_rows()
+
+    def refresh_differing(self) -> None:
+        """Look again which rows differ: columns came."""
+        if self._only_differing and self._different() != self._differing:
+            self._set_rows()
+
+    def _fitting_agents(self) -> tuple[Agent, ...]:
+        words = self._agent_words
+        return tuple(
+            agent
+            for agent in self._every_agent
+            if all(word in f"{agent.agent_id} {agent.description}".casefold() for word in words)
+        )
+
+    def _set_columns(self) -> None:
+        self.beginResetModel()
+        self._agents = self._fitting_agents()
+        self._columns = {agent.agent_id: column for column, agent in enumerate(self._agents)}
+        self.endResetModel()
+        self.refresh_differing()
+
+    def _different(self) -> bytes:
+        known = self._grid.known
+        return differing(known[agent.agent_id] for agent in self._agents if agent.agent_id in known)
+
+    def _set_rows(self) -> None:
+        self.beginResetModel()
+        self._differing = self._different() if self._only_differing else b""
+        tools = self._grid.layout.tools
+        found = [(number, tool, fitting) for number, tool in enumerate(tools) if (fitting := self._fitting(tool))]
+        if self._words and len(found) <= MOST_OPENED:
+            self._open |= {tool.name for _, tool, _ in found}
+        self._rows = []
+        for number, tool, fitting in found:
+            self._rows.append((number, -1))
+            if tool.name in self._open and tool.has_operations:
+                self._rows += [(number, op) for op in fitting]
+        self.endResetModel()
+
+    def _fitting(self, tool: GridTool) -> Sequence[int]:
+        """The operations of the tool that are shown when it is open; none: the tool is not shown."""
+        fitting: Sequence[int] = range(len(tool.operations))
+        if self._words and not all(word in texts_of(tool)[-1] for word in self._words):
+            fitting = [op for op in fitting if all(word in texts_of(tool)[op] for word in self._words)]
+        if self._only_differing:
+            differ = self._differing[tool.start : tool.start + len(tool.operations)]
+            fitting = [op for op in fitting if op < len(differ) and differ[op]]
+        return fitting
+
+    # rows
+
+    def tool_at(self, row: int) -> GridTool | None:
+        """The tool of a row or of the row's operation."""
+        return self._grid.layout.tools[self._rows[row][0]] if 0 <= row < len(self._rows) else None
+
+    def place_at(self, row: int) -> Place | None:
+        """What a row is."""
+        tool = self.tool_at(row)
+        if tool is None:
+            return None
+        op = self._rows[row][1]
+        return Place(tool.name, tool.operations[op] if op >= 0 else None)
+
+    def row_of(self, place: Place) -> int:
+        """The row of a place; of its tool when the operation is not shown; -1 when neither is."""
+        names = [tool.name for tool in self._grid.layout.tools]
+        if place.tool not in names:
+            return -1
+        number = names.index(place.tool)
+        first = bisect_left(self._rows, (number, -1))
+        if first == len(self._rows) or self._rows[first] != (number, -1):
+            return -1
+        operations = self._grid.layout.tools[number].operations
+        if place.operation in operations:
+            wanted = (number, operations.index(place.operation))
+            row = bisect_left(self._rows, wanted)
+            if row < len(self._rows) and self._rows[row] == wanted:
+                return row
+        return first
+
+    def column_of(self, agent_id: str | None) -> int:
+        """The column of an agent, -1 when it is not shown."""
+        return self._columns.get(agent_id or "", -1)
+
+    def agent_at(self, column: int) -> Agent | None:
+        """The agent of a column."""
+        return self._agents[column] if 0 <= column < len(self._agents) else None
+
+    def can_open(self, row: int) -> bool:
+        """Whether the row is a tool with operations."""
+        tool = self.tool_at(row)
+        return tool is not None and tool.has_operations and self._rows[row][1] < 0
+
+    def is_open(self, row: int) -> bool:
+        """Whether the row's operations are shown below it."""
+        tool = self.tool_at(row)
+        return tool is not None and tool.name in self._open and self.can_open(row)
+
+    def set_open(self, row: int, on: bool) -> None:
+        """Show or hide the operations of a tool; on an operation's row nothing happens."""
+        tool = self.tool_at(row)
+        if tool is None or not self.can_open(row) or self.is_open(row) == on:
+            return
+        number, fitting = self._rows[row][0], self._fitting(tool)
+        if on:
+            self._open.add(tool.name)
+            self.beginInsertRows(QModelIndex(), row + 1, row + len(fitting))
+            self._rows[row + 1 : row + 1] = [(number, op) for op in fitting]
+            self.endInsertRows()
+        else:
+            self._open.discard(tool.name)
+            self.beginRemoveRows(QModelIndex(), row + 1, row + len(fitting))
+            del self._rows[row + 1 : row + 1 + len(fitting)]
+            self.endRemoveRows()
+
+    def set_all_open(self, on: bool) -> None:
+        """Open or close every tool that is shown."""
+        self._open = {tool.name for tool in self._grid.layout.tools} if on else set()
+        self._set_rows()
+
+    # cells
+
+    def cell(self, row: int, column: int) -> Summary | Cell | None:
+        """What a cell says: counts for a tool with operations, else one state; None while it is not known."""
+        held = self._grid.column(self._agents[column].agent_id)
+        if held is None:
+            return None
+        number, op = self._rows[row]
+        tool = self._grid.layout.tools[number]
+        if op >= 0:
+            return Cell(held[tool.start + op])
+        if not tool.has_operations:
+            return Cell(held[tool.start])
+        return summary_of(held[tool.start : tool.start + len(tool.operations)])
+
+    def is_on(self, row: int, column: int) -> bool | None:
+        """Whether anything of the cell is ticked; None while that is not known."""
+        found = self.cell(row, column)
+        if isinstance(found, Summary):
+            return found.on > 0 or found.overruled
+        return None if found is None else found not in {Cell.OFF, Cell.MISSING}
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Tools that are shown and the operations of those that are open."""
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Agents that are shown."""
+        return 0 if parent.isValid() else len(self._agents)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """The words of a cell."""
+        if not index.isValid():
+            return None
+        row, column = index.row(), index.column()
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return short_words(self.cell(row, column))
+            case Qt.ItemDataRole.ToolTipRole:
+                return self.tip(row, column)
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{self._named(row, column)}: {long_words(self.cell(row, column))}"
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return int(Qt.AlignmentFlag.AlignCenter)
+            case _:
+                return None
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Agents over the columns, tools and operations before the rows."""
+        if orientation == Qt.Orientation.Horizontal:
+            agent = self.agent_at(section)
+            return _agent_words(agent, role) if agent is not None else None
+        place = self.place_at(section)
+        if place is None:
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return place.operation or place.tool
+            case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
+                return f"{place.tool} > {place.operation}" if place.operation else place.tool
+            case _:
+                return None
+
+    def _named(self, row: int, column: int) -> str:
+        place, agent = self.place_at(row), self._agents[column].agent_id
+        if place is None:
+            return agent
+        return f"{agent}, {place.tool} > {place.operation}" if place.operation else f"{agent}, {place.tool}"
+
+    def tip(self, row: int, column: int) -> str:
+        """The cell in words, and why it is so."""
+        return "\n".join((f"{self._named(row, column)}: {long_words(self.cell(row, column))}", *self.why(row, column)))
+
+    def why(self, row: int, column: int) -> tuple[str, ...]:
+        """The reasons of a cell, the deciding one first; none while it is not known."""
+        place, agent_id = self.place_at(row), self._agents[column].agent_id
+        if place is None or self._grid.column(agent_id) is None:
+            return ()
+        texts = dict.fromkeys(
+            reason.text.replace("`", "") for reason in self._why(agent_id, place.tool, place.operation)
+        )
+        found = tuple(texts)
+        more = (f"and {len(found) - MOST_REASONS} more reasons",) if len(found) > MOST_REASONS else ()
+        return (*found[:MOST_REASONS], *more)
+
+    def text_of(self, rows: Sequence[int], columns: Sequence[int]) -> str:
+        """Cells with their headers, tabs between them: for a spreadsheet."""
+        lines = ["\t".join(("tool", "operation", *(self._agents[column].agent_id for column in columns)))]
+        for row in rows:
+            place = self.place_at(row)
+            if place is not None:
+                cells = (plain_words(self.cell(row, column)) for column in columns)
+                lines.append("\t".join((place.tool, place.operation or "", *cells)))
+        return "\n".join(lines) + "\n"
+
+    def _tell(self, agent_ids: Iterable[str]) -> None:
+        """Cells of these agents are others; neighbours are told of together."""
+        if not self._rows:
+            return
+        columns = sorted(self._columns[name] for name in agent_ids if name in self._columns)
+        for _, run in groupby(enumerate(columns), key=lambda pair: pair[1] - pair[0]):
+            told = [column for _, column in run]
+            self.dataChanged.emit(self.index(0, told[0]), self.index(len(self._rows) - 1, told[-1]))
+
+
+def short_words(found: Summary | Cell | None) -> str:
+    """What stands in the cell."""
+    match found:
+        case None:
+            return UNKNOWN
+        case Summary():
+            return f"{found.on}/{found.every}" if found.every else NOT_THERE
+        case Cell():
+            return NOT_THERE if found is Cell.MISSING else CELL_WORDS[found]
+
+
+def plain_words(found: Summary | Cell | None) -> str:
+    """The cell outside the app: counts with words, so that a spreadsheet takes them for no date."""
+    return f"{found.on} of {found.every}" if isinstance(found, Summary) else short_words(found)
+
+
+def long_words(found: Summary | Cell | None) -> str:
+    """The cell in a sentence."""
+    match found:
+        case None:
+            return "being worked out"
+        case Summary():
+            notes = (
+                f"{found.on} of {found.every} operations on",
+                "some ask first" if found.asks else "",
+                "some are turned off by another layer" if found.overruled else "",
+            )
+            return ", ".join(note for note in notes if note)
+        case Cell():
+            return CELL_WORDS[found]
+
+
+def _agent_words(agent: Agent, role: int) -> str | None:
+    match role:
+        case Qt.ItemDataRole.DisplayRole:
+            return agent.agent_id
+        case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
+            return f"{agent.agent_id}\n{agent.description}" if agent.description else agent.agent_id
+        case _:
+            return None

@@ -1,0 +1,132 @@
+"""The small form for a constraint: fields that fit the argument's kind, and what they say. It knows no tool."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QFormLayout, QLabel, QLineEdit, QWidget
+
+from gatewright_gui.models.constraint import ConstraintForm
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.session.argument import Argument, ArgumentKind
+
+FIELDS: dict[ArgumentKind, tuple[str, ...]] = {
+    "text": ("one_of", "pattern", "min_length", "max_length"),
+    "number": ("minimum", "maximum", "multiple_of"),
+    "whole": ("minimum", "maximum", "multiple_of"),
+    "truth": ("truth",),
+    "list": ("min_items", "max_items"),
+    "any": (),
+}
+_LABELS = {
+    "one_of": ("&One of", "values, separated by commas"),
+    "pattern": ("&Matches", "a regular expression, such as ^notes/"),
+    "min_length": ("A&t least", "characters"),
+    "max_length": ("At mo&st", "characters"),
+    "minimum": ("At &least", "a number"),
+    "maximum": ("At mo&st", "a number"),
+    "multiple_of": ("&Multiple of", "a number"),
+    "truth": ("Al&ways", ""),
+    "min_items": ("A&t least", "items"),
+    "max_items": ("At mo&st", "items"),
+}
+LABEL_WIDTH = 76
+_WHOLE = frozenset({"min_length", "max_length", "min_items", "max_items"})
+_TRUTH = (("either", None), ("true", True), ("false", False))
+
+
+class ConstraintFields(QWidget):
+    """An empty field says nothing."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._edits: dict[str, QLineEdit] = {}
+        self._labels: dict[str, QWidget] = {}
+        self.truth = QComboBox()
+        self._rows = QFormLayout(self)
+        self._rows.setContentsMargins(0, 0, 0, 0)
+        self._rows.setSpacing(current_look().tokens.space_2)
+        for name, (label, hint) in _LABELS.items():
+            self._add(name, label, hint)
+
+    def show_form(self, argument: Argument, form: ConstraintForm) -> None:
+        """The fields of a kind of argument, holding what the form says."""
+        names = FIELDS[argument.kind]
+        for name, edit in self._edits.items():
+            edit.setText(_shown(getattr(form, name)))
+            self._rows.setRowVisible(edit, name in names)
+        self._rows.setRowVisible(self.truth, "truth" in names)
+        self.truth.setCurrentIndex([value for _, value in _TRUTH].index(form.truth))
+        if argument.choices:
+            hint = ", ".join(argument.choices)
+            self._edits["one_of"].setPlaceholderText(f"some of: {hint}")
+
+    def form(self, kind: ArgumentKind) -> ConstraintForm:
+        """What the fields say. Raises ValueError naming the field that cannot be read."""
+        found: dict[str, object] = {}
+        for name in FIELDS[kind]:
+            if name == "truth":
+                found[name] = self.truth.currentData()
+            elif text := self._edits[name].text().strip():
+                found[name] = _read(name, text)
+        return ConstraintForm(**found)  # pyright: ignore[reportArgumentType]
+
+    def edit(self, name: str) -> QLineEdit:
+        """The field of that name."""
+        return self._edits[name]
+
+    def _add(self, name: str, label: str, hint: str) -> None:
+        words = QLabel(label)
+        if name == "truth":
+            for text, value in _TRUTH:
+                self.truth.addItem(text, value)
+            self.truth.currentIndexChanged.connect(self._tell)
+            self._dress(self.truth, name, label, words)
+            return
+        edit = QLineEdit()
+        edit.setPlaceholderText(hint)
+        if name == "pattern":
+            edit.setFont(current_look().mono_font)
+        edit.textChanged.connect(self._tell)
+        self._edits[name] = edit
+        self._dress(edit, name, f"{label} {hint}", words)
+
+    def _dress(self, field: QWidget, name: str, spoken: str, words: QLabel) -> None:
+        field.setObjectName(f"constraint.{name}")
+        field.setAccessibleName(spoken.replace("&", "").strip())
+        words.setBuddy(field)
+        words.setMinimumWidth(LABEL_WIDTH)
+        self._rows.addRow(words, field)
+
+    def _tell(self, _value: object = None) -> None:
+        self.changed.emit()
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        return ", ".join(str(text) for text in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _read(name: str, text: str) -> object:
+    if name == "one_of":
+        return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip())) or None
+    if name == "pattern":
+        return text
+    read: Callable[[str], object] = int if name in _WHOLE else _number
+    label = _LABELS[name][0].replace("&", "").lower()
+    try:
+        return read(text)
+    except ValueError:
+        what = "a whole number" if name in _WHOLE else "a number"
+        raise ValueError(f"`{label}` is {what}, not `{text}`") from None
+
+
+def _number(text: str) -> float:
+    plain = float(text)
+    if plain != plain or plain in {float("inf"), float("-inf")}:  # noqa: PLR0124
+        raise ValueError
+    return int(text) if text.lstrip("-").isdecimal() else plain

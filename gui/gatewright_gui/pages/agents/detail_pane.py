@@ -1,0 +1,146 @@
+"""Below the tree: why the current row is as it is, its limits, and what the agent is granted. It decides nothing."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from gatewright.base.problem import Address
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.toolname import chosen_tools
+from gatewright_gui.pages.agents.agent_rules_pane import AgentRulesPane
+from gatewright_gui.pages.agents.limits_pane import LimitsPane
+from gatewright_gui.pages.agents.why_pane import WhyPane
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.session.document import ChangeSet
+
+PARTS = (
+    ("why", "Why", "Why the row is as it is"),
+    ("limits", "Limits", "Calls, pauses, rates and arguments of the row, edited in place"),
+    ("agent", "Agent", "What the agent is granted, and what asks first"),
+)
+
+
+class DetailPane(QWidget):
+    """One part at a time; what is not shown is not worked out."""
+
+    line_requested = Signal(object)
+    """Line of the policy file."""
+    part_changed = Signal(object)
+    """Key of the part that is shown: str."""
+
+    def __init__(self, context: PageContext, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("agents.detail")
+        self._context = context
+        self._row: tuple[str | None, str | None] = (None, None)
+        self._stale: set[str] = {"limits", "agent"}
+        self.parts = Segmented("Part")
+        self.why = WhyPane()
+        self.limits = LimitsPane(context)
+        self.agent = AgentRulesPane(context)
+        self._headers = QStackedWidget()
+        self._bodies = QStackedWidget()
+        self._lay_out()
+        self._connect()
+        self.show_row(context.selection.tool, context.selection.operation)
+
+    # layout
+
+    def _lay_out(self) -> None:
+        self.parts.setObjectName("agents.detail.parts")
+        for key, text, tip in PARTS:
+            self.parts.add_segment(key, text, tooltip=tip)
+        self.why.header.set_title("")
+        for part in (self.why, self.limits, self.agent):
+            self._headers.addWidget(part.header)
+            self._bodies.addWidget(part)
+        tokens = current_look().tokens
+        top = QHBoxLayout()
+        top.setContentsMargins(tokens.space_1, 0, 0, 0)
+        top.setSpacing(0)
+        top.addWidget(self.parts, 0, Qt.AlignmentFlag.AlignVCenter)
+        top.addWidget(self._headers, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(top)
+        column.addWidget(self._bodies, 1)
+
+    def _connect(self) -> None:
+        context = self._context
+        self.parts.current_changed.connect(self._show_part)
+        self.why.line_requested.connect(self.line_requested)
+        self.limits.line_requested.connect(self.line_requested)
+        self.agent.line_requested.connect(self.line_requested)
+        context.document.opened.connect(self._all_stale)
+        context.document.policy_changed.connect(self._policy_changed)
+        context.selection.agent_changed.connect(self._all_stale)
+        context.selection.tool_changed.connect(self._follow)
+
+    # what is shown
+
+    @property
+    def part(self) -> str:
+        """Key of the part that is shown."""
+        return self.parts.current or "why"
+
+    def show_part(self, key: str) -> None:
+        """Show a part: `why`, `limits` or `agent`."""
+        self.parts.set_current(key)
+
+    def show_rule(self, address: Address) -> None:
+        """Make a rule of the part that is shown the current one, ready to be edited."""
+        if self.part == "limits":
+            self.limits.show_rule(address)
+
+    def show_row(self, tool: str | None, operation: str | None) -> None:
+        """Another row of the tree is current."""
+        self._row = (tool, operation)
+        words = f"{tool} > {operation}" if operation else tool or ""
+        self.limits.header.set_note(words)
+        self._stale |= {"limits", "agent"}
+        self._refresh()
+
+    def _follow(self, _tool: object = None) -> None:
+        self.show_row(self._context.selection.tool, self._context.selection.operation)
+
+    def _show_part(self, key: str) -> None:
+        at = [name for name, _, _ in PARTS].index(key)
+        self._headers.setCurrentIndex(at)
+        self._bodies.setCurrentIndex(at)
+        self._refresh()
+        self.part_changed.emit(key)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """What was put off while nobody looked."""
+        super().showEvent(event)
+        self._refresh()
+
+    def _policy_changed(self, changes: ChangeSet) -> None:
+        if changes.everything or changes.sources or self._context.selection.agent_id in changes.agents:
+            self._all_stale()
+
+    def _all_stale(self, _why: object = None) -> None:
+        self._stale |= {"limits", "agent"}
+        self._refresh()
+
+    def _refresh(self) -> None:
+        if self.part not in self._stale:
+            return
+        self._stale.discard(self.part)
+        document = self._context.document
+        agent = document.policy.agents.get(self._context.selection.agent_id or "")
+        tool, operation = self._row
+        if self.part == "limits":
+            self.limits.show_row(agent, self._facts(tool), operation)
+        elif self.part == "agent":
+            self.agent.show_agent(agent, tool, operation)
+
+    def _facts(self, tool: str | None) -> ToolFacts | None:
+        """Of the major that the agent has; its rights are not wanted, which can take long."""
+        document = self._context.document
+        agent = document.policy.agents.get(self._context.selection.agent_id or "")
+        named = [facts for facts in document.catalog if facts.name == tool]
+        return chosen_tools(named, agent.tools).get(tool) if agent is not None and tool is not None else None

@@ -1,0 +1,206 @@
+"""The filters over the tree: a button with a menu of boxes, and a chip for each kind that is set.
+
+It shows and changes `Filters`; it does not know which rows fit.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QToolButton, QWidget
+
+from gatewright.policy.tier import SafetyTier
+from gatewright_gui.models.toolfilter import NO_FILTERS, Filters, State
+from gatewright_gui.models.tooltree import TIER_WORDS
+from gatewright_gui.qt.look import current_look, tie_icon
+
+STATES: tuple[tuple[State, str, str], ...] = (
+    (State.ON, "On", "What the model sees"),
+    (State.OFF, "Off", "What the model does not see"),
+    (State.ASKS, "Asks first", "What asks a human before it runs"),
+    (State.OVERRULED, "Overruled", "Ticked here, turned off by another layer"),
+    (State.MIXED, "Mixed tools", "Tools of which the model sees some operations and not others"),
+)
+KEYS = "Ctrl+Shift+F"
+_WIDEST_CHIP = 150
+
+
+class StayingMenu(QMenu):
+    """Stays open while boxes in it are ticked, by mouse or by Space."""
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """A click on a box ticks it."""
+        action = self.actionAt(event.position().toPoint())
+        if not self._tick(action):
+            super().mouseReleaseEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Space ticks; Enter ticks and closes."""
+        action = self.activeAction()
+        if event.key() != Qt.Key.Key_Space or not self._tick(action):
+            super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        """Tooltips, as the boxes are short of words."""
+        self.setToolTipsVisible(True)
+        return super().event(event)
+
+    def _tick(self, action: QAction | None) -> bool:
+        if action is None or not action.isCheckable() or not action.isEnabled():
+            return False
+        action.trigger()
+        return True
+
+
+class FilterBar(QWidget):
+    """Chips with a cross each; hidden while nothing is set. `button` opens the menu and stands where one searches."""
+
+    filters_changed = Signal(object)
+    """Filters."""
+    cleared = Signal()
+    """No filter and no search either."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        tokens = current_look().tokens
+        self._filters = NO_FILTERS
+        self._origins: tuple[str, ...] = ()
+        self.menu = StayingMenu(self)
+        self.menu.aboutToShow.connect(self._fill)
+        self.button = QToolButton()
+        self.button.setObjectName("agents.filter")
+        self.button.setText("Filter ")
+        self.button.setAccessibleName("Filter tools and operations")
+        self.button.setToolTip(f"Filter by state, tier, origin, limits, problems ({KEYS})")
+        self.button.setShortcut(KEYS)
+        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.button.setMenu(self.menu)
+        tie_icon(self.button, "funnel", "muted")
+        self._chips = QHBoxLayout()
+        self._chips.setSpacing(tokens.space_1)
+        self.shown = QLabel()
+        self.shown.setObjectName("agents.shown")
+        self.shown.setProperty("kind", "muted")
+        self.clear_button = QPushButton("Show all")
+        self.clear_button.setObjectName("agents.filter.clear")
+        self.clear_button.setProperty("kind", "link")
+        self.clear_button.clicked.connect(self.cleared)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_2, 0, tokens.space_1, tokens.space_1)
+        row.setSpacing(tokens.space_2)
+        row.addWidget(self.shown)
+        row.addLayout(self._chips)
+        row.addStretch(1)
+        row.addWidget(self.clear_button)
+        self.hide()
+
+    @property
+    def filters(self) -> Filters:
+        """What is set."""
+        return self._filters
+
+    def set_origins(self, origins: Iterable[str]) -> None:
+        """Where the tools come from that there are."""
+        self._origins = tuple(dict.fromkeys(origins))
+
+    def set_filters(self, filters: Filters) -> None:
+        """Set others; says so when they differ."""
+        if filters != self._filters:
+            self._filters = filters
+            tie_icon(self.button, "funnel", "muted" if filters == NO_FILTERS else "accent")
+            self._show_chips()
+            self.filters_changed.emit(filters)
+
+    def show_count(self, shown: int, every: int, *, is_filtering: bool) -> None:
+        """How much fits; the bar is there while anything may be left out."""
+        self.shown.setText(f"{shown:,} shown")
+        self.shown.setToolTip(f"{shown:,} of {every:,} operations fit")
+        self.setVisible(is_filtering)
+
+    # menu
+
+    def _fill(self) -> None:
+        menu, filters = self.menu, self._filters
+        menu.clear()
+        menu.addSection("State")
+        for state, text, tip in STATES:
+            self._add(text, state in filters.states, partial(self._flip_state, state), tip)
+        menu.addSection("Tier")
+        for tier in SafetyTier:
+            self._add(TIER_WORDS[tier].capitalize(), tier in filters.tiers, partial(self._flip_tier, tier))
+        menu.addSection("Origin")
+        for origin in self._origins:
+            self._add(origin.replace("&", "&&"), origin in filters.origins, partial(self._flip_origin, origin))
+        menu.addSection("Also")
+        self._add("Has limits", filters.has_limits, self._flip_limits, "Rules that limit how often, when, with what")
+        self._add("Has a problem", filters.has_problem, self._flip_problem, "Problems of the policy that name the tool")
+
+    def _add(self, text: str, on: bool, flip: Callable[[bool], None], tip: str = "") -> None:
+        action = self.menu.addAction(text)
+        action.setCheckable(True)
+        action.setChecked(on)
+        action.setToolTip(tip)
+        action.triggered.connect(flip)
+
+    def _flip_state(self, state: State, _on: bool = False) -> None:
+        self.set_filters(replace(self._filters, states=self._filters.states ^ {state}))
+
+    def _flip_tier(self, tier: SafetyTier, _on: bool = False) -> None:
+        self.set_filters(replace(self._filters, tiers=self._filters.tiers ^ {tier}))
+
+    def _flip_origin(self, origin: str, _on: bool = False) -> None:
+        self.set_filters(replace(self._filters, origins=self._filters.origins ^ {origin}))
+
+    def _flip_limits(self, on: bool = False) -> None:
+        self.set_filters(replace(self._filters, has_limits=on))
+
+    def _flip_problem(self, on: bool = False) -> None:
+        self.set_filters(replace(self._filters, has_problem=on))
+
+    # chips
+
+    def _show_chips(self) -> None:
+        while (item := self._chips.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
+        for key, words, without in self._active():
+            self._chips.addWidget(self._chip(key, words, without))
+
+    def _active(self) -> Iterable[tuple[str, str, Filters]]:
+        """A chip for each kind: its key, its words, and the filters without it."""
+        filters = self._filters
+        if filters.states:
+            words = (text.lower() for state, text, _ in STATES if state in filters.states)
+            yield "states", ", ".join(words), replace(filters, states=frozenset())
+        if filters.tiers:
+            words = (TIER_WORDS[tier] for tier in SafetyTier if tier in filters.tiers)
+            yield "tiers", ", ".join(words), replace(filters, tiers=frozenset())
+        if filters.origins:
+            yield "origins", ", ".join(sorted(filters.origins)), replace(filters, origins=frozenset())
+        if filters.has_limits:
+            yield "limits", "has limits", replace(filters, has_limits=False)
+        if filters.has_problem:
+            yield "problem", "has a problem", replace(filters, has_problem=False)
+
+    def _chip(self, key: str, words: str, without: Filters) -> QToolButton:
+        chip = QToolButton()
+        chip.setObjectName(f"agents.filter.{key}")
+        chip.setCheckable(True)
+        chip.setChecked(True)
+        chip.setText(chip.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, _WIDEST_CHIP))
+        chip.setToolTip(f"Only what is: {words}. Click to take this filter away")
+        chip.setAccessibleName(f"Filter: {words}; press to take it away")
+        chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        chip.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        tie_icon(chip, "x", "accent")
+        chip.clicked.connect(partial(self._drop, without))
+        return chip
+
+    def _drop(self, without: Filters, _on: bool = False) -> None:
+        self.button.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.set_filters(without)

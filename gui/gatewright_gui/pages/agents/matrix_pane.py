@@ -1,0 +1,301 @@
+"""The matrix with its search fields and what is said of the current cell. It calls verbs, nothing else."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QStackedWidget, QVBoxLayout, QWidget
+
+from gatewright.policy.right import Reason
+from gatewright_gui.models.matrix import MatrixModel, Place
+from gatewright_gui.models.rowstate import tool_reasons
+from gatewright_gui.pages.agents.matrix_view import Block, MatrixView
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.session.rightgrid import Cell, RightGrid
+from gatewright_gui.session.verbs import matrix as verbs
+from gatewright_gui.session.verbs.matrix import Wanted
+from gatewright_gui.session.verbs.rights import Target
+
+FOLLOW_S = 0.06
+"""The preview follows when the current cell has stood still so long: keys that are held down do not wait for it."""
+FOLLOW = "agents.matrix.follow"
+NO_AGENTS = ("users", "No agents", "Add an agent in the tree view; every agent is a column here.")
+NOTHING_FITS = ("search", "Nothing fits", "No tool, operation or agent fits the search.")
+
+
+class MatrixPane(QWidget):
+    """Tools by agents. What is chosen is told by signals; what was chosen elsewhere comes in by `show_cell`."""
+
+    cell_chosen = Signal(object, object)
+    """Agent id, Place: the current cell."""
+    row_requested = Signal(object, object)
+    """Agent id, Place: the row of the tree is wanted."""
+
+    def __init__(self, context: PageContext, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._context, self._document = context, context.document
+        self.grid = RightGrid(context.document, context.selection, context.deriver, context.tasks, self)
+        self.model = MatrixModel(self.grid, self._reasons, self)
+        self.view = MatrixView(self.model)
+        self.search = SearchField("Filter tools and operations")
+        self.agent_search = SearchField("Filter agents")
+        self.differs = IconButton("diff", "Only rows in which the agents shown differ")
+        self.open_all = IconButton("chevrons-up-down", "Open every tool (+ on a selection)")
+        self.close_all = IconButton("chevrons-down-up", "Close every tool (- on a selection)")
+        self.said = ElidedLabel(role="text")
+        self.note = QLabel()
+        self.nothing = EmptyState(*NOTHING_FITS, action="Show all")
+        self.controls = QHBoxLayout()
+        self._stack = QStackedWidget()
+        self._kept: tuple[str | None, Place | None] = (None, None)
+        self._lay_out()
+        self._connect()
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        named = (("search", self.search), ("agents", self.agent_search), ("differs", self.differs))
+        for name, part in (*named, ("open_all", self.open_all), ("close_all", self.close_all), ("said", self.said)):
+            part.setObjectName(f"agents.matrix.{name}.field" if name == "agents" else f"agents.matrix.{name}")
+        self.differs.setCheckable(True)
+        self.note.setObjectName("agents.matrix.note")
+        self.note.setProperty("kind", "muted")
+        self.controls.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, tokens.space_1)
+        self.controls.setSpacing(tokens.space_2)
+        self.controls.addWidget(self.search, 3)
+        self.controls.addWidget(self.agent_search, 2)
+        for button in (self.differs, self.open_all, self.close_all):
+            self.controls.addWidget(button)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
+        foot.setSpacing(tokens.space_3)
+        foot.addWidget(self.said, 1)
+        foot.addWidget(self.note)
+        self._stack.addWidget(self.view)
+        self._stack.addWidget(self.nothing)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(self.controls)
+        column.addWidget(self._stack, 1)
+        column.addLayout(foot)
+
+    def _connect(self) -> None:
+        view = self.view
+        self._document.opened.connect(self._refresh)
+        self._document.policy_changed.connect(self._refresh)
+        self.grid.columns_changed.connect(self._columns_came)
+        self.model.modelAboutToBeReset.connect(self._keep)
+        self.model.modelReset.connect(self._restore)
+        self.search.search_changed.connect(self.model.search_tools)
+        self.agent_search.search_changed.connect(self.model.search_agents)
+        for field in (self.search, self.agent_search):
+            field.results_requested.connect(self.focus_cells)
+            field.leave_requested.connect(self.focus_cells)
+        self.differs.toggled.connect(self._show_differing)
+        self.open_all.clicked.connect(lambda: self.model.set_all_open(on=True))
+        self.close_all.clicked.connect(lambda: self.model.set_all_open(on=False))
+        self.nothing.action_requested.connect(self.show_all)
+        view.agents_in_view_changed.connect(self._want)
+        view.current_changed.connect(self._follow)
+        view.current_changed.connect(self._say)
+        view.selectionModel().selectionChanged.connect(self._count)
+        view.wish_requested.connect(self.edit)
+        view.toggle_requested.connect(self.toggle)
+        view.row_requested.connect(self._ask_row)
+        view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        view.customContextMenuRequested.connect(self._open_menu)
+
+    # what is shown
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """Bring up to date what was put off while nobody looked."""
+        super().showEvent(event)
+        self._refresh()
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
+        """Nobody looks: nothing is worked out."""
+        super().hideEvent(event)
+        self._context.tasks.cancel(FOLLOW)
+        self.grid.want(())
+
+    def _refresh(self, _changes: object = None) -> None:
+        if self.isVisible():
+            self.model.set_agents(self._document.agents)
+            self._want()
+            self._judge()
+            self._say()
+
+    def _want(self) -> None:
+        """Columns in view first; for differences all of them."""
+        if self.isVisible():
+            seen = self.view.agents_in_view()
+            rest = [agent.agent_id for agent in self.model.agents] if self.differs.isChecked() else []
+            self.grid.want(dict.fromkeys((*seen, *rest)))
+
+    def _columns_came(self, agent_ids: Iterable[str | None]) -> None:
+        self.model.refresh_differing()
+        if self.view.current_agent in frozenset(agent_ids):
+            self._say()
+
+    def _show_differing(self, only: bool) -> None:
+        self.model.show_only_differing(only)
+        self._want()
+
+    def show_all(self) -> None:
+        """No filter."""
+        self.search.clear()
+        self.agent_search.clear()
+        self.differs.setChecked(False)
+
+    def show_cell(self, agent_id: str | None, place: Place | None) -> None:
+        """Make a cell the current one, if it is shown; the keys stay where they are."""
+        if (agent_id, place) != (self.view.current_agent, self.view.current_place):
+            self.view.show_cell(agent_id, place)
+
+    def focus_cells(self) -> None:
+        """Give the keys to the cells."""
+        self.view.setFocus(Qt.FocusReason.OtherFocusReason)
+        if not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.model.index(0, 0))
+
+    def _keep(self) -> None:
+        if self.view.currentIndex().isValid():
+            self._kept = (self.view.current_agent, self.view.current_place)
+
+    def _restore(self) -> None:
+        agent_id, place = self._kept
+        if not self.view.show_cell(agent_id, place) and place is not None and self.model.agents:
+            self.view.show_cell(self.model.agents[0].agent_id, place)
+        self._judge()
+
+    def _judge(self) -> None:
+        """Cells, or why there are none."""
+        empty = not self.model.rowCount() or not self.model.agents
+        if empty and not self.model.every_agent:
+            self.nothing.set_state(*NO_AGENTS)
+        elif empty:
+            self.nothing.set_state(*NOTHING_FITS, action="Show all")
+        self._stack.setCurrentWidget(self.nothing if empty else self.view)
+        self._count()
+
+    def _count(self) -> None:
+        cells = sum((block.bottom - block.top + 1) * (block.right - block.left + 1) for block in self.view.blocks())
+        every, shown = len(self.grid.layout.tools), self.model.tool_count
+        agents, seen = len(self.model.every_agent), len(self.model.agents)
+        self.note.setText(
+            f"{cells:,} cells selected"
+            if cells > 1
+            else f"{_of(shown, every)} tool{'s' * (every != 1)}, {_of(seen, agents)} agent{'s' * (agents != 1)}"
+        )
+
+    def _say(self) -> None:
+        index = self.view.currentIndex()
+        self.said.set_text(self.model.tip(index.row(), index.column()).replace("\n", "; ") if index.isValid() else "")
+
+    def _reasons(self, agent_id: str, tool: str, operation: str | None) -> Sequence[Reason]:
+        right = self._document.rights(agent_id).get(tool)
+        if right is None:
+            return ()
+        if operation is None:
+            return tool_reasons(right)
+        return next((row.reasons for row in right.operations if row.operation == operation), ())
+
+    # what is asked for
+
+    def edit(self, wanted: Wanted) -> None:
+        """Allow, ask or deny what is selected."""
+        cells = self.chosen_cells()
+        if cells:
+            verbs.edit_cells(self._document, self._context.deriver, self._context.tasks, cells, wanted)
+
+    def toggle(self) -> None:
+        """Turn all that is selected off where the current cell has something on, else on."""
+        here = self.view.currentIndex()
+        on = self.model.is_on(here.row(), here.column()) if here.isValid() else None
+        if on is not None:
+            self.edit("off" if on else "on")
+
+    def chosen_cells(self) -> dict[str, Sequence[Target]]:
+        """By agent what is selected; a tool stands for all its operations."""
+        found: dict[str, Sequence[Target]] = {}
+        for block in self.view.blocks():
+            targets = self._targets(block)
+            for agent in self.model.agents[block.left : block.right + 1]:
+                held = found.get(agent.agent_id)
+                found[agent.agent_id] = targets if held is None else _merged((*held, *targets))
+        return {agent_id: kept for agent_id, held in found.items() if (kept := self._there(agent_id, held))}
+
+    def _targets(self, block: Block) -> Sequence[Target]:
+        found: list[Target] = []
+        for row in range(block.top, block.bottom + 1):
+            tool, place = self.model.tool_at(row), self.model.place_at(row)
+            if tool is not None and place is not None:
+                found.append(Target(tool.name, tool.operations if place.operation is None else (place.operation,)))
+        return _merged(found)
+
+    def _there(self, agent_id: str, targets: Sequence[Target]) -> Sequence[Target]:
+        """Without operations that the agent's version of a tool has not."""
+        column = self.grid.column(agent_id)
+        if column is None or Cell.MISSING not in column:
+            return targets
+        tools = {tool.name: tool for tool in self.grid.layout.tools}
+        kept = (
+            Target(
+                target.tool,
+                tuple(
+                    name
+                    for place, name in enumerate(tools[target.tool].operations, tools[target.tool].start)
+                    if name in target.operations and column[place] != Cell.MISSING
+                ),
+            )
+            for target in targets
+        )
+        return tuple(target for target in kept if target.operations)
+
+    def _follow(self) -> None:
+        self._context.tasks.start(self._tell_soon(), FOLLOW, replace=True)
+
+    async def _tell_soon(self) -> None:
+        await asyncio.sleep(FOLLOW_S)
+        if self.view.current_agent is not None and self.view.current_place is not None:
+            self.cell_chosen.emit(self.view.current_agent, self.view.current_place)
+
+    def _ask_row(self) -> None:
+        if self.view.current_agent is not None and self.view.current_place is not None:
+            self.row_requested.emit(self.view.current_agent, self.view.current_place)
+
+    def _open_menu(self, at: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        rows = (
+            ("Allow\tA", "circle-check", lambda: self.edit("allow")),
+            ("Ask first\tK", "hand", lambda: self.edit("ask")),
+            ("Deny\tD", "ban", lambda: self.edit("deny")),
+            ("Show in the tree\tEnter", "list", self._ask_row),
+            ("Copy\tCtrl+C", "copy", self.view.copy_chosen),
+        )
+        for number, (text, icon, run) in enumerate(rows):
+            if number == 3:
+                menu.addSeparator()
+            action = menu.addAction(text)
+            tie_icon(action, icon)
+            action.triggered.connect(run)
+        menu.popup(self.view.viewport().mapToGlobal(at))
+
+
+def _merged(targets: Iterable[Target]) -> Sequence[Target]:
+    """One target for each tool, its operations in the order in which they came."""
+    found: dict[str, dict[str, None]] = {}
+    for target in targets:
+        found.setdefault(target.tool, {}).update(dict.fromkeys(target.operations))
+    return tuple(Target(tool, tuple(operations)) for tool, operations in found.items())
+
+
+def _of(shown: int, every: int) -> str:
+    return f"{every:,}" if shown == every else f"{shown:,} of {every:,}"

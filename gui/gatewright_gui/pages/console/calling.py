@@ -1,0 +1,136 @@
+"""A call from the button to its end: started, followed stage by stage, answered, given up. It shows no request.
+
+The keys stay where they were: what is disabled or hidden for a while would hand them to its neighbour.
+"""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QApplication, QWidget
+
+from gatewright_gui.pages.console.actbar import ActBar
+from gatewright_gui.pages.console.outcome import OutcomePanel
+from gatewright_gui.pages.console.request import RequestPanel
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, StageRow
+from gatewright_gui.session.console import Console
+from gatewright_gui.session.question import PendingApproval
+
+TASK = "console.call"
+
+
+class CallControl(QObject):
+    """One call at a time. `changed` is called when one begins and when it ended."""
+
+    def __init__(
+        self,
+        context: PageContext,
+        console: Console,
+        request: RequestPanel,
+        outcome: OutcomePanel,
+        acts: ActBar,
+        page: QWidget,
+        changed: Callable[[], None],
+    ) -> None:
+        super().__init__(page)
+        self._context, self._console, self._page, self._changed = context, console, page, changed
+        self._request, self._outcome, self._acts = request, outcome, acts
+        self._home: QWidget | None = None
+        self._is_instead = False
+        self._connect()
+
+    def decide(self) -> None:
+        """Ask the gate."""
+        request = self._request.request()
+        if request is not None:
+            self._start("decide", request)
+
+    def run(self) -> None:
+        """Run in the copy; a tool that its own program runs is decided instead, which is said."""
+        request = self._request.request()
+        if request is not None:
+            self._is_instead = self._request.runs_elsewhere
+            self._start("decide" if self._is_instead else "run", request)
+
+    def again(self, record: CallRecord) -> None:
+        """Make the same call under the policy as it is now; one that was decided is decided."""
+        self._start(record.kind, record.request, record)
+
+    def cancel(self) -> None:
+        """Give up the call that is under way."""
+        self._context.tasks.cancel(TASK)
+
+    def _start(self, kind: Kind, request: CallRequest, earlier: CallRecord | None = None) -> None:
+        if self._console.is_busy:
+            return
+        make = self._console.decide if kind == "decide" else self._console.run
+        self._context.tasks.start(make(request, earlier), TASK)
+
+    # on its way
+
+    def _began(self, kind: Kind) -> None:
+        self._outcome.begin(kind)
+        self._keep_home()
+        self._changed()
+
+    def _passed(self, row: StageRow) -> None:
+        if self._console.is_busy:
+            self._outcome.pass_stage(row)
+
+    def _asked(self, question: PendingApproval) -> None:
+        if self._console.is_busy:
+            self._outcome.ask(question)
+
+    def _copying(self, text: str) -> None:
+        if self._console.is_busy:
+            self._outcome.strip.start(text or self._outcome.running, can_cancel=True)
+
+    def _finished(self, record: CallRecord) -> None:
+        self._outcome.show_record(record)
+        if self._is_instead:
+            self._outcome.say_run_elsewhere()
+
+    def _ended(self) -> None:
+        self._is_instead = False
+        self._outcome.end()
+        for button in (self._acts.decide, self._acts.run):
+            button.setEnabled(self._request.agent_id is not None)
+        self._go_home()
+        self._changed()
+
+    # the keys
+
+    def _keep_home(self) -> None:
+        focus = QApplication.focusWidget()
+        self._home = focus if focus is not None and self._page.isAncestorOf(focus) else None
+        if focus in {self._acts.decide, self._acts.run}:
+            self._lend_keys()
+
+    def _lend_keys(self) -> None:
+        self._outcome.stages.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _go_home(self) -> None:
+        home, self._home = self._home, None
+        focus = QApplication.focusWidget()
+        borrowed = {self._outcome.stages, self._acts.cancel, self._outcome.strip.cancel_button}
+        if home is not None and (focus is None or focus in borrowed):
+            home.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _connect(self) -> None:
+        console, outcome, acts = self._console, self._outcome, self._acts
+        acts.decide.clicked.connect(self.decide)
+        acts.run.clicked.connect(self.run)
+        acts.cancel.clicked.connect(self.cancel)
+        outcome.cancel_requested.connect(self.cancel)
+        outcome.approval.keys_given_back.connect(self._lend_keys)
+        for signal, slot in (
+            (console.began, self._began),
+            (console.stage_passed, self._passed),
+            (console.finished, self._finished),
+            (console.failed, outcome.say_failed),
+            (console.ended, self._ended),
+            (console.asked, self._asked),
+            (console.answered, outcome.answered),
+            (console.copying, self._copying),
+        ):
+            signal.connect(slot)

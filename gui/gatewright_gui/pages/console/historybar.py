@@ -1,0 +1,113 @@
+"""What narrows the history down: a field to search in and a menu of verdicts, agents and tools. It holds no calls."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
+
+from gatewright_gui.models.historyfilter import HistoryFilter
+from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget import IconButton, SearchField
+from gatewright_gui.session.calls import CallRecord, visible
+
+_VERDICTS = ("allow", "ask", "deny")
+_MAX_CHOICES = 30
+"""Agents or tools that the menu offers; the field finds the others."""
+
+
+class HistoryBar(QWidget):
+    """Emits `changed` with each letter and each tick."""
+
+    changed = Signal(object)
+    """HistoryFilter."""
+    leave_requested = Signal()
+    """The keys are to go to the calls."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._filter = HistoryFilter()
+        self._records: tuple[CallRecord, ...] = ()
+        self.search = SearchField("Search calls")
+        self.search.setObjectName("console.history.search")
+        self.search.setToolTip("Every word has to be in the call, its agent, arguments, verdict, code or reason")
+        self.search.search_changed.connect(self._searched)
+        self.search.results_requested.connect(self.leave_requested)
+        self.search.leave_requested.connect(self.leave_requested)
+        self.menu_button = IconButton("funnel", "Show only some verdicts, agents or tools")
+        self.menu_button.setObjectName("console.history.filter")
+        self.menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.menu = QMenu(self)
+        self.menu.setObjectName("console.history.menu")
+        self.menu.aboutToShow.connect(self._fill)
+        self.menu_button.setMenu(self.menu)
+        self._count = QLabel()
+        self._count.setObjectName("console.history.count")
+        self._count.setProperty("kind", "small")
+        self._lay_out()
+
+    @property
+    def filter(self) -> HistoryFilter:
+        """What is to be shown."""
+        return self._filter
+
+    def set_records(self, records: tuple[CallRecord, ...]) -> None:
+        """The calls that there are, to offer their agents and tools."""
+        self._records = records
+
+    def tell_count(self, shown: int, of: int) -> None:
+        """How many calls fit."""
+        self._count.setText("" if self._filter.is_empty else f"{shown:,} of {of:,}")
+
+    def clear(self) -> None:
+        """Show all calls."""
+        self._set(HistoryFilter())
+        self.search.clear()
+
+    def _searched(self, text: str) -> None:
+        now = self._filter
+        self._set(HistoryFilter(tuple(text.casefold().split()), now.verdicts, now.agents, now.tools))
+
+    def _set(self, wanted: HistoryFilter) -> None:
+        if wanted == self._filter:
+            return
+        self._filter = wanted
+        is_on = bool(wanted.verdicts or wanted.agents or wanted.tools)
+        tie_icon(self.menu_button, "funnel", "accent" if is_on else "muted")
+        told = ", ".join(sorted(map(visible, (*wanted.verdicts, *wanted.agents, *wanted.tools))))
+        self.menu_button.setToolTip(f"Shown: {told}" if is_on else "Show only some verdicts, agents or tools")
+        self.menu_button.setAccessibleName(self.menu_button.toolTip())
+        self.changed.emit(wanted)
+
+    def _fill(self) -> None:
+        self.menu.clear()
+        self._offer("verdicts", _VERDICTS, self._filter.verdicts)
+        self._offer("agents", (record.request.agent_id for record in self._records), self._filter.agents)
+        self._offer("tools", (record.request.tool for record in self._records), self._filter.tools)
+        self.menu.addSeparator()
+        every = self.menu.addAction("Show all")
+        every.setEnabled(not self._filter.is_empty)
+        every.triggered.connect(lambda _=False: self.clear())
+
+    def _offer(self, kind: str, names: Iterable[str], chosen: frozenset[str]) -> None:
+        self.menu.addSection(kind.capitalize())
+        for name in sorted({*names, *chosen})[:_MAX_CHOICES] if kind != "verdicts" else _VERDICTS:
+            action = self.menu.addAction(visible(name).replace("&", "&&"))
+            action.setCheckable(True)
+            action.setChecked(name in chosen)
+            action.triggered.connect(partial(self._tick, kind, name))
+
+    def _tick(self, kind: str, name: str, _checked: bool = False) -> None:
+        now = self._filter
+        parts = {"verdicts": now.verdicts, "agents": now.agents, "tools": now.tools}
+        parts[kind] = parts[kind] ^ {name}
+        self._set(HistoryFilter(now.words, parts["verdicts"], parts["agents"], parts["tools"]))
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_2, 0, tokens.space_1, tokens.space_1)
+        row.setSpacing(tokens.space_1)
+        row.addWidget(self.search, 1)
+        row.addWidget(self._count)
+        row.addWidget(self.menu_button)

@@ -1,0 +1,111 @@
+"""The levels explained: what each lets an agent do, in a window that goes away by itself. It changes nothing."""
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.models import levelhelp
+from gatewright_gui.models.level import LEVELS
+from gatewright_gui.models.levelhelp import LevelHelpModel
+from gatewright_gui.pages.files.delegate import Index, draw_chip, draw_ground
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget import TableView
+from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
+
+_WIDTH = 880
+_ASK = (
+    "Ask first: the call waits until a human answers it in Approvals. A level holds for every tool that takes a path."
+)
+_APPEND = (
+    "Append is also making a new file, and saving one that only grew. Delete is deleting. Whatever else changes a file"
+    " is an overwrite."
+)
+_ORDER = "The first rule that matches a path gives its level; what no rule matches gets the default."
+
+
+class _Cells(QStyledItemDelegate):
+    """Chips for levels and verdicts: a word and an icon, never colour alone."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """A chip, or words."""
+        verdict = index.data(levelhelp.VERDICT)
+        rect = option.rect  # pyright: ignore[reportAttributeAccessIssue]
+        if verdict is not None:
+            draw_ground(self, painter, option, index)
+            name = Verdict(verdict).value
+            draw_chip(painter, rect, VERDICT_WORDS[name], VERDICT_ICONS[name], name)
+        elif index.column() == 0:
+            draw_ground(self, painter, option, index)
+            look = LEVELS[index.data(levelhelp.LEVEL_ROLE)]
+            draw_chip(painter, rect, str(index.data()), look.icon, look.role)
+        else:
+            super().paint(painter, option, index)
+
+
+class LevelHelp(QDialog):
+    """Escape, Return, or a click elsewhere closes it."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        tokens = current_look().tokens
+        self.setObjectName("files.levelhelp")
+        self.setWindowTitle("What the levels mean")
+        self.setAccessibleName("What the levels mean")
+        self.table = TableView("What each level lets an agent do")
+        self.table.setObjectName("files.levelhelp.table")
+        self.table.setModel(LevelHelpModel(self.table))
+        self.table.setItemDelegate(_Cells(self.table))
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setTabKeyNavigation(False)
+        self.table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        header = self.table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.table.setColumnWidth(0, 112)
+        for column in range(1, levelhelp.MEANING):
+            self.table.setColumnWidth(column, 84)
+        self.table.setFixedHeight(header.sizeHint().height() + len(LEVELS) * tokens.row_height + 4)
+        heading = QLabel("What the levels mean")
+        heading.setProperty("kind", "heading")
+        close = QPushButton("Close")
+        close.setObjectName("files.levelhelp.close")
+        close.setDefault(True)
+        close.clicked.connect(self.accept)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_4, tokens.space_3, tokens.space_4, tokens.space_3)
+        column.setSpacing(tokens.space_2)
+        column.addWidget(heading)
+        column.addWidget(self.table)
+        for words in (_ASK, _APPEND, _ORDER):
+            label = QLabel(words)
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setProperty("kind", "muted")
+            column.addWidget(label)
+        column.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
+        self.resize(_WIDTH, self.sizeHint().height())
+
+    def show_at(self, under: QWidget) -> None:
+        """Below a control, and inside its window."""
+        window = under.window()
+        self.setFixedWidth(min(_WIDTH, window.width() - 16))
+        self.adjustSize()
+        at = under.mapToGlobal(QPoint(under.width() - self.width(), under.height() + 2))
+        corner = window.mapToGlobal(QPoint(8, 8))
+        end = window.mapToGlobal(QPoint(window.width() - self.width() - 8, window.height() - self.height() - 8))
+        at.setX(max(corner.x(), min(at.x(), end.x())))
+        at.setY(max(corner.y(), min(at.y(), end.y())))
+        self.move(at)
+        self.show()
+        self.table.setFocus(Qt.FocusReason.PopupFocusReason)

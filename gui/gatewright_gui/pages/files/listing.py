@@ -1,0 +1,183 @@
+"""What the tree of the Files page is given: folders as the disk has them, or what of them fits a filter.
+
+It reads nothing itself and draws nothing: the session reads in a thread; what fits is in memory, and is handed over in
+short turns, so that the window stays quick.
+"""
+
+import time
+from collections import deque
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from shiboken6 import isValid
+
+from gatewright.base.errors import GatewrightError
+from gatewright_gui.models.foldertree import FolderTreeModel
+from gatewright_gui.pages.files.folder import FolderPanel
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.filefilter import Fitting
+from gatewright_gui.session.files import SourceFolder
+
+TURN_S = 0.008
+OPENED = 300
+"""So many files at most are all opened to, when a filter leaves them."""
+
+
+class Listing(QObject):
+    """Serves the tree's wishes for one source at a time."""
+
+    base_shown = Signal()
+    """The base folder is shown, or why it cannot be."""
+    served = Signal()
+    """Everything that a filter leaves, and the tree asked for, is there."""
+
+    def __init__(self, tasks: TaskOwner, folder: SourceFolder, model: FolderTreeModel, panel: FolderPanel) -> None:
+        super().__init__(panel)
+        self._tasks, self._folder, self._model, self._panel = tasks, folder, model, panel
+        self._source_id: str | None = None
+        self._turn = 0
+        self._reading: set[str] = set()
+        self._fitting: Fitting | None = None
+        self._waiting: deque[str] = deque()
+        self._opened: set[str] = set()
+        self._pump = QTimer(self, singleShot=True, interval=0)
+        self._pump.timeout.connect(self._serve)
+        model.folder_wanted.connect(self._want)
+
+    @property
+    def fitting(self) -> Fitting | None:
+        """What fits the filter; None while there is none."""
+        return self._fitting
+
+    @property
+    def turn(self) -> int:
+        """Grows with every source that is shown."""
+        return self._turn
+
+    def start_over(self, source_id: str | None) -> None:
+        """Another source, or none."""
+        self.stop()
+        self._turn += 1
+        self._source_id, self._fitting = source_id, None
+        self._waiting.clear()
+        self._opened.clear()
+        self._model.start_over(is_open=source_id is not None)
+
+    def show(self, fitting: Fitting | None) -> None:
+        """Show what fits; None shows the folder as it is."""
+        was = self._fitting
+        self._fitting = fitting
+        self._waiting.clear()
+        if was is None and fitting is None:
+            return
+        self.stop()
+        if fitting is None:
+            self._close_opened()
+        self._model.refresh()
+
+    def open_to(self, path: str) -> None:
+        """Have the folders above a path that fits in the tree, at once."""
+        if self._fitting is None:
+            return
+        parts = path.rstrip("/").split("/")[:-1]
+        for count in range(1, len(parts) + 1):
+            folder = "/".join(parts[:count])
+            index = self._model.reveal(f"{folder}/")
+            if index.isValid() and not self._panel.tree.isExpanded(index):
+                self._model.set_listing(folder, self._fitting.listing(folder))
+                self._panel.tree.expand(index)
+                self._opened.add(folder)
+
+    def cancel(self) -> None:
+        """Give up what is being read, and say so in its place."""
+        given_up = tuple(self._reading)
+        self.stop()
+        for relative in given_up:
+            if relative:
+                self._model.set_failed(relative, "reading stopped; F5 reads again")
+            else:
+                self._panel.show_failure("Reading was stopped")
+
+    def stop(self) -> None:
+        """Give up what is being read."""
+        for relative in self._reading:
+            self._tasks.cancel(_task_of(relative))
+        self._reading.clear()
+        self._panel.strip.stop()
+
+    # what fits
+
+    def _serve(self) -> None:
+        until = time.perf_counter() + TURN_S
+        while self._waiting and self._fitting is not None:
+            relative = self._waiting.popleft()
+            self._model.set_listing(relative, self._fitting.listing(relative))
+            if not relative:
+                self._panel.show_tree()
+            if self._fitting.count <= OPENED:
+                self._open_below(relative, self._fitting)
+            if time.perf_counter() > until and self._waiting:
+                self._pump.start()
+                return
+        if self._fitting is not None:
+            self.served.emit()
+
+    def _open_below(self, relative: str, fitting: Fitting) -> None:
+        for entry in fitting.listing(relative).entries:
+            if not entry.is_folder:
+                return
+            index = self._model.index_of(entry.relative)
+            if index.isValid() and not self._panel.tree.isExpanded(index):
+                self._opened.add(entry.relative)
+                self._panel.tree.expand(index)
+
+    def _close_opened(self) -> None:
+        current = str(self._model.path_at(self._panel.tree.currentIndex()) or "")
+        for folder in sorted(self._opened, reverse=True):
+            if not current.startswith(f"{folder}/"):
+                self._panel.tree.collapse(self._model.index_of(folder))
+        self._opened.clear()
+
+    # what is on the disk
+
+    def _want(self, relative: str) -> None:
+        if self._source_id is None:
+            return
+        if self._fitting is not None:
+            self._waiting.append(relative)
+            self._pump.start()
+            return
+        self._reading.add(relative)
+        if relative:
+            self._panel.strip.start(f"Reading {relative}")
+        self._tasks.start(self._read(self._source_id, relative, self._turn), _task_of(relative), replace=True)
+
+    async def _read(self, source_id: str, relative: str, turn: int) -> None:
+        try:
+            listing = await self._folder.read(source_id, relative)
+        except GatewrightError as error:
+            if self._awaits(turn):
+                self._model.set_failed(relative, str(error))
+                if not relative:
+                    self._panel.show_failure(str(error))
+                    self.base_shown.emit()
+                self._has_read(relative)
+            return
+        if self._awaits(turn):
+            self._model.set_listing(relative, listing)
+            if not relative:
+                self._panel.show_tree()
+                self.base_shown.emit()
+            self._has_read(relative)
+
+    def _awaits(self, turn: int) -> bool:
+        """Whether a listing is still of use: the same source is open, nothing is filtered, and the page is there."""
+        return isValid(self) and turn == self._turn and self._fitting is None
+
+    def _has_read(self, relative: str) -> None:
+        self._reading.discard(relative)
+        if not self._reading:
+            self._panel.strip.stop()
+
+
+def _task_of(relative: str) -> str:
+    return f"files.read:{relative}"

@@ -1,0 +1,255 @@
+"""A source asked for or changed: its name, folder, default level, size limit, whether changes are followed.
+
+It edits nothing: who opened it makes the edit; why it would be refused is said here, and the dialog stays.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gatewright.policy.document import Source
+from gatewright.policy.permission import Permission
+from gatewright_gui.pages.files.delegate import level_combo
+from gatewright_gui.qt.filedialog import dress
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget import NumberField
+
+KIB = 1024
+MAX_KIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAnswers:
+    """What the dialog asks. `written`: how a folder is written in the policy; `place`: the real folder of what is
+    written; `outside`: that folder where it lies outside the workspace; `refusal`: why a source would be refused.
+    """
+
+    written: Callable[[Path], str]
+    place: Callable[[str], Path]
+    outside: Callable[[str], Path | None]
+    refusal: Callable[[Source, bool], str]
+
+
+class SourceDialog(QDialog):
+    """After it was accepted `source` holds what was chosen, and `trusts` whether a folder outside is to be trusted."""
+
+    def __init__(self, parent: QWidget | None, before: Source, answers: SourceAnswers, *, is_new: bool) -> None:
+        super().__init__(parent)
+        self.setObjectName("source")
+        self._before, self._answers, self._is_new = before, answers, is_new
+        title = "New source" if is_new else f"Settings of {before.source_id}"
+        self.setWindowTitle(title)
+        self.setAccessibleName(title)
+        self.name = QLineEdit(before.source_id)
+        self.folder = QLineEdit(before.base_path)
+        self.browse_button = QPushButton("C&hoose...")
+        self.level = level_combo(self)
+        self.limit = NumberField("Size limit of a file, in KiB", 1, MAX_KIB, unit="KiB")
+        self.watch = QCheckBox("&Take changes made outside into open blocks (watch)")
+        self.trust = QCheckBox("&Trust this folder, although it lies outside the workspace")
+        self.note = _text("source.note", "muted")
+        self.fault = _text("source.fault", "error")
+        self.accept_button = QPushButton("Add source" if is_new else "Change")
+        self.cancel_button = QPushButton("Cancel")
+        self._fill()
+        self._lay_out(title)
+        self._connect()
+        self._check()
+        self.name.setFocus()
+        self.resize(600, self.sizeHint().height())
+
+    @property
+    def source(self) -> Source:
+        """What is asked for; a limit that was not touched keeps its bytes."""
+        size = self._before.max_file_bytes
+        if self.limit.value() != _kib(size):
+            size = self.limit.value() * KIB
+        return replace(
+            self._before,
+            source_id=self.name.text(),
+            base_path=self.folder.text(),
+            default_permission=Permission(str(self.level.currentData())),
+            max_file_bytes=size,
+            watch=self.watch.isChecked(),
+        )
+
+    @property
+    def trusts(self) -> bool:
+        """Whether a folder outside is to be trusted."""
+        return self.trust.isChecked() and not self.trust.isHidden()
+
+    def accept(self) -> None:
+        """Close, unless it would be refused: then say why and stay."""
+        fault = self._fault()
+        self._say(fault)
+        if not fault:
+            super().accept()
+
+    def _fault(self) -> str:
+        source = self.source
+        if not source.source_id.strip():
+            return "a source needs a name"
+        if not source.base_path.strip():
+            return "a source needs a folder"
+        if not self.trust.isHidden() and not self.trusts:
+            return "choose a folder inside the workspace, or tick that you trust this one"
+        return self._answers.refusal(source, self.trusts)
+
+    def _check(self) -> None:
+        """Say while one types what would be refused; an empty field is no mistake yet."""
+        written = self.folder.text()
+        outside = self._answers.outside(written) if written.strip() else None
+        is_other = self._is_new or written != self._before.base_path or self.name.text() != self._before.source_id
+        self.trust.setVisible(outside is not None and is_other)
+        self.note.setText(self._about(written, outside))
+        self.note.setVisible(bool(self.note.text()))
+        empty = not self.name.text().strip() or not written.strip()
+        fault = "" if empty else self._fault()
+        self._say(fault)
+        same = not self._is_new and self.source == self._before
+        self.accept_button.setEnabled(not empty and not fault and not same)
+        self.accept_button.setToolTip("It is so already" if same else "")
+        QTimer.singleShot(0, self, self._grow)
+
+    def _grow(self) -> None:
+        """Room for what is said."""
+        needed = self._column.totalHeightForWidth(self.width())
+        if needed > self.height():
+            self.resize(self.width(), needed)
+
+    def _about(self, written: str, outside: Path | None) -> str:
+        if not written.strip():
+            return "The folder that agents reach through this source: choose one, or write it from the policy file on."
+        told: list[str] = []
+        if outside is not None:
+            told.append(
+                f"{outside} lies outside the folder of the policy. Agents reach it only once you trust it; what is"
+                " trusted is kept with your keys, not in the policy."
+            )
+        place = self._answers.place(written)
+        if not place.is_dir():
+            told.append(f"{place} is not there yet: nothing can be read in it until it is made.")
+        return " ".join(told)
+
+    def _say(self, fault: str) -> None:
+        self.fault.setText(fault.replace("`", ""))
+        self.fault.setVisible(bool(fault))
+
+    def _browse(self) -> None:
+        start = self._answers.place(self.folder.text() or ".")
+        dialog = QFileDialog(self, "Folder of the source", str(start if start.is_dir() else start.parent))
+        dialog.setObjectName("source.folderdialog")
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly, on=True)
+        dialog.setLabelText(QFileDialog.DialogLabel.FileName, "Folder:")
+        dress(dialog)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(self._take_folder)
+        dialog.open()
+
+    def _take_folder(self, path: str) -> None:
+        if not path:
+            return
+        self.folder.setText(self._answers.written(Path(path)))
+        if not self.name.text():
+            self.name.setText(Path(path).name)
+
+    # the parts
+
+    def _fill(self) -> None:
+        self.level.setCurrentIndex(self.level.findData(str(self._before.default_permission)))
+        self.limit.setValue(_kib(self._before.max_file_bytes))
+        self.watch.setChecked(self._before.watch)
+        self.name.setPlaceholderText("as agents write it, such as notes")
+        self.folder.setPlaceholderText("from the policy file on, such as shared/notes")
+        for part, name, spoken in (
+            (self.name, "source.name", "Name of the source"),
+            (self.folder, "source.folder", "Folder of the source"),
+            (self.browse_button, "source.browse", "Choose the folder"),
+            (self.level, "source.level", "Default level"),
+            (self.limit, "source.limit", "Size limit of a file, in KiB"),
+            (self.watch, "source.watch", "Take changes made outside into open blocks"),
+            (self.trust, "source.trust", "Trust this folder outside the workspace"),
+            (self.accept_button, "source.accept", self.accept_button.text()),
+            (self.cancel_button, "source.cancel", "Cancel"),
+        ):
+            part.setObjectName(name)
+            part.setAccessibleName(spoken)
+        self.level.setToolTip("What a path gets that no rule matches")
+        self.watch.setToolTip("Blocks without edits follow the file; one with edits is told as a conflict")
+
+    def _lay_out(self, title: str) -> None:
+        tokens = current_look().tokens
+        heading = QLabel(title)
+        heading.setProperty("kind", "heading")
+        folder = QHBoxLayout()
+        folder.setSpacing(tokens.space_2)
+        folder.addWidget(self.folder, 1)
+        folder.addWidget(self.browse_button)
+        form = QFormLayout()
+        form.setSpacing(tokens.space_2)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        form.addRow("&Name", self.name)
+        label = QLabel("&Folder")
+        label.setBuddy(self.folder)
+        form.addRow(label, folder)
+        form.addRow("", self.note)
+        form.addRow("", self.trust)
+        form.addRow("&Default level", self.level)
+        form.addRow("&Size limit of a file", self.limit)
+        form.addRow("", self.watch)
+        foot = QHBoxLayout()
+        foot.setSpacing(tokens.space_2)
+        foot.addStretch(1)
+        foot.addWidget(self.cancel_button)
+        foot.addWidget(self.accept_button)
+        self.accept_button.setProperty("kind", "primary")
+        self.accept_button.setDefault(True)
+        for button in (self.browse_button, self.cancel_button):
+            button.setAutoDefault(False)
+        column = self._column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_4, tokens.space_4, tokens.space_4, tokens.space_4)
+        column.setSpacing(tokens.space_3)
+        column.addWidget(heading)
+        column.addLayout(form)
+        column.addWidget(self.fault)
+        column.addStretch(1)
+        column.addLayout(foot)
+
+    def _connect(self) -> None:
+        self.name.textChanged.connect(self._check)
+        self.folder.textChanged.connect(self._check)
+        self.level.currentIndexChanged.connect(self._check)
+        self.limit.valueChanged.connect(self._check)
+        self.watch.toggled.connect(self._check)
+        self.trust.toggled.connect(self._check)
+        self.browse_button.clicked.connect(self._browse)
+        self.cancel_button.clicked.connect(self.reject)
+        self.accept_button.clicked.connect(self.accept)
+
+
+def _kib(size: int) -> int:
+    return max(1, min(MAX_KIB, -(-size // KIB)))
+
+
+def _text(name: str, kind: str) -> QLabel:
+    label = QLabel()
+    label.setObjectName(name)
+    label.setProperty("kind", kind)
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label

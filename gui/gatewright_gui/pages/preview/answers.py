@@ -1,0 +1,128 @@
+"""What the preview asks beside the window, and the newest answers. It shows nothing.
+
+While an answer is under way the former one stays; when it takes long and was of another agent, tool or format, it goes.
+"""
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.session.preview import Base, Comparison, Preview, Reception, compared, preview, reception
+from gatewright_gui.session.tokens import TokenReport, token_report
+
+PATIENCE_MS = 200
+"""How long a text of something else may stay while an answer is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for; no tool: all of the agent."""
+
+    agent_id: str
+    tool: str | None
+    provider: str
+
+    def is_of(self, answer: Preview | Comparison | None) -> bool:
+        """Whether an answer is one to this."""
+        return answer is not None and self == Wanted(answer.agent_id, answer.tool, answer.provider)
+
+
+class Answers(QObject):
+    """Asks anew for what is wanted; the newest question of a kind wins."""
+
+    changed = Signal()
+    """Another text or difference, or none any more."""
+    counted = Signal(object)
+    """TokenReport of the agent; None when what was counted is out of date."""
+    received = Signal(object)
+    """How every provider takes it: Reception; None while it is not known."""
+
+    def __init__(self, context: PageContext, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._wanted: Wanted | None = None
+        self._received: Reception | None = None
+        self.text: Preview | None = None
+        self.comparison: Comparison | None = None
+        self.report: TokenReport | None = None
+        self.is_late = False
+        """Whether what is wanted has been waited for too long to show something else."""
+        self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
+        self._patience.timeout.connect(self._lose_patience)
+
+    def ask_texts(self, wanted: Wanted | None) -> None:
+        """The texts, and how the providers take them; None: there is nobody to ask about."""
+        self._wanted, tasks = wanted, self._context.tasks
+        if wanted is None:
+            for name in ("preview", "preview.providers"):
+                tasks.cancel(name)
+            self.text, self.is_late = None, False
+            self._patience.stop()
+            self.changed.emit()
+            return
+        self._patience.start()
+        tasks.start(self._read(wanted), "preview", replace=True)
+        tasks.start(self._receive(wanted), "preview.providers", replace=True)
+
+    def ask_comparison(self, wanted: Wanted | None, base: Base) -> None:
+        """What differs; None while nobody looks at it: it is worked out for them alone."""
+        if wanted is None:
+            self._context.tasks.cancel("preview.difference")
+            self.comparison = None
+        else:
+            self._context.tasks.start(self._compare(wanted, base), "preview.difference", replace=True)
+
+    def ask_count(self, wanted: Wanted | None) -> None:
+        """The tokens of all tools of the agent; the former count stays if it was of the same agent and format."""
+        report = self.report
+        if report is not None and (
+            wanted is None or (wanted.agent_id, wanted.provider) != (report.agent_id, report.provider)
+        ):
+            self._take_report(None)
+        if wanted is None:
+            self._context.tasks.cancel("preview.tokens")
+        else:
+            self._context.tasks.start(self._count(wanted), "preview.tokens", replace=True)
+
+    async def _read(self, wanted: Wanted) -> None:
+        agent_id, tool, provider = wanted.agent_id, wanted.tool, wanted.provider
+        answer = await self._context.deriver.derive(lambda workspace: preview(workspace, agent_id, tool, provider))
+        if answer is not None:
+            self.text, self.is_late = answer, False
+            self.changed.emit()
+
+    async def _compare(self, wanted: Wanted, base: Base) -> None:
+        agent_id, tool, provider = wanted.agent_id, wanted.tool, wanted.provider
+        answer = await self._context.deriver.derive(lambda now: compared(now, agent_id, tool, provider, base))
+        if answer is not None:
+            self.comparison = answer
+            self.changed.emit()
+
+    async def _receive(self, wanted: Wanted) -> None:
+        agent_id, tool = wanted.agent_id, wanted.tool
+        answer = await self._context.deriver.derive(lambda now: reception(now, agent_id, tool), aside=True)
+        if answer is not None:
+            self._received = answer
+            self.received.emit(answer)
+
+    async def _count(self, wanted: Wanted) -> None:
+        agent_id, provider = wanted.agent_id, wanted.provider
+        report = await self._context.deriver.derive(lambda now: token_report(now, agent_id, provider), aside=True)
+        if report is not None:
+            self._take_report(report)
+
+    def _take_report(self, report: TokenReport | None) -> None:
+        self.report = report
+        self.counted.emit(report)
+
+    def _lose_patience(self) -> None:
+        """What stands there is of something else, and the answer is still under way."""
+        wanted, received = self._wanted, self._received
+        if wanted is None:
+            return
+        if received is None or (received.agent_id, received.tool) != (wanted.agent_id, wanted.tool):
+            self.received.emit(None)
+        if not wanted.is_of(self.text):
+            self.is_late = True
+            self.changed.emit()

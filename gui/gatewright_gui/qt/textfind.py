@@ -1,0 +1,31 @@
+"""Where words are in a text. It does not know widgets, nor which of the places is in view."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+MAX_HITS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Letters `start` to `end` (code points) of a line (from 0)."""
+
+    line: int
+    start: int
+    end: int
+
+
+def found(lines: Sequence[str], wanted: str) -> tuple[Hit, ...]:
+    """Where some words are, in capitals or not; the first MAX_HITS, in order."""
+    if not wanted:
+        return ()
+    text = "\n".join(lines)
+    hits: list[Hit] = []
+    line = begins = 0
+    for match in islice(re.finditer(re.escape(wanted), text, re.IGNORECASE), MAX_HITS):
+        line += text.count("\n", begins, match.start())
+        begins = text.rfind("\n", 0, match.start()) + 1
+        hits.append(Hit(line, match.start() - begins, match.end() - begins))
+    return tuple(hits)

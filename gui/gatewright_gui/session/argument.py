@@ -1,0 +1,128 @@
+"""The arguments of a tool by name, as its schema says them; and whether a value fits a constraint. It draws nothing.
+
+It looks through whole schemas, so `arguments_of` is not for the GUI thread.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from gatewright.base.errors import GatewrightError, SchemaError
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.schema import Schema, SchemaChecker, inline_references
+from gatewright.workspace import Workspace
+
+ArgumentKind = Literal["text", "number", "whole", "truth", "list", "any"]
+_KINDS: dict[str, ArgumentKind] = {
+    "string": "text", "number": "number", "integer": "whole", "boolean": "truth", "array": "list",
+}  # fmt: skip
+_UNIONS = ("oneOf", "anyOf", "allOf")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One top-level field. `choices`: its values, where the schema lists texts; `schema`: as the tool has it."""
+
+    name: str
+    kind: ArgumentKind = "any"
+    choices: tuple[str, ...] = ()
+    description: str = ""
+    schema: Mapping[str, object] | None = None
+
+
+def arguments_of(workspace: Workspace, tool: str) -> Mapping[str, Argument]:
+    """Every argument by name; empty for an unknown tool or a schema that cannot be read."""
+    schema = workspace.tool_schema(tool)
+    if schema is None:
+        return {}
+    try:
+        whole = inline_references(schema)
+    except SchemaError:
+        return {}
+    found: dict[str, Argument] = {}
+    for name, field in _properties(whole):
+        found[name] = _merged(found.get(name), _argument(name, field))
+    return found
+
+
+def example_fault(schema: JsonValue, argument: Argument, text: str) -> str | None:
+    """Why the constraint or the tool does not take what was typed; None when both do."""
+    try:
+        value = value_of(argument, text)
+        for known, whose in ((schema, ""), (argument.schema, "the tool itself: ")):
+            if isinstance(known, bool) or known is None:
+                if known is False:
+                    return "nothing fits"
+                continue
+            errors = SchemaChecker(dict(cast("Schema", known))).errors(value)
+            if errors:
+                return f"{whose}{errors[0].message}"
+    except (GatewrightError, ValueError) as error:
+        return str(error)
+    return None
+
+
+def value_of(argument: Argument, text: str) -> JsonValue:
+    """What was typed: text for a text, JSON for everything else. Raises ValueError saying where it is none."""
+    if argument.kind == "text":
+        return text
+    try:
+        return cast("JsonValue", json.loads(text))
+    except json.JSONDecodeError as error:
+        if argument.kind == "any" and not text.startswith(("{", "[", '"')):
+            return text
+        raise ValueError(f"column {error.colno}: this is not JSON") from None
+
+
+def _properties(schema: Schema) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Those of the schema itself and of its alternatives."""
+    own: object = schema.get("properties")
+    if isinstance(own, dict):
+        for name, field in cast("dict[str, object]", own).items():
+            yield name, cast("dict[str, object]", field) if isinstance(field, dict) else {}
+    for union in _UNIONS:
+        branches: object = schema.get(union)
+        for branch in cast("list[object]", branches) if isinstance(branches, list) else []:
+            if isinstance(branch, dict):
+                yield from _properties(cast("Schema", branch))
+
+
+def _argument(name: str, field: Mapping[str, object]) -> Argument:
+    values = field.get("enum", [field["const"]] if "const" in field else [])
+    texts = (
+        [value for value in cast("list[object]", values) if isinstance(value, str)] if isinstance(values, list) else []
+    )
+    said = field.get("description")
+    return Argument(name, _kind(field), tuple(texts), said if isinstance(said, str) else "", field)
+
+
+def _kind(field: Mapping[str, object]) -> ArgumentKind:
+    """The kind of the field's type, or of the one type that it can be beside null."""
+    real = {name for name in _types(field) if name != "null"}
+    only = real.pop() if len(real) == 1 else None
+    return _KINDS.get(only, "any") if only is not None else "any"
+
+
+def _types(field: Mapping[str, object]) -> set[str]:
+    """The names of the types that the field itself or its alternatives say; of listed texts: text."""
+    given = field.get("type")
+    listed = cast("list[object]", given) if isinstance(given, list) else [given]
+    for union in ("anyOf", "oneOf"):
+        branches = field.get(union)
+        for branch in cast("list[object]", branches) if isinstance(branches, list) else []:
+            listed = [*listed, *(_types(cast("Schema", branch)) if isinstance(branch, dict) else ())]
+    found = {name for name in listed if isinstance(name, str)}
+    values = field.get("enum")
+    if not found and isinstance(values, list) and all(isinstance(one, str) for one in cast("list[object]", values)):
+        return {"string"}
+    return found
+
+
+def _merged(held: Argument | None, new: Argument) -> Argument:
+    """The same name in several alternatives: all that any of them takes; whether a value fits is then not told."""
+    if held is None or held == new:
+        return new
+    kind: ArgumentKind = held.kind if held.kind == new.kind else "any"
+    choices = tuple(dict.fromkeys((*held.choices, *new.choices))) if held.choices and new.choices else ()
+    return Argument(held.name, kind, choices, held.description or new.description, None)

@@ -1,0 +1,181 @@
+"""What became of a call, made into a record: stages with their rules, the result, the change, the earlier call.
+
+It makes no call.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from gatewright.base.errors import GatewrightError
+from gatewright.base.problem import Address
+from gatewright.gate.decision import dotted
+from gatewright.policy.document import Policy
+from gatewright.workspace import Decision, Outcome, Session, StageTrace, Workspace
+from gatewright_gui.session.calls import CallRecord, CallRequest, EarlierCall, Kind, RuleLink, StageRow, visible
+
+MAX_WHOLE = 16_000_000
+"""Bytes of a result that was cut for the model; of a larger one only what the model gets is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call on its way. `given_up`: whether nobody waits for it any more; `earlier`: the call that it repeats."""
+
+    kind: Kind
+    number: int
+    request: CallRequest
+    workspace: Workspace
+    policy: Policy
+    session: Session
+    is_live: bool
+    given_up: Callable[[], bool]
+    earlier: EarlierCall | None = None
+
+
+def size_of(records: list[CallRecord]) -> int:
+    """Characters that the records hold, about."""
+    return sum(
+        _length(record.request.arguments)
+        + sum(map(len, (record.output or "", record.whole or "", record.change or "")))
+        for record in records
+    )
+
+
+def _length(arguments: object) -> int:
+    if isinstance(arguments, str):
+        return len(arguments)
+    if isinstance(arguments, dict):
+        return sum(_length(value) for value in cast("dict[str, object]", arguments).values())
+    return 16
+
+
+def earlier_call(record: CallRecord | None) -> EarlierCall | None:
+    """What is kept of the call that another one repeats."""
+    if record is None:
+        return None
+    return EarlierCall(record.number, record.wall_s, record.verdict, record.stage, record.code)
+
+
+def change_of(asked: Asked, gate: Workspace) -> str | None:
+    """What the call would change in a text; a change that cannot be told is none, the call says why itself."""
+    request = asked.request
+    try:
+        return gate.gate.change(request.agent_id, request.tool, request.arguments, session=asked.session)
+    except (GatewrightError, OSError, ValueError):
+        return None
+
+
+_COVERED = re.compile(r"covered by the standing approval `([^`]*)` of (.*)")
+
+
+def _earlier(reason: str, asked: Workspace) -> str:
+    """What a standing approval that covers a call says: who gave it, and until when it stands."""
+    found = _COVERED.fullmatch(reason)
+    if found is None:
+        return reason
+    grant = asked.broker.grants.get(found[1])
+    until = ""
+    if grant is not None and grant.expires_wall_s is not None:
+        form = "%H:%M" if grant.expires_wall_s - time.time() < 43_200 else "%Y-%m-%d"
+        until = f", until {time.strftime(form, time.localtime(grant.expires_wall_s))}"
+    return f"approved earlier by {found[2]}{until} (standing approval {found[1]})"
+
+
+def stage_row(row: StageTrace, workspace: Workspace, asked: Workspace) -> StageRow:
+    """A stage to show; `workspace` has the policy that is open, `asked` the gate that answered."""
+    link = None
+    if row.address is not None:
+        link = RuleLink(dotted(row.address), row.address, line_of(workspace, row.address))
+    reason = _earlier(row.reason, asked) if row.stage == "approval" else row.reason
+    return StageRow(row.stage, row.verdict, visible(reason), row.elapsed_us, link)
+
+
+def line_of(workspace: Workspace, address: Address) -> int | None:
+    """The line of a part of the policy; one that the file leaves out leads to the table that would hold it."""
+    for length in range(len(address), 1, -1):
+        place = workspace.place(address[:length])
+        if place is not None:
+            return place.line
+    return None
+
+
+def _operation(workspace: Workspace, request: CallRequest, decision: Decision) -> str:
+    agent = workspace.gate.snapshot().agent(request.agent_id)
+    plan = agent.plan(request.tool) if agent is not None else None
+    if plan is None or not plan.has_operations:
+        return ""
+    return _called(decision.arguments, plan.tool.operation_field or "") or ""
+
+
+def _called(arguments: Mapping[str, Any], field: str) -> str | None:
+    """The operation that the arguments name; those of a batch one behind the other, each once."""
+    steps = field.split("[].", 1)
+    if len(steps) == 1:
+        found = arguments.get(field)
+        return found if isinstance(found, str) else None
+    items: object = arguments.get(steps[0])
+    given = cast("list[object]", items) if isinstance(items, list) else []
+    named = [cast("dict[str, object]", item).get(steps[1]) for item in given if isinstance(item, dict)]
+    return ", ".join(dict.fromkeys(name for name in named if isinstance(name, str)))
+
+
+def record_of(
+    asked: Asked,
+    decision: Decision,
+    gate: Workspace,
+    outcome: Outcome | None = None,
+    *,
+    elapsed_ms: float,
+    change: str | None,
+) -> CallRecord:
+    """The record of a call that was decided, or with an outcome that was sent through the whole gate."""
+    workspace, request = asked.workspace, asked.request
+    rule = decision.rule
+    return CallRecord(
+        asked.number,
+        asked.kind,
+        time.time(),
+        request,
+        _operation(workspace, request, decision),
+        decision.verdict,
+        decision.stage,
+        decision.code,
+        visible(decision.reason),
+        decision.model_message,
+        RuleLink(rule.rule_id, rule.address, line_of(workspace, rule.address)) if rule is not None else None,
+        tuple(stage_row(row, workspace, gate) for row in decision.trace),
+        str(outcome.status) if outcome is not None else None,
+        outcome.output if outcome is not None else None,
+        outcome.truncated if outcome is not None else False,
+        outcome.output_hash if outcome is not None else None,
+        outcome.output_bytes if outcome is not None else 0,
+        elapsed_ms,
+        outcome.secrets if outcome is not None else 0,
+        outcome.reused if outcome is not None else False,
+        _is_binary(outcome.data) if outcome is not None else False,
+        visible(outcome.detail) if outcome is not None else "",
+        is_live=asked.is_live and outcome is not None,
+        change=change,
+        whole=_whole(outcome) if outcome is not None else None,
+        earlier=asked.earlier,
+    )
+
+
+def _whole(outcome: Outcome) -> str | None:
+    """The result as it was before it was cut; None where it was not, or is no text."""
+    if not outcome.truncated or outcome.data is None or len(outcome.data) > MAX_WHOLE:
+        return None
+    return None if _is_binary(outcome.data) else outcome.data.decode("utf-8")
+
+
+def _is_binary(data: bytes | None) -> bool:
+    if data is None:
+        return False
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return True
+    return False

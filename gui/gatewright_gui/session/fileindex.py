@@ -1,0 +1,200 @@
+"""Every file of a source as names in memory: which rule decides each, and how many files each rule and level has.
+
+The disk is walked once; other rules are asked again without it. Both take long and belong in a thread. It draws
+nothing, and follows no link.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.policy.document import PermissionRule
+from gatewright.policy.glob import PermissionRules
+from gatewright.policy.permission import Permission
+from gatewright.sources import FileSource
+from gatewright.sources.descriptor import entries_of
+from gatewright.sources.leftover import is_leftover
+from gatewright.sources.overlay import Overlay
+
+Stop = Callable[[], bool]
+Progress = Callable[[int], None]
+DEFAULT, PROTECTED, ELSEWHERE = -1, -2, -3
+"""In place of a rule's index: the default, protection, another source; of the last less the number of its level."""
+PROTECTED_WORD = "protected"
+_LEVELS = tuple(Permission)
+_LOOK_EVERY = 128
+_CHUNK = 256
+"""Paths that rules are asked for at a time: between two of them it is looked whether they are still wanted."""
+
+
+class StoppedError(Exception):
+    """It is not wanted any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderNames:
+    """What lies right in one folder. `prefix`: its path from the base with `/` at its end, empty for the base."""
+
+    prefix: str
+    names: tuple[str, ...]
+    inodes: Sequence[int]
+    folders: tuple[str, ...]
+    device: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndex:
+    """Folders in the order of the walk. `truncated`: there is more. `unreadable`: folders."""
+
+    folders: tuple[FolderNames, ...]
+    files: int
+    unreadable: int = 0
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Which rule decides each file. `codes`: of each folder of the index; `counts`: files of each code."""
+
+    index: FileIndex
+    codes: tuple[Sequence[int], ...]
+    counts: Mapping[int, int]
+
+    def level_counts(self, rules: Sequence[PermissionRule], default: Permission) -> dict[str, int]:
+        """Files by the word of their level, by the levels that rules and default have now."""
+        found: Counter[str] = Counter()
+        for code, count in self.counts.items():
+            found[level_word(code, rules, default)] += count
+        return dict(found)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternCount:
+    """How many files a pattern matches, and how many it would decide where it stands."""
+
+    matches: int
+    decides: int
+    truncated: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """As words."""
+        more = "more than " if self.truncated else ""
+        if not self.matches:
+            return "matches no file now"
+        files = f"{more}{self.matches:,} file{'' if self.matches == 1 else 's'}"
+        if self.decides == self.matches:
+            return f"{files}, {'it is' if self.matches == 1 else 'all'} decided by it"
+        return f"{files}, {self.decides:,} of them decided by it" if self.decides else f"{files}, none decided by it"
+
+
+def level_word(code: int, rules: Sequence[PermissionRule], default: Permission) -> str:
+    """The word of the level that a code stands for."""
+    if code == PROTECTED:
+        return PROTECTED_WORD
+    if code <= ELSEWHERE:
+        return str(_LEVELS[ELSEWHERE - code])
+    return str(default if code == DEFAULT or code >= len(rules) else rules[code].permission)
+
+
+def walk(source: FileSource, stop: Stop, progress: Progress, *, limit: int) -> FileIndex:
+    """Every file below the base. Raises WorkspaceError where the base cannot be read, StoppedError."""
+    seen = unreadable = files = 0
+    truncated = False
+    found: list[FolderNames] = []
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting and not truncated:
+        parts = waiting.pop()
+        names: list[str] = []
+        inodes: array[int] = array("Q")
+        folders: list[str] = []
+        passed: list[tuple[int, int]] = []
+        try:
+            with entries_of(source.base, parts, passed=passed) as entries:
+                for entry in entries:
+                    if seen >= limit:
+                        truncated = True
+                        break
+                    seen += 1
+                    if seen % _LOOK_EVERY == 0:
+                        if stop():
+                            raise StoppedError
+                        progress(seen)
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.name)
+                    elif entry.is_file(follow_symlinks=False) and not is_leftover(entry.name):
+                        names.append(entry.name)
+                        inodes.append(entry.inode())
+        except ToolFailure as failure:
+            if not parts:
+                raise WorkspaceError(f"`{source.base}`: {failure}") from None
+            unreadable += 1
+        prefix = "/".join(parts) + "/" if parts else ""
+        found.append(FolderNames(prefix, tuple(names), inodes, tuple(folders), passed[-1][0] if passed else 0))
+        files += len(names)
+        waiting += [(*parts, name) for name in folders]
+    return FileIndex(tuple(found), files, unreadable, truncated)
+
+
+def decide(index: FileIndex, overlay: Overlay, rules: PermissionRules, stop: Stop) -> Decided:
+    """Which rule decides each file. Raises StoppedError."""
+    codes: list[Sequence[int]] = []
+    counts: Counter[int] = Counter()
+    for folder in index.folders:
+        if overlay.plain is not None and overlay.plain(folder.prefix, folder.inodes):
+            own = _by_rules(folder, rules, stop)
+        else:
+            own = _by_overlay(folder, overlay, stop)
+        codes.append(own)
+        counts.update(own)
+    return Decided(index, tuple(codes), counts)
+
+
+def try_pattern(decided: Decided, rules: Sequence[PermissionRule], at: int, stop: Stop) -> PatternCount:
+    """What the rule at `at` of these would match and decide; what no rule opens is left out. Raises StoppedError."""
+    alone = PermissionRules([rules[at]])
+    above = PermissionRules([*rules[: at + 1]])
+    matches = decides = 0
+    for folder, codes in zip(decided.index.folders, decided.codes, strict=True):
+        if not folder.names:
+            continue
+        for matched, decider, code in zip(
+            _by_rules(folder, alone, stop), _by_rules(folder, above, stop), codes, strict=True
+        ):
+            matches += matched == 0
+            decides += decider == at and code > PROTECTED
+    return PatternCount(matches, decides, decided.index.truncated)
+
+
+def _by_rules(folder: FolderNames, rules: PermissionRules, stop: Stop) -> Sequence[int]:
+    """Codes of the files of a folder where the rules decide alone."""
+    none = len(rules.rules)
+    found: array[int] = array("i")
+    for start in range(0, len(folder.names), _CHUNK):
+        if stop():
+            raise StoppedError
+        indexes = rules.indexes([folder.prefix + name for name in folder.names[start : start + _CHUNK]])
+        found.extend([DEFAULT if index == none else index for index in indexes])
+    return found
+
+
+def _by_overlay(folder: FolderNames, overlay: Overlay, stop: Stop) -> Sequence[int]:
+    found: array[int] = array("i")
+    for number, code in enumerate(_overlay_codes(folder, overlay)):
+        if number % _CHUNK == 0 and stop():
+            raise StoppedError
+        found.append(code)
+    return found
+
+
+def _overlay_codes(folder: FolderNames, overlay: Overlay) -> Iterator[int]:
+    for name, inode in zip(folder.names, folder.inodes, strict=True):
+        level = overlay.level_of(folder.prefix + name, False, ((folder.device, inode),))
+        if level.protected:
+            yield PROTECTED
+        elif level.source_id is not None:
+            yield ELSEWHERE - _LEVELS.index(level.permission)
+        else:
+            yield DEFAULT if level.index is None else level.index

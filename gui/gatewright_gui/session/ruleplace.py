@@ -1,0 +1,79 @@
+"""Where a rule of the policy is edited in the window: a row of tools, a row of levels, a line. It goes nowhere."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gatewright.base.problem import Address
+from gatewright.policy.document import Policy
+from gatewright.policy.rule import ANY_TOOL, AllowedOperations
+from gatewright.policy.toolname import split_name
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPlace:
+    """A row of an agent's tools; `part`: what is to be shown of it, `rule`: which rule of that part is meant."""
+
+    agent_id: str
+    tool: str
+    operation: str | None
+    part: Literal["why", "limits"]
+    rule: Address | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPlace:
+    """A row of a source's levels; `index` None: its default."""
+
+    source_id: str
+    index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlace:
+    """A line of the policy file, from 1."""
+
+    line: int
+
+
+RulePlace: TypeAlias = ToolPlace | LevelPlace | LinePlace
+
+
+def place_of(
+    policy: Policy, address: Address, line: int | None, called: tuple[str, str | None] | None = None
+) -> RulePlace | None:
+    """Where a rule is edited; `line` where it stands, `called`: tool and operation of the call that it decided.
+
+    None when it is no longer in the policy.
+    """
+    match address:
+        case ("agents", str(agent_id), "tool_rules", int(index)):
+            return _tool_place(policy, agent_id, index, line, called)
+        case ("sources", str(source_id), "permission_rules", int(index)):
+            source = next((one for one in policy.sources if one.source_id == source_id), None)
+            there = source is not None and index < len(source.permission_rules)
+            return LevelPlace(source_id, index) if there else None
+        case ("sources", str(source_id), "default_permission"):
+            return LevelPlace(source_id, None)
+        case _:
+            return _line_place(line)
+
+
+def _line_place(line: int | None) -> LinePlace | None:
+    return None if line is None else LinePlace(line)
+
+
+def _tool_place(
+    policy: Policy, agent_id: str, index: int, line: int | None, called: tuple[str, str | None] | None
+) -> RulePlace | None:
+    agent = policy.agents.get(agent_id)
+    if agent is None or index >= len(agent.tool_rules):
+        return None  # taken away since
+    rule = agent.tool_rules[index]
+    part: Literal["why", "limits"] = "why" if isinstance(rule.rule_type, AllowedOperations) else "limits"
+    address: Address = ("agents", agent_id, "tool_rules", index)
+    if called is not None:
+        return ToolPlace(agent_id, called[0], called[1], part, address)
+    if rule.tool_name == ANY_TOOL:
+        return _line_place(line)
+    named = sorted(rule.operations or ())
+    return ToolPlace(agent_id, split_name(rule.tool_name)[0], named[0] if len(named) == 1 else None, part, address)

@@ -1,0 +1,104 @@
+"""The self-check of the open policy: what was checked of each agent, and every place that disagrees. It draws nothing.
+
+It runs beside the window, agent by agent, can be stopped between two of them, and says how far it is.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gatewright.gate import Difference
+from gatewright.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class CheckNote:
+    """One operation of which something has to be said. `is_wrong`: the views disagree; else it could not be tried."""
+
+    agent_id: str
+    tool: str
+    operation: str
+    what: str
+    is_wrong: bool = True
+
+    @property
+    def where(self) -> str:
+        """`agent > tool.operation`."""
+        return f"{self.agent_id} > {self.tool}{'.' if self.operation else ''}{self.operation}"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCheck:
+    """What was checked of one agent. `shown`: tools that its model sees."""
+
+    agent_id: str
+    tools: int
+    shown: int
+    operations: int
+    differences: int
+    untried: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCount:
+    """What the self-check found; `finished_at` in seconds of the epoch."""
+
+    agents: tuple[AgentCheck, ...]
+    differences: tuple[CheckNote, ...]
+    untried: tuple[CheckNote, ...] = ()
+    finished_at: float = 0.0
+
+    @property
+    def checked(self) -> int:
+        """How many operations, of all agents and tools."""
+        return sum(agent.operations for agent in self.agents)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckProgress:
+    """How many of the agents are done."""
+
+    done: int
+    of: int
+
+
+class Checking:
+    """One run of the self-check: the window asks how far it is and stops it, the worker asks whether to go on."""
+
+    def __init__(self, *, afresh: bool = False, let_others_go: Callable[[], None] = lambda: None) -> None:
+        self.afresh = afresh
+        self.let_others_go = let_others_go
+        self.progress = CheckProgress(0, 0)
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        """Let it end after the agent that is under way."""
+        self.is_stopped = True
+
+
+def check_count(workspace: Workspace, checking: Checking | None = None) -> CheckCount | None:
+    """Run the self-check; None when it was stopped."""
+    run = checking or Checking()
+    agent_ids, tools = tuple(workspace.policy.agents), len(workspace.catalog)
+    agents: list[AgentCheck] = []
+    wrong: list[CheckNote] = []
+    untried: list[CheckNote] = []
+    for done, agent_id in enumerate(agent_ids):
+        run.progress = CheckProgress(done, len(agent_ids))
+        run.let_others_go()
+        if run.is_stopped or agent_id not in workspace.policy.agents:
+            return None
+        found = workspace.selfcheck((agent_id,), afresh=run.afresh)
+        shown = len(workspace.view(agent_id).listings())
+        differences, not_tried = len(found.differences), len(found.no_witness)
+        agents.append(AgentCheck(agent_id, tools, shown, found.checked, differences, not_tried))
+        wrong += _notes(found.differences, is_wrong=True)
+        untried += _notes(found.no_witness, is_wrong=False)
+    return CheckCount(tuple(agents), tuple(wrong), tuple(untried), time.time())
+
+
+def _notes(rows: Sequence[Difference], *, is_wrong: bool) -> list[CheckNote]:
+    return [CheckNote(row.agent_id, row.tool, row.operation, row.what, is_wrong) for row in rows]

@@ -1,0 +1,37 @@
+"""Verbs on an agent's capabilities; scopes come as the text that one types. They do not know the list."""
+
+from gatewright.base.errors import EditRefused
+from gatewright.policy import capabilityedit
+from gatewright.policy.capability import CapabilityKind, kind_of
+from gatewright.policy.capabilityedit import Granted
+from gatewright.policyfile.scopetext import read_scope, scope_example, scope_text
+from gatewright_gui.session.document import Document
+
+__all__ = ["change_capability", "grant", "grant_refusal", "revoke", "scope_example", "scope_text"]
+
+
+def grant(document: Document, agent_id: str, kind: CapabilityKind, scope: str = "") -> bool:
+    """Grant one more."""
+    return document.push(lambda policy, _tools: capabilityedit.grant(policy, agent_id, read_scope(kind, scope)))
+
+
+def change_capability(document: Document, granted: Granted, scope: str) -> bool:
+    """Another scope for a grant."""
+    kind = kind_of(granted.capability)
+    return document.push(
+        lambda policy, _tools: capabilityedit.change_capability(policy, granted, read_scope(kind, scope))
+    )
+
+
+def revoke(document: Document, granted: Granted) -> bool:
+    """Take a grant away."""
+    return document.push(lambda policy, _tools: capabilityedit.revoke(policy, granted))
+
+
+def grant_refusal(kind: CapabilityKind, scope: str) -> str:
+    """What is wrong with a scope; empty when nothing is."""
+    try:
+        read_scope(kind, scope)
+    except EditRefused as error:
+        return str(error)
+    return ""

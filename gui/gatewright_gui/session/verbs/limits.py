@@ -1,0 +1,53 @@
+"""Verbs on an agent's tool rules: limits and constraints. They know neither the list nor the dialog."""
+
+from collections.abc import Sequence
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy import ruleedit
+from gatewright.policy.document import Policy
+from gatewright.policy.edit import Edit
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.rule import RuleKind
+from gatewright.policy.ruleedit import Limit, Standing
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.verbs.constraint import ConstraintWish
+
+Operations = frozenset[str] | None
+
+
+def set_limit(document: Document, agent_id: str, tool: str, limit: Limit, operations: Operations) -> bool:
+    """Limit a tool, or only some operations of it."""
+    return document.push(lambda policy, catalog: ruleedit.set_limit(policy, catalog, agent_id, tool, limit, operations))
+
+
+def change_rule(document: Document, standing: Standing, kind: RuleKind) -> bool:
+    """Another value for a rule where it stands."""
+    return document.push(lambda policy, _tools: ruleedit.change_rule(policy, standing, kind))
+
+
+def bind_rule(document: Document, standing: Standing, operations: Operations, field: str | None = None) -> bool:
+    """Let a rule, or what it says of one argument, hold for some operations only, or for all of them."""
+    return document.push(lambda policy, catalog: ruleedit.bind_rule(policy, catalog, standing, operations, field))
+
+
+def remove_rule(document: Document, standing: Standing, field: str | None = None) -> bool:
+    """Take a rule away; with a field, only what it says of that argument."""
+    if field is None:
+        return document.push(lambda policy, _tools: ruleedit.remove_rule(policy, standing))
+    return document.push(lambda policy, _tools: ruleedit.remove_constraint(policy, standing, field))
+
+
+def constrain(document: Document, wish: ConstraintWish, schema: JsonValue) -> bool:
+    """Write a constraint: a new one, or another for one that stands."""
+    return document.push(lambda policy, catalog: _constraint_edit(policy, catalog, wish, schema))
+
+
+def constraint_refusal(document: Document, wish: ConstraintWish, schema: JsonValue) -> str:
+    """Why it could not be written; empty when it could."""
+    return document.refusal(lambda policy, catalog: _constraint_edit(policy, catalog, wish, schema))
+
+
+def _constraint_edit(policy: Policy, catalog: Sequence[ToolFacts], wish: ConstraintWish, schema: JsonValue) -> Edit:
+    if wish.standing is None or wish.was is None:
+        return ruleedit.set_constraint(policy, catalog, wish.agent_id, wish.tool, wish.field, schema, wish.operations)
+    return ruleedit.change_constraint(policy, catalog, wish.standing, wish.was, wish.field, schema)

@@ -1,0 +1,92 @@
+"""Verbs on the rights of several agents: a preset, or the rights of another agent. They do not know the dialog.
+
+A plan says what is wanted. What it would change is worked out beside the window, agent by agent; the edit that was
+shown is the edit that is made.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gatewright.base.errors import EditRefused, PolicyInvalid
+from gatewright.policy.copyrights import Along, copy_rights
+from gatewright.policy.document import Policy
+from gatewright.policy.edit import Edit, apply
+from gatewright.policy.preset import Preset, preset_edit
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.rightsdiff import AgentDiff, agent_diff
+from gatewright.workspace import Workspace
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.switching import often_switched
+
+
+@dataclass(frozen=True, slots=True)
+class PresetPlan:
+    """A preset for these agents."""
+
+    preset: Preset
+    agent_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """The rights of `source_id` for these agents."""
+
+    source_id: str
+    along: Along
+    agent_ids: tuple[str, ...]
+
+
+Plan = PresetPlan | CopyPlan
+NO_EDIT = Edit("", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The edit of a plan; `refusal` says why it cannot be made, empty when it can."""
+
+    edit: Edit
+    refusal: str = ""
+
+
+def edit_of(policy: Policy, catalog: Sequence[ToolFacts], plan: Plan) -> Edit:
+    """The one edit of a plan. Raises EditRefused."""
+    match plan:
+        case PresetPlan(preset, agent_ids):
+            return preset_edit(policy, catalog, agent_ids, preset)
+        case CopyPlan(source_id, along, agent_ids):
+            return copy_rights(policy, source_id, agent_ids, along)
+
+
+def difference(workspace: Workspace, plan: Plan, agent_id: str) -> AgentDiff:
+    """What the plan changes of one agent; for a large catalog not on the GUI thread. Raises EditRefused."""
+    policy, catalog = workspace.policy, workspace.catalog
+    with often_switched():
+        after = apply(policy, edit_of(policy, catalog, _for_one(plan, agent_id)))
+        return agent_diff(policy, after, agent_id, catalog, workspace.rights(agent_id))
+
+
+def planned(workspace: Workspace, plan: Plan) -> Planned:
+    """The edit for all agents of the plan, checked; not on the GUI thread."""
+    with often_switched():
+        try:
+            edit = edit_of(workspace.policy, workspace.catalog, plan)
+            workspace.check(edit)
+        except PolicyInvalid as error:
+            wrong = next((problem.message for problem in error.problems if problem.is_error), str(error))
+            return Planned(NO_EDIT, wrong)
+        except EditRefused as error:
+            return Planned(NO_EDIT, str(error))
+        return Planned(edit)
+
+
+def make(document: Document, edit: Edit) -> bool:
+    """Make the edit that was shown; one that came between makes it void, and that is said."""
+    return document.push(lambda _policy, _tools: edit)
+
+
+def _for_one(plan: Plan, agent_id: str) -> Plan:
+    match plan:
+        case PresetPlan(preset):
+            return PresetPlan(preset, (agent_id,))
+        case CopyPlan(source_id, along):
+            return CopyPlan(source_id, along, (agent_id,))

@@ -1,0 +1,192 @@
+"""The command palette: type some letters, Enter does or shows what is meant. It does not know what can be chosen."""
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPainter
+from PySide6.QtWidgets import (
+    QApplication,
+    QFrame,
+    QLabel,
+    QListView,
+    QStackedWidget,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gatewright_gui.models.palette import ENTRY, PaletteEntry, PaletteModel
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.search_field import SearchField
+
+Index = QModelIndex | QPersistentModelIndex
+WIDTH, HEIGHT = 620, 420
+_PAD = 10
+_MOVES = {Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown}
+
+
+class PaletteDelegate(QStyledItemDelegate):
+    """Icon, words, what it is; the keys at the right."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
+        """One row."""
+        del option, index
+        return QSize(WIDTH, current_look().tokens.row_height + 2)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """All of it in one line; what has no room is cut at its end."""
+        entry = index.data(ENTRY)
+        widget: QWidget | None = getattr(option, "widget", None)
+        if not isinstance(entry, PaletteEntry) or widget is None:
+            return
+        look = current_look()
+        rect: QRect = getattr(option, "rect")  # noqa: B009
+        widget.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelItemViewItem, option, painter, widget)
+        size = look.tokens.icon_size
+        place = QRect(rect.left() + _PAD, rect.center().y() - size // 2, size, size)
+        look.icon(entry.icon, "muted").paint(painter, place)
+        painter.save()
+        left, right = place.right() + 1 + _PAD, rect.right() - _PAD
+        painter.setPen(QColor(look.palette.muted))
+        painter.setFont(look.small_font)
+        last = entry.keys or entry.kind
+        wide = painter.fontMetrics().horizontalAdvance(last)
+        painter.drawText(QRect(right - wide, rect.top(), wide + 1, rect.height()), _LEFT, last)
+        right -= wide + 2 * _PAD
+        painter.setFont(widget.font())
+        painter.setPen(QColor(look.palette.text))
+        left += _draw(painter, QRect(left, rect.top(), right - left, rect.height()), entry.text) + _PAD
+        painter.setPen(QColor(look.palette.muted))
+        painter.setFont(look.small_font)
+        _draw(painter, QRect(left, rect.top(), right - left, rect.height()), entry.detail)
+        painter.restore()
+
+
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+def _draw(painter: QPainter, place: QRect, text: str) -> int:
+    """Draw a line cut to its room; how wide it is."""
+    if place.width() <= 0 or not text:
+        return 0
+    cut = painter.fontMetrics().elidedText(text.partition("\n")[0], Qt.TextElideMode.ElideRight, place.width())
+    painter.drawText(place, _LEFT, cut)
+    return painter.fontMetrics().horizontalAdvance(cut)
+
+
+class CommandPalette(QFrame):
+    """Lies over the window while one types; it closes when something is chosen, on Escape, or when the keys leave it.
+
+    `entries` is asked each time it opens.
+    """
+
+    chosen = Signal(object)
+    """The target of the chosen PaletteEntry."""
+
+    def __init__(self, window: QWidget, entries: Callable[[], Sequence[PaletteEntry]]) -> None:
+        super().__init__(window)
+        tokens = current_look().tokens
+        self.setObjectName("palette")
+        self.setProperty("kind", "popup")
+        self.setAccessibleName("Command palette")
+        self._entries = entries
+        self._before: QWidget | None = None
+        self.model = PaletteModel(self)
+        self.search = SearchField("Search agents, tools, sources, problems and commands")
+        self.search.setObjectName("palette.search")
+        self.view = QListView()
+        self.view.setObjectName("palette.list")
+        self.view.setAccessibleName("What fits")
+        self.view.setModel(self.model)
+        self.view.setItemDelegate(PaletteDelegate(self.view))
+        self.view.setUniformItemSizes(True)
+        self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._nothing = QLabel("Nothing fits. A > before the words searches the commands only.")
+        self._nothing.setProperty("kind", "muted")
+        self._nothing.setMargin(tokens.space_3)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.view)
+        self._stack.addWidget(self._nothing)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_2, tokens.space_2, tokens.space_2, tokens.space_2)
+        column.setSpacing(tokens.space_2)
+        column.addWidget(self.search)
+        column.addWidget(self._stack, 1)
+        self.search.search_changed.connect(self._search)
+        self.search.leave_requested.connect(self.close_palette)
+        self.search.installEventFilter(self)
+        self.view.clicked.connect(self._clicked)
+        window.installEventFilter(self)
+        self.hide()
+
+    def open_palette(self) -> None:
+        """Come up with an empty field."""
+        if self.isVisible():
+            self.search.selectAll()
+            return
+        self._before = QApplication.focusWidget()
+        self.model.set_entries(self._entries())
+        self.search.clear()
+        self._search("")
+        self._place()
+        self.show()
+        self.raise_()
+        self.search.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def close_palette(self) -> None:
+        """Go away; the keys go back to where they were."""
+        if not self.isVisible():
+            return
+        before, self._before = self._before, None
+        had_keys = self.search.hasFocus()
+        self.hide()
+        if had_keys and before is not None and before.isVisible():
+            before.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Arrows move in the list and Enter chooses while the keys stay in the field."""
+        if watched is self.search:
+            if event.type() == QEvent.Type.FocusOut and self.isVisible():
+                self.close_palette()
+            if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+                return self._key(event)
+        elif event.type() == QEvent.Type.Resize and self.isVisible():
+            self._place()
+        return super().eventFilter(watched, event)
+
+    def _key(self, event: QKeyEvent) -> bool:
+        if event.key() in _MOVES:
+            QApplication.sendEvent(self.view, event)
+            return True
+        if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+            self._choose(self.view.currentIndex().row())
+            return True
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_palette()
+            return True
+        return event.key() in {Qt.Key.Key_Tab, Qt.Key.Key_Backtab}
+
+    def _search(self, text: object) -> None:
+        self.model.set_search(str(text))
+        self.view.setCurrentIndex(self.model.index(0))
+        self._stack.setCurrentWidget(self.view if self.model.rowCount() else self._nothing)
+
+    def _clicked(self, index: QModelIndex) -> None:
+        self._choose(index.row())
+
+    def _choose(self, row: int) -> None:
+        entry = self.model.entry_at(row)
+        if entry is not None:
+            self.close_palette()
+            self.chosen.emit(entry.target)
+
+    def _place(self) -> None:
+        window = self.parentWidget()
+        if window is not None:
+            margin = current_look().tokens.space_4
+            self.resize(min(WIDTH, window.width() - 2 * margin), min(HEIGHT, window.height() - 4 * margin))
+            self.move((window.width() - self.width()) // 2, margin * 3)

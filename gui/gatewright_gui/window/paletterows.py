@@ -1,0 +1,44 @@
+"""The rows of the command palette: what the window and the page can do now, and every place. It shows none of them."""
+
+from collections.abc import Iterable
+
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMenu, QWidget
+
+from gatewright_gui.models.palette import PaletteEntry
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.places import Kind, Place, places_of
+
+ICONS: dict[Kind, str] = {
+    "agent": "bot",
+    "tool": "wrench",
+    "operation": "circle-dot",
+    "source": "folder-tree",
+    "problem": "triangle-alert",
+}
+_NOT_THERE = frozenset({"action.palette"})
+
+
+def palette_rows(document: Document, actions: Iterable[QAction], page: QWidget | None) -> tuple[PaletteEntry, ...]:
+    """Commands of the page, then of the window, then the places."""
+    of_page = [action for action in page.findChildren(QAction) if _is_command(action)] if page is not None else []
+    commands = dict.fromkeys(action for action in (*of_page, *actions) if action.isEnabled() and action.text())
+    rows = [_command(action) for action in commands if action.objectName() not in _NOT_THERE]
+    return (*rows, *map(_place, places_of(document)))
+
+
+def _is_command(action: QAction) -> bool:
+    """Named, and not a row of a menu that happens to be open, nor the button inside a field."""
+    return bool(action.objectName()) and not isinstance(action.parent(), QMenu)
+
+
+def _command(action: QAction) -> PaletteEntry:
+    going = action.objectName().startswith("action.page.")
+    text = f"Go to {action.text()}" if going else action.text()
+    keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+    return PaletteEntry("command", text.replace("&", ""), "", "arrow-right" if going else "command", keys, action)
+
+
+def _place(place: Place) -> PaletteEntry:
+    text = f"{place.name}.{place.operation}" if place.operation else place.name
+    return PaletteEntry(place.kind, text.replace("`", ""), place.detail, ICONS[place.kind], "", place)

@@ -1,0 +1,233 @@
+"""What the self-check compared and found, agent by agent, with every note in full. It checks nothing itself.
+
+It stays open beside the window, so that one can go from note to note.
+"""
+
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import QModelIndex, Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gatewright_gui.models.selfcheck import (
+    AGENT,
+    NOTE,
+    AgentCheckModel,
+    AgentColumn,
+    CheckNoteModel,
+    NoteColumn,
+    found_words,
+    report_text,
+)
+from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote, CheckProgress
+from gatewright_gui.window.status_bar import TICK_MS, ago, progress_words
+
+SIZE = (720, 520)
+EXPLAINED = (
+    "For every agent, tool and operation three answers must be the same: whether the model is shown it, whether the "
+    "schema accepts it, and whether the gate lets it through. Of what is shown, one whole call is tried as well."
+)
+COPIED_MS = 1500
+
+
+class SelfCheckDialog(QDialog):
+    """Click or Enter on a note goes to its tool; on an agent to the agent."""
+
+    tool_requested = Signal(object, object, object)
+    """Agent id, tool, operation or None; the tool is None for the agent alone."""
+    check_requested = Signal()
+    stop_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(parent)
+        self._clock = clock
+        self._found: CheckCount | None = None
+        self._is_checking = False
+        self.setObjectName("selfcheck")
+        self.setWindowTitle("Self-check")
+        self.setAccessibleName("Self-check")
+        self._icon = IconLabel("shield", "muted", size=20)
+        self.summary = QLabel()
+        self.summary.setProperty("kind", "heading")
+        self.when = QLabel()
+        self.when.setProperty("kind", "muted")
+        self.progress = QProgressBar()
+        self.agents, self.notes = AgentCheckModel(self), CheckNoteModel(self)
+        self.agent_view, self.note_view = TableView("Agents that were checked"), TableView("Notes of the self-check")
+        self.note_header = SectionHeader("Notes")
+        self.nothing = EmptyState("circle-check", "No difference", "")
+        self.copy_button, self.again_button = QPushButton("&Copy"), QPushButton("Check &again")
+        self.close_button = QPushButton("Close")
+        self._lay_out()
+        self._connect()
+        self._tick = QTimer(self, interval=TICK_MS)
+        self._tick.timeout.connect(self._tell_when)
+        self._copied = QTimer(self, singleShot=True, interval=COPIED_MS)
+        self._copied.timeout.connect(lambda: self.copy_button.setText("&Copy"))
+        self.resize(*SIZE)
+        self.show_found(None)
+        self.show_progress(None)
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        named = {
+            "summary": self.summary,
+            "when": self.when,
+            "progress": self.progress,
+            "agents": self.agent_view,
+            "notes": self.note_view,
+            "copy": self.copy_button,
+            "again": self.again_button,
+            "close": self.close_button,
+        }
+        for name, part in named.items():
+            part.setObjectName(f"selfcheck.{name}")
+        self.progress.setTextVisible(False)
+        policy = self.progress.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self.progress.setSizePolicy(policy)
+        self.progress.setFixedHeight(4)
+        self.progress.setAccessibleName("Agents checked")
+        explained = QLabel(EXPLAINED)
+        explained.setWordWrap(True)
+        explained.setProperty("kind", "muted")
+        self._set_up(self.agent_view, self.agents, AgentColumn.AGENT)
+        self._set_up(self.note_view, self.notes, NoteColumn.WHAT)
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_2)
+        for part in (self._icon, self.summary):
+            head.addWidget(part)
+        head.addStretch(1)
+        head.addWidget(self.when)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.note_view)
+        self._stack.addWidget(self.nothing)
+        foot = QHBoxLayout()
+        foot.setSpacing(tokens.space_2)
+        for button in (self.copy_button, self.again_button):
+            button.setAutoDefault(False)
+            foot.addWidget(button)
+        foot.addStretch(1)
+        foot.addWidget(self.close_button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_4, tokens.space_4, tokens.space_4, tokens.space_4)
+        column.setSpacing(tokens.space_2)
+        column.addLayout(head)
+        column.addWidget(explained)
+        column.addWidget(self.progress)
+        column.addWidget(self.agent_view, 2)
+        column.addWidget(self.note_header)
+        column.addWidget(self._stack, 2)
+        column.addLayout(foot)
+
+    @staticmethod
+    def _set_up(view: TableView, model: AgentCheckModel | CheckNoteModel, wide: int) -> None:
+        view.setModel(model)
+        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        view.setTabKeyNavigation(False)
+        view.horizontalHeader().setStretchLastSection(False)
+        view.horizontalHeader().setSectionResizeMode(wide, QHeaderView.ResizeMode.Stretch)
+        for column in range(model.columnCount()):
+            if column != wide:
+                view.setColumnWidth(column, 88)
+
+    def _connect(self) -> None:
+        self.note_view.clicked.connect(self._go_to_note)
+        self.note_view.activated.connect(self._go_to_note)
+        self.agent_view.activated.connect(self._go_to_agent)
+        self.copy_button.clicked.connect(self.copy)
+        self.again_button.clicked.connect(self._again)
+        self.close_button.clicked.connect(self.close)
+
+    def show_dialog(self) -> None:
+        """Show it, or bring it to the front."""
+        self._tick.start()
+        self.show()
+        self.raise_()
+        self.activateWindow()
+        (self.note_view if self.notes.rowCount() else self.agent_view).setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def show_found(self, found: CheckCount | None) -> None:
+        """What was found; None: nothing is open or known."""
+        self._found = found
+        self.copy_button.setEnabled(found is not None)
+        self.agents.set_rows(found.agents if found is not None else ())
+        self.notes.set_rows((*found.differences, *found.untried) if found is not None else ())
+        self._show_words(found)
+        self._tell_when()
+
+    def show_progress(self, progress: CheckProgress | None) -> None:
+        """How far the check is; None: none is under way."""
+        self._is_checking = progress is not None
+        self.progress.setVisible(self._is_checking)
+        self.progress.setRange(0, progress.of if progress is not None else 1)
+        self.progress.setValue(progress.done if progress is not None else 1)
+        self.again_button.setText("&Stop" if self._is_checking else "Check &again")
+        if progress is not None:
+            self.when.setText(progress_words(progress))
+        else:
+            self._tell_when()
+
+    def copy(self) -> None:
+        """Put all of it on the clipboard."""
+        if self._found is not None:
+            QGuiApplication.clipboard().setText(report_text(self._found))
+            self.copy_button.setText("Copied")
+            self._copied.start()
+
+    def hideEvent(self, event: object) -> None:  # noqa: N802
+        """Nothing ticks while it is not seen."""
+        del event
+        self._tick.stop()
+
+    def _show_words(self, found: CheckCount | None) -> None:
+        is_wrong = found is not None and bool(found.differences)
+        role: Role = "muted" if found is None else "deny" if is_wrong else "allow"
+        self._icon.set_icon("shield" if found is None else "shield-x" if is_wrong else "shield-check", role)
+        self.summary.setText("Nothing is checked yet" if found is None else found_words(found))
+        self.note_header.set_note("" if found is None else _note_words(found))
+        text = "What is ticked, shown and callable is the same everywhere." if found is not None else ""
+        self.nothing.set_state("circle-check", "No difference" if found is not None else "Nothing checked", text)
+        self._stack.setCurrentWidget(self.note_view if self.notes.rowCount() else self.nothing)
+
+    def _tell_when(self) -> None:
+        if not self._is_checking:
+            found = self._found
+            self.when.setText("" if found is None else f"checked {ago(self._clock() - found.finished_at)}")
+
+    def _again(self) -> None:
+        (self.stop_requested if self._is_checking else self.check_requested).emit()
+
+    def _go_to_note(self, index: QModelIndex) -> None:
+        note = index.data(NOTE)
+        if isinstance(note, CheckNote):
+            self.tool_requested.emit(note.agent_id, note.tool, note.operation or None)
+
+    def _go_to_agent(self, index: QModelIndex) -> None:
+        agent = index.data(AGENT)
+        if isinstance(agent, AgentCheck):
+            self.tool_requested.emit(agent.agent_id, None, None)
+
+
+def _note_words(found: CheckCount) -> str:
+    wrong, untried = len(found.differences), len(found.untried)
+    parts = [f"{wrong:,} difference{'' if wrong == 1 else 's'}"]
+    return ", ".join([*parts, *([f"{untried:,} not tried"] if untried else [])])

@@ -1,0 +1,59 @@
+"""Rows "agents page" and "one tick": the window on a large policy."""
+
+from __future__ import annotations
+
+from tests.bench.guirow import child, in_ms
+from tests.bench.measure import Effort
+from tests.bench.row import Measured, Row, at_most, p99_at_most
+
+_BARS = (("show", 200), ("switch agent", 50), ("tick", 16), ("scroll the tree", 16))
+_MATRIX = (("open the matrix", 200), ("scroll the matrix down", 16), ("scroll the matrix sideways", 16))
+_ALL, _PIECE = "all current", "longest piece in the window's thread"
+_TICK = {
+    _ALL: "all current",
+    "(preview and usage rules)": "preview",
+    "(tokens)": "preview.tokens",
+    "(problems)": "upkeep",
+    "(what each provider takes, not in the bar)": "preview.providers",
+    "(processor, all threads)": "processor",
+    _PIECE: "longest piece",
+}
+
+
+def agents_page(effort: Effort) -> Row:
+    """Processor time of the window's thread, painting included."""
+    found = child("page", *_words(effort))
+    figures: dict[str, Measured] = {name: in_ms(taken) for name, taken in found.items()}
+    return Row(
+        "agents page",
+        _workload(effort),
+        tuple(figures),
+        figures,
+        tuple(at_most(name, figures[name], limit, "ms") for name, limit in (*_BARS, *_MATRIX)),
+        notes=("the window's own thread alone: what is worked out beside it is not counted",),
+    )
+
+
+def one_tick(effort: Effort) -> Row:
+    """From the space bar until preview, usage rules, tokens and problems are those of the new policy."""
+    found = child("tick", *_words(effort))
+    figures: dict[str, Measured] = {name: in_ms(found[key]) for name, key in _TICK.items()}
+    return Row(
+        "one tick",
+        _workload(effort),
+        tuple(figures),
+        figures,
+        (at_most(_ALL, figures[_ALL], 50, "ms"), p99_at_most(_PIECE, figures[_PIECE], 16, "ms")),
+        notes=(
+            "by the clock, so a busy machine shows; painting included, and the self-check that begins again each time",
+            "a piece: what the thread computes without looking at events again, several small ones may count as one",
+        ),
+    )
+
+
+def _words(effort: Effort) -> tuple[str, ...]:
+    return ("--quick",) if effort.quick else ()
+
+
+def _workload(effort: Effort) -> str:
+    return "4 agents x 20 tools x 8 operations" if effort.quick else "200 agents x 1,000 tools x 8 operations"

@@ -1,0 +1,276 @@
+"""What the rows about the window measure, in a process of its own: `python -m tests.bench.guichild PART [--quick]`.
+
+It prints one line of JSON. A window of the benchmark's own process would weigh on its other rows.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+USER_FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "GATEWRIGHT_KEYS")
+
+
+def main(words: list[str]) -> int:
+    """Measure one part."""
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    sys.argv = ["gatewright"]
+    if words[0] == "empty":
+        return _empty_window()
+    from tempfile import TemporaryDirectory  # not for the empty window: it is to import what Qt needs and no more
+
+    with TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        for name in ("HOME", *USER_FOLDERS):
+            os.environ[name] = str(Path(home, name.casefold()))
+        if words[0] == "app":
+            return _app()
+        quick = "--quick" in words
+        if words[0] == "files":
+            return _in_loop(lambda app: _files(app, Path(home), Path(words[1])))
+        measured = {"page": _measured, "tick": _ticks}[words[0]]
+        return _in_loop(lambda app: measured(app, Path(home), quick=quick))
+
+
+def _tell(found: object) -> None:
+    print(json.dumps(found), flush=True)
+
+
+def _memory_kib() -> int:
+    """What the process holds now."""
+    text = Path("/proc/self/status").read_text("utf-8") if Path("/proc/self/status").exists() else ""
+    line = next((row for row in text.splitlines() if row.startswith("VmRSS")), "VmRSS: 0 kB")
+    return int(line.split()[1])
+
+
+def _empty_window() -> int:
+    """Import, an application, a bare window, painted."""
+    from PySide6.QtCore import QTimer
+    from PySide6.QtGui import QPaintEvent
+    from PySide6.QtWidgets import QApplication, QMainWindow
+
+    class Window(QMainWindow):
+        def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+            super().paintEvent(event)
+            QTimer.singleShot(0, self, app.quit)
+
+    app = QApplication([])
+    window = Window()
+    window.resize(1280, 800)
+    window.show()
+    app.exec()
+    _tell_end()
+    return 0
+
+
+def _app() -> int:
+    """`gatewright`, until its window shows the tools of the demo."""
+    main = import_module("gatewright.cli.main")
+    _tell_when_tools_are_painted()
+    return int(main.script() or 0)
+
+
+def _tell_when_tools_are_painted() -> None:
+    """Of the tree alone: looking at every event of the application would take a good part of the time itself."""
+    from PySide6.QtCore import QTimer
+
+    view: Any = import_module("gatewright_gui.pages.agents.tool_view").ToolView
+    paint: Callable[..., None] = view.paintEvent
+
+    def painted(self: Any, event: object) -> None:
+        paint(self, event)
+        if self.model().rowCount() > 0:
+            QTimer.singleShot(0, self, done)
+
+    def done() -> None:
+        _tell_end()
+        os._exit(0)
+
+    view.paintEvent = painted
+
+
+def _tell_end() -> None:
+    used = time.process_time_ns()
+    _tell({"done_ns": time.time_ns(), "processor_ns": used, "memory_kib": _memory_kib()})
+
+
+def _in_loop(main: Callable[[Any], Any]) -> int:
+    loop, application = import_module("gatewright_gui.qt.loop"), import_module("PySide6.QtWidgets").QApplication
+    app = application([])
+    loop.run(app, lambda: main(app))
+    return 0
+
+
+async def _large_window(home: Path, agents: int, tools: int) -> Any:
+    """On a large policy, 1280 x 800, not shown; nothing is collected from now on."""
+    from gatewright_gui.app.build import build_window
+    from gatewright_gui.settings import Preferences
+    from tests.support.largeworkspace import large_opener, write_large
+
+    window = await build_window(
+        write_large(home / "large", agents, tools),
+        preferences=Preferences(home / "preferences.ini"),
+        theme="light",
+        opener=large_opener(tools),
+    )
+    window.resize(1280, 800)
+    gc.collect()
+    gc.disable()
+    return window
+
+
+async def _measured(app: Any, home: Path, *, quick: bool) -> int:
+    import asyncio
+
+    from tests.support.largeworkspace import AGENTS, TOOLS, agent_names
+
+    agents, tools, rounds = (4, 20, 2) if quick else (AGENTS, TOOLS, 30)
+    window = await _large_window(home, agents, tools)
+    window.tasks.cancel("upkeep")
+    taken: dict[str, list[int]] = {}
+
+    def timed(name: str, action: Callable[[], object]) -> None:
+        began = time.thread_time_ns()
+        action()
+        app.sendPostedEvents()
+        taken.setdefault(name, []).append(time.thread_time_ns() - began)
+
+    page: Any = window.shelf.page("agents")
+    timed("show", window.show)
+    await asyncio.sleep(0.3)
+    names = agent_names(agents)
+    for number in range(rounds):
+        agent = names[number * 7 % agents]
+        timed("switch agent", lambda agent=agent: window.selection.choose_agent(agent))
+        await asyncio.sleep(0.05)
+    bar = page.tools.view.verticalScrollBar()
+    for number in range(rounds):
+        timed("scroll the tree", lambda number=number: bar.setValue(78 * (number + 1)))
+    for number in range(rounds):
+        page.tools.view.setCurrentIndex(page.tools.rows.index(number % tools, 0))
+        await asyncio.sleep(0.02)
+        timed("tick", page.tools.toggle)
+        await asyncio.sleep(0.05)
+    timed("open the matrix", page.switch.trigger)
+    matrix = page.matrix
+    while any(matrix.grid.column(name) is None for name in matrix.view.agents_in_view()):
+        await asyncio.sleep(0.01)
+    down, along = matrix.view.verticalScrollBar(), matrix.view.horizontalScrollBar()
+    for number in range(rounds):
+        timed("scroll the matrix down", lambda number=number: down.setValue(78 * (number + 1)))
+        timed("scroll the matrix sideways", lambda number=number: along.setValue(58 * (number % 5 + 1)))
+        await asyncio.sleep(0.01)
+    _tell(taken)
+    os._exit(0)
+
+
+async def _ticks(_app: Any, home: Path, *, quick: bool) -> None:
+    """The space bar on an operation and all that follows, with everything running that runs in the app."""
+    import asyncio
+
+    from PySide6.QtCore import Qt
+    from PySide6.QtTest import QTest
+
+    from tests.support.largeworkspace import AGENTS, TOOLS
+
+    agents, tools, rounds = (4, 20, 3) if quick else (AGENTS, TOOLS, 12)
+    window = await _large_window(home, agents, tools)
+    window.show()
+    view = window.shelf.page("agents").tools.view
+    taken: dict[str, list[int]] = {}
+
+    def note(name: str, nanoseconds: int) -> None:
+        taken.setdefault(name, []).append(nanoseconds)
+
+    async def current() -> dict[str, int]:
+        """When each part was, of those that the bar asks for; what providers take is waited for as well."""
+        ended: dict[str, int] = {}
+        while len(ended) < len(_SHOWN):
+            here = window.tasks.names
+            ended |= {name: time.perf_counter_ns() for name in _SHOWN if name not in here and name not in ended}
+            await asyncio.sleep(0.001)
+        return ended
+
+    await current()
+    for number in range(rounds):
+        tool = view.model().index(number % tools, 0)
+        view.expand(tool)
+        view.setCurrentIndex(view.model().index(number % 3, 0, tool))
+        await current()
+        await asyncio.sleep(0.1)  # the picture of the new row
+        pieces = _Pieces()
+        began, used = time.perf_counter_ns(), time.process_time_ns()
+        QTest.keyClick(view, Qt.Key.Key_Space)
+        ended = await current()
+        note("processor", time.process_time_ns() - used)
+        note("longest piece", pieces.stop())
+        note("all current", max(ended[name] for name in _ASKED) - began)
+        for name, at in ended.items():
+            note(name, at - began)
+    _tell({name: samples[2:] or samples for name, samples in taken.items()})
+    os._exit(0)
+
+
+_ASKED = ("preview", "preview.tokens", "upkeep")
+"""The tasks of the window that bring up to date: texts and usage rules, tokens, problems."""
+_SHOWN = (*_ASKED, "preview.providers")
+
+
+class _Pieces:
+    """Looks every millisecond how much the window's thread has computed since it last came round."""
+
+    def __init__(self) -> None:
+        from PySide6.QtCore import Qt, QTimer
+
+        self._last, self._longest = time.thread_time_ns(), 0
+        self._timer = QTimer(interval=1, timerType=Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self._look)
+        self._timer.start()
+
+    def _look(self) -> None:
+        now = time.thread_time_ns()
+        self._longest, self._last = max(self._longest, now - self._last), now
+
+    def stop(self) -> int:
+        """The most at once, in nanoseconds."""
+        self._timer.stop()
+        self._look()
+        return self._longest
+
+
+async def _files(app: Any, home: Path, policy: Path) -> None:
+    """From the wish to see the Files page to its folder, painted; made when the page is first asked for."""
+    import asyncio
+
+    from gatewright_gui.app.build import build_window
+    from gatewright_gui.settings import Preferences
+
+    window = await build_window(policy, preferences=Preferences(home / "preferences.ini"), theme="light")
+    window.resize(1280, 800)
+    window.show()
+    await asyncio.sleep(0.3)
+    began = time.perf_counter_ns()
+    page: Any = window.shelf.page("files")
+    made = time.perf_counter_ns()
+    shown = asyncio.Event()
+    page.listing.base_shown.connect(shown.set)
+    window.show_page("files")
+    await shown.wait()
+    page.repaint()
+    app.sendPostedEvents()
+    seen = time.perf_counter_ns()
+    rows = page.tree_model.rowCount()
+    _tell({"make": [made - began], "first screen": [seen - made], "rows": [rows]})
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

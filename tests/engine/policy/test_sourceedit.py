@@ -1,0 +1,95 @@
+"""Edits of sources and of the order of their rules."""
+
+from dataclasses import replace
+
+import pytest
+
+from gatewright.base.errors import EditRefused
+from gatewright.policy import sourceedit
+from gatewright.policy.document import Agent, PermissionRule, Policy, Source
+from gatewright.policy.edit import apply, inverse
+from gatewright.policy.permission import Permission
+
+RULES = tuple(PermissionRule(pattern, Permission.APPEND) for pattern in ("a", "b", "c", "d", "e"))
+POLICY = Policy(
+    agents={
+        "all": Agent("all"),
+        "some": Agent("some", sources=("one", "two")),
+        "other": Agent("other", sources=("three",)),
+    },
+    sources=(Source("one", "1", permission_rules=RULES), Source("two", "2"), Source("three", "3")),
+)
+
+
+def patterns(policy: Policy) -> str:
+    source = policy.source("one")
+    assert source is not None
+    return "".join(rule.pattern for rule in source.permission_rules)
+
+
+@pytest.mark.parametrize(
+    ("indexes", "to", "wanted"),
+    [((0,), 2, "bcade"), ((1, 3), 0, "bdace"), ((0, 4), 3, "bcdae"), ((2, 1), 99, "adebc"), ((4,), -5, "eabcd")],
+)
+def test_moved_rules_stand_together_in_the_order_they_had(indexes: tuple[int, ...], to: int, wanted: str) -> None:
+    edit = sourceedit.move_rules(POLICY, "one", indexes, to)
+    after = apply(POLICY, edit)
+    assert patterns(after) == wanted
+    assert apply(after, inverse(edit)) == POLICY
+
+
+def test_move_to_where_the_rules_are_is_no_edit() -> None:
+    assert sourceedit.move_rules(POLICY, "one", (1, 2), 1).is_empty
+
+
+def test_several_rules_are_removed_by_one_edit_that_says_how_many() -> None:
+    edit = sourceedit.remove_rules(POLICY, "one", (0, 2, 2))
+    assert edit.name == "remove 2 rules of `one`"
+    assert patterns(apply(POLICY, edit)) == "bde"
+    with pytest.raises(EditRefused, match="no rule 9"):
+        sourceedit.remove_rules(POLICY, "one", (0, 8))
+
+
+def test_removed_source_leaves_the_lists_of_agents_and_comes_back_where_it_stood() -> None:
+    edit = sourceedit.remove_source(POLICY, "one")
+    assert edit.name == "remove source `one` and take it from 1 agent"
+    after = apply(POLICY, edit)
+    assert [source.source_id for source in after.sources] == ["two", "three"]
+    assert after.agents["some"].sources == ("two",)
+    assert after.agents["all"].sources is None
+    assert apply(after, inverse(edit)) == POLICY
+
+
+def test_renamed_source_is_followed_by_the_lists_of_agents() -> None:
+    source = POLICY.sources[1]
+    edit = sourceedit.change_source(POLICY, "two", replace(source, source_id="deux"))
+    after = apply(POLICY, edit)
+    assert [one.source_id for one in after.sources] == ["one", "deux", "three"]
+    assert after.agents["some"].sources == ("one", "deux")
+    assert apply(after, inverse(edit)) == POLICY
+
+
+@pytest.mark.parametrize("name", ["ONE", "", " ", " x", "a\nb"])
+def test_name_that_cannot_be_is_refused(name: str) -> None:
+    with pytest.raises(EditRefused):
+        sourceedit.add_source(POLICY, Source(name, "x"))
+    with pytest.raises(EditRefused):
+        sourceedit.change_source(POLICY, "two", replace(POLICY.sources[1], source_id=name))
+
+
+def test_case_of_an_own_name_can_be_changed() -> None:
+    edit = sourceedit.change_source(POLICY, "two", replace(POLICY.sources[1], source_id="Two"))
+    assert apply(POLICY, edit).source("Two") is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"watch": True}, "follow changes of `two`"),
+        ({"max_file_bytes": 2048}, "set the size limit to 2,048 bytes of `two`"),
+        ({"base_path": "x", "watch": True}, "change source `two`"),
+    ],
+)
+def test_edit_of_settings_says_what_changes(change: dict[str, object], name: str) -> None:
+    after = replace(POLICY.sources[1], **change)  # pyright: ignore[reportArgumentType]
+    assert sourceedit.change_source(POLICY, "two", after).name == name

@@ -1,0 +1,64 @@
+"""What could not be loaded again is refused before it becomes the policy."""
+
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import EditRefused
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.capability import NetRead
+from gatewright.policy.capabilityedit import grant
+from gatewright.policy.document import Agent
+from gatewright.policy.rule import ArgumentConstraints, MaxCalls, RateLimit, ToolRule
+from gatewright.policy.ruleedit import set_constraint, set_limit
+from gatewright.policyfile.editfault import agent_fault, rule_fault
+from gatewright.workspace import Workspace, create_workspace
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"patern": "x"}, "`path.patern`: JSON Schema has no keyword `patern`"),
+        ({"pattern": "("}, "`path.pattern`: `(` is no regular expression"),
+        ({"pattern": "(?=x)"}, "cannot run in linear time"),
+        ({"enum": ["a", None]}, "`path.enum.1`: a policy file cannot hold null"),
+        ({"maxLength": -1}, "`path.maxLength`"),
+        ("text", "must be a JSON Schema"),
+    ],
+)
+def test_a_schema_that_cannot_be_enforced_is_said_with_its_place(schema: JsonValue, said: str) -> None:
+    assert said in (rule_fault(ToolRule("file", ArgumentConstraints({"path": schema}))) or "")
+
+
+def test_a_good_rule_has_no_fault() -> None:
+    assert rule_fault(ToolRule("file", ArgumentConstraints({"path": {"pattern": "^notes/"}}))) is None
+    assert rule_fault(ToolRule("file", MaxCalls(3), ("operation:read",))) is None
+
+
+def test_only_what_is_new_at_an_agent_is_looked_at() -> None:
+    bad = ToolRule("file", RateLimit(0, 1.0))
+    before = Agent("a", tool_rules=(bad,))
+
+    assert agent_fault(before, Agent("a", tool_rules=(bad, ToolRule("file", MaxCalls(1))))) is None
+    assert agent_fault(None, before) is not None
+
+
+def test_the_workspace_refuses_what_it_could_not_load_again_and_changes_nothing(tmp_path: Path) -> None:
+    workspace = Workspace.open(create_workspace(tmp_path / "demo", "demo"))
+    try:
+        policy, catalog = workspace.policy, workspace.catalog
+        for edit in (
+            set_constraint(policy, catalog, "operator", "file", "path", {"patern": "x"}),
+            set_limit(policy, catalog, "operator", "file", RateLimit(1, 0.0)),
+            grant(policy, "newcomer", NetRead(("http://x",))),
+        ):
+            with pytest.raises(EditRefused):
+                workspace.apply(edit)
+        assert not workspace.is_dirty
+        workspace.apply(set_constraint(policy, catalog, "operator", "file", "path", {"pattern": "^notes/"}))
+        workspace.save()
+        after = workspace.policy
+        assert not workspace.reload()
+        assert workspace.policy == after
+    finally:
+        workspace.close()

@@ -1,0 +1,72 @@
+"""A folder that somebody looks at: what comes, changes and goes is told, the folder itself too."""
+
+import queue
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gatewright.sources.folderwatch import FolderNews, FolderWatch
+
+WAIT_S = 15.0
+
+
+class Told:
+    """Keeps what was told; `until` waits for news that fit."""
+
+    def __init__(self) -> None:
+        self.news: queue.Queue[FolderNews] = queue.Queue()
+
+    def until(self, fits: Callable[[FolderNews], bool]) -> FolderNews:
+        while True:
+            found = self.news.get(timeout=WAIT_S)
+            if fits(found):
+                return found
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def watch(base: Path, told: Told) -> FolderWatch:
+    return FolderWatch(str(base), told.news.put, debounce_ms=60, tick_ms=60)
+
+
+def test_new_empty_folder_and_gone_file_are_told(tmp_path: Path, told: Told) -> None:
+    (tmp_path / "old.md").touch()
+    with watch(tmp_path, told) as one:
+        assert one.wait(WAIT_S)
+        (tmp_path / "empty").mkdir()
+        told.until(lambda news: "empty" in news.came)
+        (tmp_path / "old.md").unlink()
+        told.until(lambda news: "old.md" in news.went)
+
+
+def test_folder_that_vanishes_and_comes_back_is_told_and_watched_again(tmp_path: Path, told: Told) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    with watch(base, told) as one:
+        assert one.wait(WAIT_S)
+        base.rmdir()
+        told.until(lambda news: not news.is_there)
+        base.mkdir()
+        told.until(lambda news: news.more)
+        (base / "again.md").touch()
+        told.until(lambda news: "again.md" in news.paths)
+
+
+def test_nothing_is_told_after_the_end(tmp_path: Path, told: Told) -> None:
+    one = watch(tmp_path, told)
+    assert one.wait(WAIT_S)
+    one.close()
+    (tmp_path / "late.md").touch()
+    assert told.news.empty()
+
+
+def test_what_a_killed_save_left_is_not_told(tmp_path: Path, told: Told) -> None:
+    with watch(tmp_path, told) as one:
+        assert one.wait(WAIT_S)
+        (tmp_path / ".a.md.0123456789ab.tmp").touch()
+        (tmp_path / "seen.md").touch()
+        assert ".a.md.0123456789ab.tmp" not in told.until(lambda news: "seen.md" in news.paths).paths

@@ -1,0 +1,78 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gatewright.policy import agentedit, rights
+from gatewright.policy.document import Roots
+from gatewright.policy.edit import Edit
+from gatewright.workspace import Workspace, create_workspace
+from gatewright.workspace.savedview import SavedViews
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace.open(create_workspace(tmp_path / "demo", "demo"), state=tmp_path / "state", keys=tmp_path / "keys")
+
+
+def names(workspace: Workspace, agent_id: str, *, saved: bool) -> list[str]:
+    view = workspace.saved_view(agent_id) if saved else workspace.view(agent_id)
+    assert view is not None
+    return [listing.name for listing in view.listings()]
+
+
+def tick_none(workspace: Workspace, agent_id: str) -> Edit:
+    return rights.tick_tool(workspace.policy, workspace.catalog, agent_id, "file", on=False)
+
+
+def test_saved_view_stays_while_one_edits_and_follows_a_save(workspace: Workspace) -> None:
+    before = names(workspace, "operator", saved=False)
+    workspace.apply(tick_none(workspace, "operator"))
+
+    assert "file" not in names(workspace, "operator", saved=False)
+    assert names(workspace, "operator", saved=True) == before
+
+    workspace.save()
+    assert "file" not in names(workspace, "operator", saved=True)
+    workspace.close()
+
+
+def test_saved_view_is_made_once_for_a_saved_policy(workspace: Workspace) -> None:
+    workspace.apply(tick_none(workspace, "operator"))
+    first = workspace.saved_view("operator")
+    workspace.apply(agentedit.describe_agent(workspace.policy, "archivist", "other words"))
+
+    assert workspace.saved_view("operator") is first
+    workspace.close()
+
+
+def test_agent_that_was_not_saved_has_no_saved_view(workspace: Workspace) -> None:
+    workspace.apply(agentedit.add_agent(workspace.policy, "fresh"))
+
+    assert workspace.saved_view("fresh") is None
+    workspace.close()
+
+
+def test_saved_policy_with_other_roots_is_seen_over_the_tools_of_now_and_that_is_said(workspace: Workspace) -> None:
+    views, before = SavedViews(), names(workspace, "operator", saved=False)
+    saved = replace(workspace.policy, roots=Roots(), catalogs=workspace.policy.catalogs)
+    assert saved.roots != workspace.policy.roots
+    workspace.apply(tick_none(workspace, "operator"))
+
+    view = views.view(workspace.gate, saved, "operator")
+
+    assert view is not None
+    assert [listing.name for listing in view.listings()] == before
+    assert views.remark(workspace.gate, saved).startswith("roots changed since the last save")
+    assert views.remark(workspace.gate, workspace.policy) == ""
+    assert workspace.saved_view_remark() == ""
+    workspace.close()
+
+
+def test_unrestricted_usage_rules_tell_every_tool_and_no_limit(workspace: Workspace) -> None:
+    whole = workspace.view("newcomer").unrestricted_usage_rules
+
+    assert workspace.view("newcomer").usage_rules == ""
+    assert "- `file`: " in whole
+    assert "At most" not in whole
+    workspace.close()

@@ -1,0 +1,374 @@
+"""Limits, constraints, capabilities and approvals edited in place, with a real mouse and real keys."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QComboBox, QWidget
+
+from gatewright.policy.capability import ClockRead, FsRead, NetRead
+from gatewright.policy.document import Agent
+from gatewright.policy.rule import ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.models import agentrules
+from gatewright_gui.models.limitlist import Column
+from gatewright_gui.pages.agents.constraint_dialog import ConstraintDialog
+from gatewright_gui.pages.agents.detail_pane import DetailPane
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.widget.number_field import NumberField
+from gatewright_gui.settings import Preferences
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import agents_page, demo, opened_window, settled, until
+
+LEFT = Qt.MouseButton.LeftButton
+HEADER = "[[agents.operator.tool_rules]]\n"
+EVERYWHERE = f'{HEADER}tool_name = "*"\nrule_type = {{ RateLimit = {{ calls = 100, per = "1h" }} }}\n\n'
+
+
+@dataclass
+class Shown:
+    window: MainWindow
+    pane: DetailPane
+
+    @property
+    def operator(self) -> Agent:
+        return self.window.document.policy.agents["operator"]
+
+    @property
+    def undo_text(self) -> str:
+        return self.window.document.undo_stack.undoText()
+
+    def limits(self) -> list[tuple[str, ...]]:
+        model = self.pane.limits.model
+        columns = (Column.KIND, Column.VALUE, Column.FOR)
+        return [tuple(str(model.index(row, c).data()) for c in columns) for row in range(model.rowCount())]
+
+    def limit(self, kind: str, column: Column = Column.VALUE) -> QModelIndex:
+        row = next(at for at, texts in enumerate(self.limits()) if texts[0] == kind)
+        return self.pane.limits.model.index(row, column)
+
+    def rule(self, what: str) -> QModelIndex:
+        row = self.pane.agent.model.find(what)
+        assert row is not None, what
+        return self.pane.agent.model.index(row, agentrules.Column.VALUE)
+
+    def editor(self) -> QWidget:
+        found = QApplication.focusWidget()
+        assert found is not None
+        return found
+
+    def type(self, text: str) -> None:
+        QTest.keyClick(self.editor(), Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+        QTest.keyClicks(self.editor(), text)
+
+    def enter(self) -> None:
+        QTest.keyClick(self.editor(), Qt.Key.Key_Return)
+        for view in (self.pane.limits.view, self.pane.agent.view):  # a value is handed over once the key is done with
+            QApplication.sendPostedEvents(view.itemDelegate())
+
+
+@pytest.fixture
+async def shown(tmp_path: Path) -> AsyncIterator[Shown]:
+    policy = demo(tmp_path)
+    text = policy.read_text("utf-8")
+    marker = '[[agents.operator.tool_rules]]\ntool_name = "file"\nrule_type = { Cooldown'
+    assert marker in text
+    policy.write_text(text.replace(marker, EVERYWHERE + marker), "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        sizes = Preferences(tmp_path / "other.ini")
+        window.selection.choose_agent("operator")
+        context = PageContext(window.document, window.selection, window.navigator, window.deriver, window.tasks, sizes)
+        pane = DetailPane(context)
+        pane.resize(640, 300)
+        pane.show()
+        pane.activateWindow()
+        await settled(window)
+        yield Shown(window, pane)
+        pane.close()
+        pane.deleteLater()
+
+
+async def choose(shown: Shown, part: str, tool: str = "file", operation: str | None = None) -> None:
+    agents_page(shown.window).tools.show_row(tool, operation)
+    shown.pane.activateWindow()
+    shown.pane.show_part(part)
+    await settled(shown.window)
+
+
+async def test_limits_of_an_operation_say_value_scope_and_where_they_come_from(shown: Shown) -> None:
+    await choose(shown, "limits", operation="append")
+
+    assert shown.limits() == [
+        ("Max calls", "40 calls in a session", "all operations"),
+        ("Pause", "100 ms from start to start", "all operations"),
+        ("Consent", "scope record", "only append"),
+        ("Rate", "100 per 1 h, over all sessions", "all operations"),
+    ]
+    where = shown.limit("Rate", Column.WHERE)
+    assert str(where.data()).startswith("every tool, line ")
+    assert not shown.limit("Rate").flags() & Qt.ItemFlag.ItemIsEditable
+
+
+async def test_enter_edits_a_number_in_place_as_one_undo(shown: Shown) -> None:
+    await choose(shown, "limits")
+    view = shown.pane.limits.view
+    view.setFocus()
+    view.setCurrentIndex(shown.limit("Max calls"))
+
+    QTest.keyClick(view, Qt.Key.Key_Return)
+    assert isinstance(shown.editor(), NumberField)
+    shown.type("5")
+    shown.enter()
+
+    assert shown.operator.tool_rules[0] == ToolRule("file", MaxCalls(5), priority=7)
+    assert shown.undo_text == "limit file to 5 calls for operator"
+    assert shown.window.document.undo_stack.count() == 1
+    assert shown.limit("Max calls").data() == "5 calls in a session"
+    shown.window.undo()
+    assert shown.limit("Max calls").data() == "40 calls in a session"
+
+
+async def test_a_time_is_typed_in_words_and_what_cannot_be_read_stays_in_the_field(shown: Shown) -> None:
+    await choose(shown, "limits")
+    view = shown.pane.limits.view
+    view.setCurrentIndex(shown.limit("Pause"))
+    shown.pane.limits.edit_current()
+    shown.type("2 weeks")
+    shown.enter()
+    assert "no unit" in shown.editor().accessibleDescription()
+    assert not shown.window.document.is_dirty
+
+    shown.type("1.5 s")
+    shown.enter()
+
+    assert shown.operator.tool_rules[2].rule_type == Cooldown(1.5)
+    assert shown.undo_text == "pause 1.5 s between calls of file for operator"
+
+
+async def test_a_new_limit_is_written_only_once_its_value_is_given(shown: Shown) -> None:
+    await choose(shown, "limits", operation="read")
+    shown.pane.limits.begin(RateLimit(30, 60.0))
+    assert shown.limit("Rate", Column.WHERE).data() == "not written yet"
+    QTest.keyClick(shown.editor(), Qt.Key.Key_Escape)
+    await until(lambda: len(shown.limits()) == 3)
+    assert not shown.window.document.is_dirty
+
+    shown.pane.limits.begin(RateLimit(30, 60.0))
+    shown.type("7 per 2 min")
+    shown.enter()
+    await settled(shown.window)
+
+    assert shown.operator.tool_rules[-1] == ToolRule("file", RateLimit(7, 120.0), ("operation:read",))
+    assert shown.limits()[2] == ("Rate", "7 per 2 min, over all sessions", "only read")
+    assert shown.window.document.undo_stack.count() == 1
+    assert shown.pane.limits.view.currentIndex().row() == 2
+
+
+async def test_a_second_limit_of_a_kind_edits_the_one_that_stands(shown: Shown) -> None:
+    await choose(shown, "limits")
+    shown.pane.limits.begin(MaxCalls(10))
+    shown.type("9")
+    shown.enter()
+
+    assert [rule.rule_type for rule in shown.operator.tool_rules].count(MaxCalls(9)) == 1
+    assert shown.limit("Max calls").data() == "9 calls in a session"
+
+
+async def test_the_menu_names_the_row_and_adds_a_rule_without_a_value_at_once(shown: Shown) -> None:
+    await choose(shown, "limits", operation="delete")
+    menu = shown.pane.limits.menu
+    menu.aboutToShow.emit()
+    names = {action.objectName(): action for action in menu.actions()}
+    assert menu.actions()[0].text() == "For file > delete only"
+
+    names["agents.limits.add.end"].trigger()
+    await until(lambda: shown.window.document.is_dirty)
+
+    assert shown.operator.tool_rules[-1] == ToolRule("file", ExitLoop(), ("operation:delete",))
+
+
+async def test_a_rule_is_bound_to_one_operation_and_del_removes_it(shown: Shown) -> None:
+    await choose(shown, "limits", operation="append")
+    view = shown.pane.limits.view
+    index = shown.limit("Max calls", Column.FOR)
+    view.setCurrentIndex(index)
+    view.edit(index)
+    box = view.findChild(QComboBox, "agents.limits.for")
+    assert box is not None
+    assert [box.itemText(at) for at in range(2)] == ["all operations", "only append"]
+    box.setCurrentIndex(1)
+    box.activated.emit(1)
+
+    assert shown.operator.tool_rules[0].conditions == ("operation:append",)
+    assert shown.undo_text == "limit of calls of operator is for file.append"
+    await settled(shown.window)
+    view.setCurrentIndex(shown.limit("Max calls"))
+    view.setFocus()
+    QTest.keyClick(view, Qt.Key.Key_Delete)
+    assert "Max calls" not in [texts[0] for texts in shown.limits()]
+    assert shown.undo_text == "remove the limit of calls of file.append for operator"
+
+
+async def test_inherited_limits_are_never_changed_from_a_row(shown: Shown) -> None:
+    await choose(shown, "limits", tool="block")
+    pane = shown.pane.limits
+    pane.view.setCurrentIndex(shown.limit("Rate"))
+
+    pane.remove_current()
+
+    assert not pane.remove_button.isEnabled()
+    assert not shown.window.document.is_dirty
+    asked: list[object] = []
+    pane.line_requested.connect(asked.append)
+    pane.edit_current()
+    assert asked == [pane.model.line_at(pane.view.currentIndex().row())]
+
+
+async def test_a_click_on_a_line_asks_for_it(shown: Shown) -> None:
+    await choose(shown, "limits")
+    asked: list[object] = []
+    shown.pane.line_requested.connect(asked.append)
+    view, index = shown.pane.limits.view, shown.limit("Max calls", Column.WHERE)
+
+    QTest.mouseClick(view.viewport(), LEFT, pos=view.visualRect(index).center())
+
+    text = shown.window.document.workspace.text().splitlines()
+    assert asked == [next(n for n, line in enumerate(text, 1) if "MaxCalls = 40" in line) - 2]
+
+
+async def opened_dialog(shown: Shown) -> ConstraintDialog:
+    await until(lambda: any(d.isVisible() for d in shown.pane.window().findChildren(ConstraintDialog)))
+    return next(d for d in shown.pane.window().findChildren(ConstraintDialog) if d.isVisible())
+
+
+async def test_a_constraint_is_made_in_the_form_tried_and_changed_as_json(shown: Shown) -> None:
+    await choose(shown, "limits", operation="append")
+    menu = shown.pane.limits.menu
+    menu.aboutToShow.emit()
+    next(action for action in menu.actions() if action.objectName() == "agents.limits.add.argument").trigger()
+    dialog = await opened_dialog(shown)
+    assert not dialog.accept_button.isEnabled()
+    dialog.argument_field.setCurrentText("path")
+    QTest.keyClicks(dialog.fields.edit("pattern"), "^notes/")
+    QTest.keyClicks(dialog.example, "inbox/a.md")
+    assert dialog.example_words.text().startswith("denied: ")
+    dialog.example.clear()
+    QTest.keyClicks(dialog.example, "notes/a.md")
+    assert dialog.example_words.text() == "goes through"
+
+    QTest.mouseClick(dialog.accept_button, LEFT)
+    await settled(shown.window)
+
+    wanted = ToolRule("file", ArgumentConstraints({"path": {"pattern": "^notes/"}}), ("operation:append",))
+    assert shown.operator.tool_rules[-1] == wanted
+    assert shown.undo_text == "constrain path of file.append for operator"
+    assert shown.limit("Argument path").data() == "matches ^notes/"
+
+    shown.pane.limits.view.setCurrentIndex(shown.limit("Argument path"))
+    shown.pane.limits.edit_current()
+    dialog = await opened_dialog(shown)
+    dialog.way.set_current("json")
+    dialog.code.setPlainText('{"patern": 1}')
+    assert "no keyword patern" in dialog.fault_label.text()
+    assert not dialog.accept_button.isEnabled()
+    dialog.code.setPlainText('{\n  "maxLength": ')
+    assert dialog.fault_label.text().startswith("line 2, column ")
+    dialog.code.setPlainText('{"maxLength": 12, "not": {"const": "x"}}')
+    dialog.way.set_current("form")
+    assert dialog.way.current == "json", "the form cannot say that"
+    QTest.keyClick(dialog, Qt.Key.Key_Return)
+    await settled(shown.window)
+    assert shown.operator.tool_rules[-1].rule_type == ArgumentConstraints(
+        {"path": {"maxLength": 12, "not": {"const": "x"}}}
+    )
+
+
+async def test_escape_in_the_dialog_changes_nothing(shown: Shown) -> None:
+    await choose(shown, "limits")
+    shown.pane.limits.constraining.open(
+        shown.operator, shown.window.document.rights("operator")["file"].facts, None, None
+    )
+    dialog = await opened_dialog(shown)
+    QTest.keyClicks(dialog.fields.edit("one_of"), "read, list")
+
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    await settled(shown.window)
+
+    assert not shown.window.document.is_dirty
+
+
+async def test_capabilities_are_granted_changed_and_revoked(shown: Shown) -> None:
+    await choose(shown, "agent")
+    pane = shown.pane.agent
+    assert [row.what for row in pane.model.rows][:4] == ["Capabilities", "AdvancedEdit", "FsRead", "FsWrite"]
+    pane.view.setCurrentIndex(shown.rule("FsRead"))
+    QTest.keyClick(pane.view, Qt.Key.Key_Return)
+    shown.type("../up")
+    shown.enter()
+    assert "may not go up" in shown.editor().accessibleDescription()
+    shown.type("desk, vault")
+    shown.enter()
+    assert shown.operator.capabilities[1] == FsRead(("desk", "vault"))
+    assert shown.undo_text == "change FsRead of operator"
+
+    pane.grant(agentrules.CapabilityKind.NET_READ)
+    shown.type("*.example.org")
+    shown.enter()
+    pane.grant(agentrules.CapabilityKind.CLOCK_READ)
+    assert shown.operator.capabilities[3:] == (NetRead(("*.example.org",)), ClockRead())
+
+    await settled(shown.window)
+    pane.view.setCurrentIndex(shown.rule("NetRead"))
+    pane.view.setFocus()
+    QTest.keyClick(pane.view, Qt.Key.Key_Delete)
+    assert shown.undo_text == "revoke NetRead of operator"
+
+
+async def test_what_the_tools_need_and_lack_is_granted_by_enter(shown: Shown) -> None:
+    shown.window.selection.choose_agent("researcher")
+    await choose(shown, "agent")
+    assert shown.rule("AdvancedEdit").data() == "not granted"
+    shown.pane.agent.view.setCurrentIndex(shown.rule("AdvancedEdit"))
+
+    QTest.keyClick(shown.pane.agent.view, Qt.Key.Key_Return)
+
+    assert shown.undo_text == "grant AdvancedEdit to researcher"
+    assert shown.rule("AdvancedEdit").data() == "granted"
+
+
+async def test_approvals_keys_are_judged_by_keys_added_and_removed(shown: Shown) -> None:
+    await choose(shown, "agent")
+    pane = shown.pane.agent
+    tiers = [(row.what, row.value) for row in pane.model.rows if row.kind is agentrules.RowKind.INHERITED]
+    assert tiers == [("read_only", "allow"), ("side_effecting", "allow"), ("privileged", "ask first")]
+    pane.view.setCurrentIndex(shown.rule("side_effecting"))
+    pane.view.setFocus()
+    QTest.keyClick(pane.view, Qt.Key.Key_K)
+    assert shown.operator.approvals["side_effecting"] is Verdict.ASK
+    QTest.keyClick(pane.view, Qt.Key.Key_Delete)
+    assert "side_effecting" not in shown.operator.approvals
+    assert shown.rule("side_effecting").data() == "allow"
+
+    pane.add_key(None)
+    shown.type("file.delte")
+    shown.enter()
+    assert "did you mean `file.delete`" in shown.editor().accessibleDescription()
+    shown.type("file.create")
+    shown.enter()
+    assert shown.operator.approvals["file.create"] is Verdict.ASK
+    assert shown.undo_text == "ask first for file.create for operator by approvals"
+
+
+async def test_parts_that_are_not_shown_are_brought_up_to_date_when_they_are(shown: Shown) -> None:
+    await choose(shown, "limits", operation="append")
+    shown.pane.show_part("why")
+    shown.window.selection.choose_agent("researcher")
+    await choose(shown, "why", operation="read")
+    assert len(shown.limits()) == 4
+
+    shown.pane.show_part("limits")
+
+    assert [texts[0] for texts in shown.limits()] == ["Rate", "Before the end"]

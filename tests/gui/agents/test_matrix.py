@@ -1,0 +1,365 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.app.build import build_window
+from gatewright_gui.models.matrix import UNKNOWN, Place
+from gatewright_gui.pages.agents.matrix_paint import box_rect
+from gatewright_gui.pages.agents.matrix_pane import MatrixPane
+from gatewright_gui.settings import Preferences
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import Said, agents_page, demo, end, opened_window, settled, until
+
+SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
+PLAIN = Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
+    async with opened_window(demo(tmp_path), tmp_path) as opened:
+        await show_matrix(opened)
+        yield opened
+
+
+async def show_matrix(window: MainWindow) -> None:
+    """Ctrl+M, until every cell is known."""
+    agents_page(window).switch.trigger()
+    await known(window)
+
+
+async def known(window: MainWindow) -> None:
+    pane = agents_page(window).matrix
+    await until(lambda: all(pane.grid.column(agent.agent_id) is not None for agent in window.document.agents))
+    await settled(window)
+
+
+def pane_of(window: MainWindow) -> MatrixPane:
+    return agents_page(window).matrix
+
+
+def index_of(window: MainWindow, agent_id: str, tool: str, operation: str | None = None) -> QModelIndex:
+    model = pane_of(window).model
+    return model.index(model.row_of(Place(tool, operation)), model.column_of(agent_id))
+
+
+def open_tool(window: MainWindow, tool: str) -> None:
+    model = pane_of(window).model
+    model.set_open(model.row_of(Place(tool, None)), on=True)
+
+
+def choose(window: MainWindow, agent_id: str, tool: str, operation: str | None = None) -> None:
+    pane = pane_of(window)
+    pane.view.setFocus()
+    pane.view.setCurrentIndex(index_of(window, agent_id, tool, operation))
+
+
+def press(window: MainWindow, key: Qt.Key, modifier: Qt.KeyboardModifier = PLAIN) -> None:
+    QTest.keyClick(pane_of(window).view, key, modifier)
+
+
+def click(window: MainWindow, index: QModelIndex, at: QPoint | None = None) -> None:
+    view = pane_of(window).view
+    view.scrollTo(index)
+    spot = at or view.visualRect(index).center()
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, PLAIN, spot)
+
+
+def text(window: MainWindow, agent_id: str, tool: str, operation: str | None = None) -> str:
+    return str(index_of(window, agent_id, tool, operation).data())
+
+
+def shown(window: MainWindow, agent_id: str, tool: str) -> frozenset[str]:
+    return window.document.rights(agent_id)[tool].shown
+
+
+async def test_every_cell_says_what_the_rights_of_its_agent_say(window: MainWindow) -> None:
+    pane_of(window).model.set_all_open(on=True)
+
+    for agent in window.document.agents:
+        for name, right in window.document.rights(agent.agent_id).items():
+            on = [op for op in right.operations if op.verdict is not Verdict.DENY]
+            if right.facts.has_operations:
+                assert text(window, agent.agent_id, name) == f"{len(on)}/{len(right.operations)}"
+            for op in right.operations if right.facts.has_operations else ():
+                said = text(window, agent.agent_id, name, op.operation)
+                assert said.startswith("off") == op.is_hidden
+                assert said.startswith("asks") == (op.verdict is Verdict.ASK)
+                assert (said == "off by another layer") == op.is_overruled
+
+
+async def test_rows_open_and_close_by_key_mouse_and_button_and_survive_the_model_tester(
+    window: MainWindow, qtmodeltester: object
+) -> None:
+    pane = pane_of(window)
+    qtmodeltester.check(pane.model)  # pyright: ignore
+    tools = pane.model.rowCount()
+    choose(window, "operator", "file")
+
+    press(window, Qt.Key.Key_Plus)
+    assert pane.model.rowCount() == tools + 13
+    press(window, Qt.Key.Key_Down)
+    assert pane.view.current_place is not None
+    assert pane.view.current_place.operation is not None
+    press(window, Qt.Key.Key_Minus)
+    assert pane.model.rowCount() == tools
+    assert pane.view.current_place == Place("file", None)
+    edge = pane.view.tool_edge
+    arrow = QPoint(10, edge.sectionViewportPosition(pane.view.currentIndex().row()) + 10)
+    QTest.mouseClick(edge.viewport(), Qt.MouseButton.LeftButton, PLAIN, arrow)
+    assert pane.model.rowCount() == tools + 13
+    pane.close_all.click()
+
+    assert pane.model.rowCount() == tools
+    assert pane.view.current_agent == "operator"
+
+
+async def test_keys_on_a_range_over_several_agents_are_one_edit_and_one_undo(window: MainWindow) -> None:
+    open_tool(window, "file")
+    choose(window, "archivist", "file", "list")
+    before = {agent: shown(window, agent, "file") for agent in ("archivist", "researcher", "operator")}
+    press(window, Qt.Key.Key_Right, SHIFT)
+    press(window, Qt.Key.Key_Right, SHIFT)
+    said = Said(window.document)
+    press(window, Qt.Key.Key_D)
+
+    assert said.messages == []
+    assert window.document.undo_stack.count() == 1
+    assert window.document.undo_stack.undoText() == "turn off list of file for 3 agents"
+    assert all("list" not in shown(window, agent, "file") for agent in before)
+    assert len(pane_of(window).view.blocks()) == 1
+    assert pane_of(window).view.blocks()[0].right == 2
+    press(window, Qt.Key.Key_K)
+    await known(window)
+    assert text(window, "operator", "file", "list") == "asks first"
+    assert text(window, "archivist", "file", "list") == "asks first"
+    window.undo()
+    window.undo()
+    await known(window)
+    assert {agent: shown(window, agent, "file") for agent in before} == before
+
+
+async def test_the_selection_stays_while_preview_and_tree_follow_the_current_cell(window: MainWindow) -> None:
+    open_tool(window, "file")
+    choose(window, "researcher", "file", "read")
+    press(window, Qt.Key.Key_Right, SHIFT)
+    press(window, Qt.Key.Key_Down, SHIFT)
+    wanted = pane_of(window).view.current_place
+    assert wanted is not None
+    await until(lambda: window.selection.operation == wanted.operation)
+
+    assert (window.selection.agent_id, window.selection.tool) == ("operator", "file")
+    assert agents_page(window).tools.view.current_row == ("file", wanted.operation)
+    (block,) = pane_of(window).view.blocks()
+    assert (block.bottom - block.top, block.right - block.left) == (1, 1)
+
+
+async def test_space_turns_a_mixed_tool_off_and_an_empty_one_on(window: MainWindow) -> None:
+    choose(window, "archivist", "file")
+    assert 0 < len(shown(window, "archivist", "file")) < 13
+
+    press(window, Qt.Key.Key_Space)
+    assert shown(window, "archivist", "file") == frozenset()
+    await known(window)
+    press(window, Qt.Key.Key_Space)
+
+    assert window.document.rights("archivist")["file"].ticked_count == 13
+
+
+async def test_click_on_a_box_ticks_and_a_click_beside_it_only_chooses(window: MainWindow) -> None:
+    open_tool(window, "file")
+    index = index_of(window, "operator", "file", "delete")
+    view = pane_of(window).view
+    view.scrollTo(index)
+    rect = view.visualRect(index)
+
+    click(window, index, QPoint(rect.left() + 4, rect.center().y()))
+    assert window.document.undo_stack.count() == 0
+    assert view.current_agent == "operator"
+    click(window, index, box_rect(rect).center())
+
+    assert "delete" not in shown(window, "operator", "file")
+    await known(window)
+    assert text(window, "operator", "file", "delete") == "off"
+
+
+async def test_click_on_an_agents_name_chooses_it_and_stays_in_the_row(window: MainWindow) -> None:
+    choose(window, "archivist", "file")
+    view = pane_of(window).view
+    column = pane_of(window).model.column_of("operator")
+    at = QPoint(view.agent_edge.sectionViewportPosition(column) + 20, 10)
+
+    QTest.mouseClick(view.agent_edge.viewport(), Qt.MouseButton.LeftButton, PLAIN, at)
+
+    assert (view.current_agent, view.current_place) == ("operator", Place("file", None))
+    await until(lambda: window.selection.agent_id == "operator")
+    assert window.selection.tool == "file"
+    (block,) = view.blocks()
+    assert (block.left, block.right, block.bottom) == (column, column, pane_of(window).model.rowCount() - 1)
+
+
+async def test_control_home_and_end_go_to_the_corners(window: MainWindow) -> None:
+    choose(window, "researcher", "file")
+    view, model = pane_of(window).view, pane_of(window).model
+
+    press(window, Qt.Key.Key_End, CTRL)
+    assert (view.currentIndex().row(), view.currentIndex().column()) == (model.rowCount() - 1, 3)
+    press(window, Qt.Key.Key_Home, CTRL)
+
+    assert (view.currentIndex().row(), view.currentIndex().column()) == (0, 0)
+
+
+async def test_enter_shows_the_row_in_the_tree_of_the_agent(window: MainWindow) -> None:
+    open_tool(window, "file")
+    choose(window, "researcher", "file", "append")
+
+    press(window, Qt.Key.Key_Return)
+    await settled(window)
+
+    page = agents_page(window)
+    assert not page.shows_matrix
+    assert page.tools.isVisible()
+    assert (window.selection.agent_id, window.selection.operation) == ("researcher", "append")
+    assert page.tools.view.current_row == ("file", "append")
+
+
+async def test_search_finds_tools_operations_and_agents_and_says_when_nothing_fits(window: MainWindow) -> None:
+    pane = pane_of(window)
+    agents_page(window).focus_search()
+    QTest.keyClicks(pane.search, "file delete")
+    places = [pane.model.place_at(row) for row in range(pane.model.rowCount())]
+    assert Place("file", "delete") in places
+    assert Place("file", "read") not in places
+    pane.agent_search.setText("operat")
+    assert [agent.agent_id for agent in pane.model.agents] == ["operator"]
+    pane.search.setText("no such thing")
+    assert pane.nothing.isVisible()
+
+    pane.nothing.action_button.click()
+
+    assert pane.view.isVisible()
+    assert len(pane.model.agents) == 4
+
+
+async def test_only_rows_that_differ_are_shown_when_that_is_wanted(window: MainWindow) -> None:
+    pane = pane_of(window)
+    pane.agent_search.setText("archivist")
+    pane.differs.click()
+    assert pane.model.rowCount() == 0
+
+    pane.agent_search.clear()
+
+    tools = {place.tool for row in range(pane.model.rowCount()) if (place := pane.model.place_at(row))}
+    agents = [agent.agent_id for agent in window.document.agents]
+    assert "file" in tools
+    for name in (facts.name for facts in window.document.catalog):
+        seen = {
+            tuple((op.ticked, op.verdict) for op in window.document.rights(agent)[name].operations) for agent in agents
+        }
+        assert (name in tools) == (len(seen) > 1)
+
+
+async def test_a_tip_says_the_state_and_why(window: MainWindow) -> None:
+    open_tool(window, "file")
+    tip = str(index_of(window, "archivist", "file", "delete").data(Qt.ItemDataRole.ToolTipRole))
+
+    assert tip.splitlines()[0] == "archivist, file > delete: off"
+    assert len(tip.splitlines()) > 1
+    choose(window, "archivist", "file", "delete")
+    assert pane_of(window).said.text.startswith("archivist, file > delete: off; ")
+
+
+async def test_copy_puts_the_selected_cells_with_their_names_on_the_clipboard(window: MainWindow) -> None:
+    choose(window, "archivist", "file")
+    press(window, Qt.Key.Key_Right, SHIFT)
+
+    press(window, Qt.Key.Key_C, CTRL)
+
+    lines = QApplication.clipboard().text().splitlines()
+    assert lines[0] == "tool\toperation\tarchivist\tresearcher"
+    assert lines[1].startswith("file\t\t")
+    assert lines[1].split("\t")[2] == text(window, "archivist", "file").replace("/", " of ")
+
+
+async def test_an_edit_elsewhere_shows_in_the_cells(window: MainWindow) -> None:
+    document, page = window.document, agents_page(window)
+    page.mode.set_current("tree")
+    window.selection.choose_agent("operator")
+    page.tools.show_row("file", None)
+    page.tools.wish("deny")
+    page.mode.set_current("matrix")
+    await known(window)
+    assert text(window, "operator", "file") == "0/13"
+
+    document.undo()
+    await known(window)
+
+    assert text(window, "operator", "file") == "13/13"
+
+
+async def test_agents_that_come_and_go_are_columns_that_come_and_go(window: MainWindow) -> None:
+    pane, page = pane_of(window), agents_page(window)
+    page.agents.add()
+    await known(window)
+    assert len(pane.model.agents) == 5
+    assert text(window, pane.model.agents[-1].agent_id, "file") != UNKNOWN
+
+    window.undo()
+
+    assert [agent.agent_id for agent in pane.model.agents] == [agent.agent_id for agent in window.document.agents]
+
+
+async def test_both_edges_stay_when_the_cells_scroll(window: MainWindow) -> None:
+    window.resize(1024, 640)
+    pane = pane_of(window)
+    pane.model.set_all_open(on=True)
+    first = pane.view.agent_edge.geometry(), pane.view.tool_edge.geometry()
+    pane.view.verticalScrollBar().setValue(pane.view.verticalScrollBar().maximum())
+
+    assert pane.view.verticalScrollBar().value() > 0
+    assert (pane.view.agent_edge.geometry(), pane.view.tool_edge.geometry()) == first
+    top = pane.view.rowAt(0)
+    assert pane.view.tool_edge.visualIndexAt(0) == top
+
+
+async def test_the_matrix_is_there_again_at_the_next_start(window: MainWindow, tmp_path: Path) -> None:
+    again = await build_window(
+        demo(tmp_path / "again"), preferences=Preferences(tmp_path / "preferences.ini"), theme="light"
+    )
+    again.show()
+    await settled(again)
+
+    assert agents_page(again).shows_matrix
+    assert pane_of(again).view.isVisible()
+    await end(again)
+
+
+async def test_control_m_switches_there_and_back(window: MainWindow) -> None:
+    page = agents_page(window)
+    press(window, Qt.Key.Key_M, CTRL)
+    assert page.tools.isVisible()
+    assert page.agents.isVisible()
+    assert page.tools.view.hasFocus()
+
+    QTest.keyClick(page.tools.view, Qt.Key.Key_M, CTRL)
+
+    assert pane_of(window).view.isVisible()
+    assert not page.agents.isVisible()
+    assert pane_of(window).view.hasFocus()
+
+
+async def test_nothing_is_worked_out_while_nobody_looks(window: MainWindow) -> None:
+    page = agents_page(window)
+    page.mode.set_current("tree")
+    before = pane_of(window).grid.column("researcher")
+    window.selection.choose_agent("researcher")
+    page.tools.show_row("file", None)
+    window.selection.choose_agent("archivist")
+    window.document.undo_stack.clear()
+
+    assert "agents.matrix" not in window.tasks.names
+    assert pane_of(window).grid.column("researcher") == before

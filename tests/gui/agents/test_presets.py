@@ -1,0 +1,292 @@
+"""Presets, copied rights, filters and many agents: through the window."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QAbstractItemModelTester, QTest
+from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QRadioButton, QToolButton
+
+from gatewright.base.problem import Problem, Severity
+from gatewright.policy.preset import Preset
+from gatewright.policy.rightsdiff import AgentDiff, RightChange, Standing
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.models.agents import COUNT
+from gatewright_gui.models.rightchanges import THEN, RightChangesModel, counts_words
+from gatewright_gui.models.toolfilter import Filters, State
+from gatewright_gui.models.toolproblems import agents_with_problems, tools_with_problems
+from gatewright_gui.pages.agents.copy_dialog import CopyDialog
+from gatewright_gui.pages.agents.preset_dialog import PresetDialog
+from gatewright_gui.pages.agents.rights_dialog import RightsDialog
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.models.values import LIMITED, rights_of
+from tests.gui.session.opened import agents_page, cell, demo, opened_window, settled, until
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
+    async with opened_window(demo(tmp_path), tmp_path) as opened:
+        yield opened
+
+
+async def opened_dialog(window: MainWindow) -> RightsDialog:
+    await until(lambda: any(dialog.isVisible() for dialog in window.findChildren(RightsDialog)))
+    return next(dialog for dialog in window.findChildren(RightsDialog) if dialog.isVisible())
+
+
+def press(button: QPushButton | QRadioButton | QCheckBox) -> None:
+    at = QPoint(10, button.height() // 2)
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
+
+
+async def test_preset_shows_what_it_would_change_and_is_one_edit(window: MainWindow) -> None:
+    before = window.document.policy
+    agents_page(window).agents.presetting.open_presets(("archivist",), Preset.READ_ONLY)
+    dialog = await opened_dialog(window)
+    assert isinstance(dialog, PresetDialog)
+    await until(lambda: dialog.edit is not None)
+    lines = [dialog.changes.index(row, 1).data() for row in range(dialog.changes.rowCount())]
+    assert "file.save" in lines
+    assert "turned off" in counts_words(dialog.changes.counts)
+
+    press(dialog.accept_button)
+    await settled(window)
+
+    rights = window.document.rights("archivist")
+    assert {op.tier for right in rights.values() for op in right.operations if op.ticked} == {SafetyTier.READ_ONLY}
+    assert window.document.undo_stack.undoText() == "preset read only for archivist"
+    window.undo()
+    assert window.document.policy == before
+
+
+async def test_preset_that_changes_nothing_says_so_and_cannot_be_applied(window: MainWindow) -> None:
+    agents_page(window).agents.presetting.open_presets(("newcomer",), Preset.NOTHING)
+    dialog = await opened_dialog(window)
+    await until(dialog.nothing.isVisible)
+    assert dialog.nothing.accessibleName() == "Nothing would change"
+    assert not dialog.accept_button.isEnabled()
+
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    await settled(window)
+    assert not window.document.is_dirty
+
+
+async def test_another_preset_and_another_agent_are_worked_out_anew(window: MainWindow) -> None:
+    agents_page(window).agents.presetting.open_presets(("newcomer",), Preset.NOTHING)
+    dialog = await opened_dialog(window)
+    await until(dialog.nothing.isVisible)
+    everything = dialog.findChild(QRadioButton, "rights.preset.everything")
+    assert everything is not None
+
+    QTest.keyClick(everything, Qt.Key.Key_Space)
+    await until(lambda: dialog.edit is not None)
+    one = dialog.changes.counts_total
+    QTest.keyClick(dialog.agent_view, Qt.Key.Key_Home)
+    QTest.keyClick(dialog.agent_view, Qt.Key.Key_Space)
+    await until(lambda: dialog.edit is not None and dialog.changes.counts_total > one)
+
+    assert dialog.agents.chosen == ("archivist", "newcomer")
+    dialog.reject()
+    await settled(window)
+
+
+async def test_rights_are_copied_with_what_is_chosen_and_read_the_same_from_the_file(window: MainWindow) -> None:
+    agents_page(window).agents.presetting.open_copy("researcher")
+    dialog = await opened_dialog(window)
+    assert isinstance(dialog, CopyDialog)
+    assert dialog.agents.chosen == ()
+    assert not dialog.accept_button.isEnabled()
+    press(dialog.sources)
+    press(dialog.capabilities)
+    press(dialog.all_button)
+    await until(lambda: dialog.edit is not None)
+
+    press(dialog.accept_button)
+    await settled(window)
+
+    policy = window.document.policy
+    source = policy.agents["researcher"]
+    for name in ("archivist", "operator", "newcomer"):
+        other = policy.agents[name]
+        assert (other.tools, other.tool_rules, other.sources) == (source.tools, source.tool_rules, source.sources)
+        assert other.description != source.description
+    assert window.document.undo_stack.undoText() == "copy the rights of researcher to 3 agents"
+    assert await window.document.save()
+    assert await window.document.reload()
+    assert window.document.policy == policy
+
+
+async def test_menu_of_the_tree_opens_the_dialog_with_that_preset(window: MainWindow) -> None:
+    window.selection.choose_agent("operator")
+    tools = agents_page(window).tools
+    tools.preset_menu.aboutToShow.emit()
+    action = next(one for one in tools.preset_menu.actions() if one.objectName() == "agents.preset.standard")
+    action.trigger()
+    dialog = await opened_dialog(window)
+    assert isinstance(dialog, PresetDialog)
+    assert dialog.preset is Preset.STANDARD
+    assert dialog.agents.chosen == ("operator",)
+    dialog.reject()
+    await settled(window)
+
+
+async def test_filters_leave_a_chip_each_that_takes_them_away(window: MainWindow) -> None:
+    window.selection.choose_agent("operator")
+    tools = agents_page(window).tools
+    tools.filters.menu.aboutToShow.emit()
+    named = {action.text(): action for action in tools.filters.menu.actions()}
+    named["Read only"].trigger()
+    named["On"].trigger()
+    assert tools.filters.filters == Filters(frozenset({State.ON}), frozenset({SafetyTier.READ_ONLY}))
+    shown = tools.rows.shown_operations()
+    rights = window.document.rights("operator")
+    assert {op.tier for name in shown for op in rights[name].operations if op.operation in shown[name]} == {
+        SafetyTier.READ_ONLY
+    }
+    assert tools.filters.shown.text() == f"{sum(map(len, shown.values()))} shown"
+
+    chip = tools.filters.findChild(QToolButton, "agents.filter.states")
+    assert chip is not None
+    QTest.mouseClick(chip, Qt.MouseButton.LeftButton)
+
+    assert tools.filters.filters == Filters(tiers=frozenset({SafetyTier.READ_ONLY}))
+    tools.show_all()
+    assert not tools.filters.isVisible()
+
+
+async def test_limits_filter_shows_only_what_a_rule_limits(window: MainWindow) -> None:
+    window.selection.choose_agent("operator")
+    tools = agents_page(window).tools
+    tools.filters.set_filters(Filters(has_limits=True))
+    assert "file" in tools.rows.shown_operations()
+    assert tools.rows.shown_count < tools.model.counts[1]
+
+
+async def test_keys_on_a_tool_touch_only_what_the_filter_shows(window: MainWindow) -> None:
+    window.selection.choose_agent("operator")
+    tools = agents_page(window).tools
+    tools.filters.set_filters(Filters(tiers=frozenset({SafetyTier.READ_ONLY})))
+    tools.show_row("file", None)
+    before = {op.operation for op in window.document.rights("operator")["file"].operations if op.ticked}
+    QTest.keyClick(tools.view, Qt.Key.Key_D)
+
+    rows = window.document.rights("operator")["file"].operations
+    left = {op.operation for op in rows if op.ticked}
+    assert left == before - {op.operation for op in rows if op.tier is SafetyTier.READ_ONLY}
+    assert left
+
+
+async def test_ctrl_a_selects_all_that_is_shown_and_ctrl_i_the_rest(window: MainWindow) -> None:
+    window.selection.choose_agent("operator")
+    tools = agents_page(window).tools
+    QTest.keyClick(tools.view, Qt.Key.Key_A, CTRL)
+    targets = tools.view.targets()
+    assert sum(len(target.operations) for target in targets) == tools.model.counts[1]
+
+    tools.view.clearSelection()
+    tools.show_row("file", "read")
+    assert [target.operations for target in tools.view.targets()] == [("read",)]
+    QTest.keyClick(tools.view, Qt.Key.Key_I, CTRL)
+
+    chosen = {target.tool: target.operations for target in tools.view.targets()}
+    assert "read" not in chosen["file"]
+    assert sum(map(len, chosen.values())) == tools.model.counts[1] - 1
+
+
+async def test_agents_say_how_much_is_on_and_many_can_be_filtered(window: MainWindow) -> None:
+    agents = agents_page(window).agents
+    await until(lambda: bool(agents.rows.index(agents.rows.row_of("operator"), 0).data(COUNT)))
+    on = sum(op.ticked and not op.is_hidden for r in window.document.rights("operator").values() for op in r.operations)
+    assert agents.rows.index(agents.rows.row_of("operator"), 0).data(COUNT).startswith(f"{on} of ")
+    assert not agents.search.isVisible()
+    for _ in range(10):
+        agents.add()
+    await settled(window)
+    assert agents.search.isVisible()
+
+    QTest.keyClicks(agents.search, "agent-3")
+    assert agents.rows.rowCount() == 1
+    QTest.keyClick(agents.search, Qt.Key.Key_Escape)
+    assert agents.rows.rowCount() == len(window.document.agents)
+
+
+async def test_several_agents_are_removed_at_once(window: MainWindow) -> None:
+    agents = agents_page(window).agents
+    agents.view.setFocus()
+    window.selection.choose_agent("archivist")
+    QTest.keyClick(agents.view, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
+    assert agents.chosen() == ("archivist", "researcher")
+    QTest.keyClick(agents.view, Qt.Key.Key_Delete)
+    await settled(window)
+
+    assert list(window.document.policy.agents) == ["operator", "newcomer"]
+    assert window.document.undo_stack.undoText().startswith("remove 2 agents")
+    window.undo()
+    assert list(window.document.policy.agents)[:2] != ["operator", "newcomer"] or len(window.document.agents) == 4
+
+
+async def test_declaring_is_the_tab_stop_after_the_tree(window: MainWindow) -> None:
+    window.selection.choose_agent("operator")
+    tools = agents_page(window).tools
+    tools.show_row("tracker", None)
+    await settled(window)
+    window.activateWindow()
+    tools.view.setFocus()
+    QTest.keyClick(tools.view, Qt.Key.Key_Tab)
+    assert QApplication.focusWidget() is tools.declaring.button
+
+
+async def test_large_changes_are_worked_out_beside_the_window(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = agents_page(window).tools
+    window.selection.choose_agent("archivist")
+    await settled(window)
+    tools.show_row("file", None)
+    before = tools.model.counts
+    monkeypatch.setattr("gatewright_gui.session.rightsbeside.AT_ONCE", 0)
+
+    tools.wish("deny")
+    assert tools.model.counts == before
+    await settled(window)
+    assert tools.model.counts[0] < before[0]
+    window.undo()
+    await settled(window)
+
+    assert tools.model.counts == before
+    assert cell(window, "file", None).isValid()
+
+
+def test_lines_of_changes_keep_the_rules_of_item_models(qapp: object) -> None:
+    del qapp
+    model = RightChangesModel()
+    tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    rows = (
+        RightChange("a", "file", "save", Standing.ON, Standing.OFF),
+        RightChange("a", "clock", "", Standing.OFF, Standing.ASKS),
+    )
+    model.add(AgentDiff("a", rows, sources=((), None)))
+    assert [model.index(row, THEN).data() for row in range(3)] == ["every source", "off", "asks first"]
+    model.set_filter("save", "")
+    assert model.rowCount() == 1
+    model.set_filter("", "asks first now")
+    assert model.rowCount() == 1
+    model.clear()
+    assert model.rowCount() == 0
+    assert tester.model() is model
+
+
+def test_problem_belongs_to_the_tool_and_the_agent_that_it_names() -> None:
+    problems = (
+        Problem(Severity.WARNING, "x", "`notes.burn` of agent `limited` is odd"),
+        Problem(Severity.WARNING, "x", "`clock` of agent `free` is odd"),
+        Problem(Severity.WARNING, "x", "`disk@1` is odd for everybody"),
+    )
+    found = tools_with_problems(problems, "limited", ("limited", "free"), rights_of(LIMITED))
+    assert set(found) == {"notes", "disk"}
+    assert set(agents_with_problems(problems, ("limited", "free"))) == {"limited", "free"}
+    assert Verdict.DENY not in found

@@ -1,0 +1,130 @@
+"""A call that takes its time: seen at work, cancelled for good; and the frame around the window in live mode."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools import tool
+from gatewright.workspace import Workspace
+from gatewright_gui.models import stages
+from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.console.liveframe import WIDTH, LiveFrame
+from gatewright_gui.session.live import LiveMode
+from gatewright_gui.session.verbs import rights
+from tests.gui.files.support import Opened, opened, until
+
+ROW = stages.STAGE_NAMES.index("execute")
+
+
+class Slow:
+    """What the tool saw, told across threads."""
+
+    def __init__(self) -> None:
+        self.begun, self.cancelled = threading.Event(), threading.Event()
+
+    async def wait(self) -> str:
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return "never"
+
+
+@pytest.fixture
+def slow() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+async def demo(tmp_path: Path, slow: Slow, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Opened]:
+    @tool(safety_tier=SafetyTier.READ_ONLY)
+    async def dawdle() -> str:
+        """Take all the time there is."""
+        return await slow.wait()
+
+    def opener(path: Path, trust: bool) -> Workspace:
+        return Workspace.open(path, trust=trust, tools=(dawdle,))
+
+    monkeypatch.setattr("tests.gui.files.support.open_workspace", opener)
+    async with opened(tmp_path / "demo") as made:
+        assert rights.tick_tool(made.document, "operator", "dawdle", on=True)
+        yield made
+
+
+@pytest.fixture
+async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
+    made = ConsolePage(demo.context)
+    made.resize(1228, 720)
+    made.show()
+    made.page_shown()
+    await until(lambda: made.request.tool.count() > 0)
+    made.request.choose_agent("operator")
+    made.request.agent_chosen.emit("operator")
+    await until(lambda: "console.tools" not in demo.context.tasks.names)
+    made.request.mode.set_current("json")
+    made.request.tool.setEditText("dawdle")
+    made.request.raw.set_text("{}")
+    yield made
+    made.cancel()
+    await until(lambda: not made.console.is_busy)
+    made.console.close()
+    made.close()
+    made.deleteLater()
+
+
+async def test_stages_stand_there_one_by_one_while_the_call_runs(page: ConsolePage, slow: Slow) -> None:
+    page.run()
+    await until(slow.begun.is_set)
+    model = page.outcome.model
+    await until(lambda: model.state_at(ROW) == "working")
+    assert [str(model.state_at(row)) for row in range(ROW)] == ["allow"] * ROW
+    assert [str(model.state_at(row)) for row in range(ROW + 1, model.rowCount())] == ["waiting"] * 3
+    await until(lambda: model.index(ROW, stages.TIME).data())
+    assert model.index(ROW, stages.TIME).data().endswith(" ms")
+    await until(page.outcome.strip.isVisible)
+    assert not page.run_button.isEnabled()
+    assert not page.history.again_button.isEnabled()
+
+
+async def test_cancel_really_ends_the_running_tool(page: ConsolePage, slow: Slow) -> None:
+    page.run()
+    await until(slow.begun.is_set)
+    await until(page.cancel_button.isVisible)
+    QTest.mouseClick(page.cancel_button, Qt.MouseButton.LeftButton)
+    await until(lambda: not page.console.is_busy)
+    await until(slow.cancelled.is_set)
+    assert page.console.records == ()
+    assert page.outcome.result.none.isVisible()
+    assert page.run_button.isEnabled()
+
+
+async def test_live_mode_frames_the_window_and_lets_clicks_through(page: ConsolePage) -> None:
+    body = QWidget()
+    QVBoxLayout(body)
+    live = LiveMode(body)
+    frame = LiveFrame(body, live)
+    body.resize(300, 200)
+    body.show()
+    assert not frame.isVisible()
+    live.enter()
+    assert frame.isVisible()
+    assert frame.geometry() == body.rect()
+    body.resize(400, 250)
+    assert frame.geometry() == body.rect()
+    assert body.childAt(150, 1) is not frame
+    painted = body.grab().toImage()
+    assert painted.pixelColor(0, 100) == painted.pixelColor(WIDTH - 1, 50)
+    assert painted.pixelColor(0, 100) != painted.pixelColor(WIDTH + 20, 100)
+    live.leave()
+    assert not frame.isVisible()
+    body.close()
+    assert page.live_bar.isHidden()

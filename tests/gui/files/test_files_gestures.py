@@ -1,0 +1,406 @@
+"""What one does on the Files page by mouse and keys: order rules, type patterns, filter, jump, follow the disk."""
+
+import shutil
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QMouseEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QMenu, QPushButton, QTableView
+
+from gatewright.policy.document import PermissionRule, Source
+from gatewright.policy.permission import Permission
+from gatewright_gui.models import foldertree, permissionrules
+from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.pages.files.delegate import edit_at_once
+from gatewright_gui.pages.files.sourcedialog import SourceDialog
+from gatewright_gui.session.verbs import sources
+from tests.gui.files.support import SOURCE, Opened, opened, until
+
+LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
+    async with opened(tmp_path / "demo") as made:
+        yield made
+
+
+@pytest.fixture
+async def page(demo: Opened) -> AsyncIterator[FilesPage]:
+    made = FilesPage(demo.context)
+    made.resize(1228, 720)
+    made.show()
+    made.page_shown()
+    await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
+    yield made
+    made.follow.close()
+    made.close()
+    made.deleteLater()
+
+
+def patterns(page: FilesPage) -> list[str]:
+    model = page.rules.model
+    return [str(model.index(row, permissionrules.PATTERN).data()) for row in range(model.default_row)]
+
+
+def choose(page: FilesPage, *rows: int) -> None:
+    for row in rows:
+        at = page.rules.table.visualRect(page.rules.model.index(row, permissionrules.PATTERN)).center()
+        modifier = NONE if row == rows[0] else Qt.KeyboardModifier.ControlModifier
+        QTest.mouseClick(page.rules.table.viewport(), LEFT, modifier, at)
+
+
+def drag(page: FilesPage, patch: pytest.MonkeyPatch, row: int, to: Callable[[], QPoint]) -> list[int | None]:
+    """Drag a row by the mouse and drop it; where the line was drawn before the drop.
+
+    The platform without a screen has no dragging of its own: once the drag begins its events are handed over here.
+    """
+    table = page.rules.table
+    viewport, lines = table.viewport(), list[int | None]()
+    start = table.visualRect(page.rules.model.index(row, permissionrules.PATTERN)).center()
+    move, buttons = Qt.DropAction.MoveAction, Qt.MouseButton.LeftButton
+
+    def own(_event: object) -> bool:
+        return True
+
+    def carried(_table: object, actions: Qt.DropAction) -> None:
+        assert actions == move
+        data = page.rules.model.mimeData(table.selectedIndexes())
+        table.dragEnterEvent(QDragEnterEvent(to(), move, data, buttons, NONE))
+        table.dragMoveEvent(QDragMoveEvent(to(), move, data, buttons, NONE))
+        lines.append(table.drop_at)
+        table.dropEvent(QDropEvent(QPointF(to()), move, data, buttons, NONE))
+
+    patch.setattr(type(table), "startDrag", carried)
+    patch.setattr(table, "is_own", own)
+    QTest.mousePress(viewport, LEFT, NONE, start)
+    for step in (8, 24):  # as events with the button held: nothing here may turn the loop within a coroutine
+        at = QPointF(start + QPoint(0, step))
+        moved = QMouseEvent(QEvent.Type.MouseMove, at, viewport.mapToGlobal(at), Qt.MouseButton.NoButton, buttons, NONE)
+        QApplication.sendEvent(viewport, moved)
+    QTest.mouseRelease(viewport, LEFT, NONE, to())
+    return lines
+
+
+def middle(page: FilesPage, row: int, shift: int) -> Callable[[], QPoint]:
+    return lambda: page.rules.table.visualRect(page.rules.model.index(row, 0)).center() + QPoint(40, shift)
+
+
+async def test_rule_is_dragged_below_another_one_as_one_edit(
+    demo: Opened, page: FilesPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, count = patterns(page), demo.document.undo_stack.count()
+    lines = drag(page, monkeypatch, 0, middle(page, 2, 6))
+    await until(lambda: patterns(page) != before)
+    assert lines == [3]
+    assert patterns(page) == [*before[1:3], before[0], *before[3:]]
+    assert demo.document.undo_stack.count() == count + 1
+    assert page.rules.table.currentIndex().row() == 2
+    assert page.rules.table.drop_at is None
+    demo.document.undo()
+    assert patterns(page) == before
+
+
+async def test_rule_dropped_below_the_default_stands_above_it(page: FilesPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = patterns(page)
+    lines = drag(page, monkeypatch, 1, middle(page, page.rules.model.default_row, 6))
+    await until(lambda: patterns(page) != before)
+    assert lines == [page.rules.model.default_row]
+    assert patterns(page)[-1] == before[1]
+
+
+async def test_several_chosen_rules_move_by_keys_as_one_edit_and_stay_chosen(demo: Opened, page: FilesPage) -> None:
+    before, count = patterns(page), demo.document.undo_stack.count()
+    choose(page, 1, 3)
+    QTest.keyClick(page.rules.table, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert patterns(page) == [before[1], before[3], before[0], before[2], *before[4:]]
+    assert page.rules.selected == (0, 1)
+    assert demo.document.undo_stack.undoText() == f"move 2 rules of {SOURCE}"
+    assert demo.document.undo_stack.count() == count + 1
+    QTest.keyClick(page.rules.table, Qt.Key.Key_Delete)
+    assert patterns(page) == [before[0], before[2], *before[4:]]
+    demo.document.undo()
+    demo.document.undo()
+    assert patterns(page) == before
+
+
+async def test_typed_pattern_is_counted_live_and_nothing_is_changed(demo: Opened, page: FilesPage) -> None:
+    base, count = patterns(page), demo.document.undo_stack.count()
+    index = page.rules.model.index(len(base) - 1, permissionrules.PATTERN)
+    edit_at_once(page.rules.table, index)
+    editor = page.rules.table.indexWidget(index)
+    assert isinstance(editor, QLineEdit)
+    editor.selectAll()
+    QTest.keyClicks(editor, "*.md")
+    await until(lambda: "files" in page.rules.trial.text())
+    matches = len(list(demo.folder.joinpath("workspace").rglob("*.md")))
+    said = page.rules.trial.text()
+    assert said.startswith(f"Pattern: {matches} files, ")
+    assert "of them decided by it" in said
+    shown = page.rules.model.index(len(base) - 1, permissionrules.HITS).data()
+    assert f", {shown} of them" in said
+    QTest.keyClicks(editor, "/../x")
+    assert page.rules.trial.isHidden()
+    assert ".." in page.rules.fault.text()
+    QTest.keyClick(editor, Qt.Key.Key_Escape)
+    await until(lambda: page.rules.trial.text() == "")
+    assert patterns(page) == base
+    assert demo.document.undo_stack.count() == count
+
+
+async def test_new_rule_says_what_it_would_decide_before_it_is_added(page: FilesPage) -> None:
+    choose(page, 0)
+    QTest.keyClick(page.rules.table, Qt.Key.Key_Insert)
+    page.rules.new.pattern.selectAll()
+    QTest.keyClicks(page.rules.new.pattern, "*")
+    assert page.rules.model.hits is not None
+    every = f"{page.rules.model.hits.files} files"
+    await until(lambda: page.rules.new.count.text().startswith(every))
+
+
+def shown_files(page: FilesPage) -> list[str]:
+    """Every file of the tree, folder by folder."""
+    model = page.tree_model
+    found: list[str] = []
+    waiting = [model.index(row, 0) for row in range(model.rowCount())]
+    while waiting:
+        index = waiting.pop(0)
+        if index.data(foldertree.KIND) == "file":
+            found.append(str(index.data(foldertree.RELATIVE)))
+        waiting += [model.index(row, 0, index) for row in range(model.rowCount(index))]
+    return sorted(found)
+
+
+async def test_chip_of_a_level_leaves_only_its_files_with_their_folders(demo: Opened, page: FilesPage) -> None:
+    chip = page.folder.bar.chips["append"]
+    counts = {word: one.accessibleName() for word, one in page.folder.bar.chips.items() if not one.isHidden()}
+    assert "admin" not in counts
+    assert counts["append"] == "append, 4 files"
+    QTest.mouseClick(chip, LEFT)
+    await until(lambda: page.folder.bar.shown.text.startswith("4 of 12"))
+    await until(lambda: len(shown_files(page)) == 4)
+    rows = demo.document.workspace.explain_paths(SOURCE, shown_files(page))
+    assert {str(row.permission) for row in rows} == {"append"}
+    QTest.mouseClick(page.folder.bar.clear_button, LEFT)
+    await until(lambda: page.tree_model.index_of("secrets").isValid())
+    assert page.folder.bar.isVisible()
+    assert page.folder.bar.clear_button.isHidden() or not page.folder.bar.clear_button.isVisible()
+
+
+async def test_filter_by_level_follows_a_changed_level(demo: Opened, page: FilesPage) -> None:
+    QTest.mouseClick(page.folder.bar.chips["append"], LEFT)
+    await until(lambda: len(shown_files(page)) == 4)
+    at = patterns(page).index("*.log")
+    sources.set_level(demo.document, SOURCE, at, Permission.ADMIN)
+    await until(lambda: len(shown_files(page)) == 3)
+    assert not page.folder.bar.chips["admin"].isHidden()
+
+
+async def test_text_filters_by_path_and_f3_goes_round(page: FilesPage) -> None:
+    page.focus_search()
+    QTest.keyClicks(page.folder.bar.field, "drafts")
+    await until(lambda: page.folder.bar.shown.text.startswith("3 of 12"))
+    await until(lambda: len(shown_files(page)) == 3)
+    seen: list[str | None] = []
+    for _ in range(4):
+        QTest.keyClick(page.folder.tree, Qt.Key.Key_F3)
+        seen.append(page.tree_model.path_at(page.folder.tree.currentIndex()))
+    assert sorted({str(path) for path in seen}) == shown_files(page)
+    assert seen[3] == seen[0]
+    QTest.keyClick(page.folder.tree, Qt.Key.Key_F3, Qt.KeyboardModifier.ShiftModifier)
+    assert page.tree_model.path_at(page.folder.tree.currentIndex()) == seen[2]
+
+
+async def test_filter_that_leaves_nothing_says_so_and_can_be_taken_back(page: FilesPage) -> None:
+    page.folder.bar.field.setText("no such file")
+    await until(page.folder.empty.isVisible)
+    page.folder.empty.action_requested.emit()
+    await until(lambda: not page.folder.empty.isVisible())
+
+
+async def test_return_on_a_file_goes_to_its_rule_and_ctrl_return_back_to_its_files(page: FilesPage) -> None:
+    assert page.folder.select("station.log")
+    page.folder.tree.setFocus()
+    QTest.keyClick(page.folder.tree, Qt.Key.Key_Return)
+    row = page.rules.table.currentIndex().row()
+    assert patterns(page)[row] == "*.log"
+    assert page.rules.table.hasFocus()
+    QTest.keyClick(page.rules.table, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    await until(lambda: shown_files(page) == ["station.log"])
+    await until(lambda: page.tree_model.path_at(page.folder.tree.currentIndex()) == "station.log")
+    assert page.folder.tree.hasFocus()
+    assert "decided by rule" in page.folder.bar.shown.text
+
+
+async def test_link_beside_a_tried_path_goes_to_the_default(page: FilesPage) -> None:
+    QTest.keyClicks(page.decided.field, "nobody.txt")
+    assert page.decided.rule_button.text() == "Go to the default"
+    QTest.mouseClick(page.decided.rule_button, LEFT)
+    assert page.rules.table.currentIndex().row() == page.rules.model.default_row
+
+
+async def test_click_on_why_a_rule_is_dead_goes_to_the_rule_that_hides_it(demo: Opened, page: FilesPage) -> None:
+    sources.add_rule(demo.document, SOURCE, PermissionRule("notes/old/**", Permission.NONE))
+    last = page.rules.model.default_row - 1
+    cell = page.rules.model.index(last, permissionrules.COMMENT)
+    await until(lambda: cell.data(permissionrules.SHADOWED_BY) is not None)
+    at = page.rules.table.visualRect(cell)
+    QTest.mouseClick(page.rules.table.viewport(), LEFT, NONE, QPoint(at.left() + 12, at.center().y()))
+    assert patterns(page)[page.rules.table.currentIndex().row()] == "notes/**"
+
+
+async def test_levels_are_explained_by_f1_with_the_table_of_the_engine(page: FilesPage) -> None:
+    QTest.keyClick(page.folder.tree, Qt.Key.Key_F1)
+    await until(lambda: page.findChild(QDialog, "files.levelhelp") is not None)
+    help_ = page.findChild(QDialog, "files.levelhelp")
+    assert help_ is not None
+    table = help_.findChild(QTableView, "files.levelhelp.table")
+    assert table is not None
+    model = table.model()
+    rows = {model.index(r, 0).data(): [model.index(r, c).data() for c in range(1, 5)] for r in range(model.rowCount())}
+    assert rows["read_write"] == ["allow", "allow", "allow", "ask first"]
+    assert rows["none"] == ["deny"] * 4
+    assert len(rows) == 7
+    help_.close()
+
+
+async def test_tab_completes_what_exists_and_wrong_paths_are_told_in_words(page: FilesPage) -> None:
+    field = page.decided.field
+    field.setFocus()
+    QTest.keyClicks(field, "dr")
+    await until(lambda: field.candidates == ("drafts/",))
+    assert page.decided.hint.isVisible()
+    QTest.keyClick(field, Qt.Key.Key_Tab)
+    assert field.text() == "drafts/"
+    await until(lambda: "drafts/final/" in field.candidates)
+    QTest.keyClick(field, Qt.Key.Key_Down)
+    menu = page.findChild(QMenu, "files.completions")
+    assert menu is not None
+    assert menu.actions()[0].text() == "drafts/final/"
+    menu.close()
+    for path, words in (("../x", "`..` leads above"), ("/etc/passwd", "without `/` at its start")):
+        field.setText(path)
+        assert page.decided.shown is not None
+        assert words in page.decided.shown.sentence
+
+
+async def test_file_made_outside_appears_although_the_source_is_not_watched(demo: Opened, page: FilesPage) -> None:
+    source = demo.document.policy.source(SOURCE)
+    assert source is not None
+    assert page.follow.wait(10)
+    page.folder.tree.expand(page.tree_model.index_of("drafts"))
+    await until(lambda: page.tree_model.rowCount(page.tree_model.index_of("drafts")) > 0)
+    page.folder.select("drafts/report.md")
+    base = demo.folder / "workspace"
+    (base / "drafts" / "fresh.md").write_text("x", encoding="utf-8")
+    (base / "empty").mkdir()
+    await until(lambda: page.tree_model.index_of("drafts/fresh.md").isValid())
+    await until(lambda: page.tree_model.index_of("empty").isValid())
+    state = page.tree_model.index_of("drafts/fresh.md").siblingAtColumn(foldertree.STATE)
+    assert state.data() == "new just now"
+    await until(lambda: page.rules.model.hits is not None and page.rules.model.hits.files == 13)
+    assert page.tree_model.path_at(page.folder.tree.currentIndex()) == "drafts/report.md"
+    (base / "drafts" / "fresh.md").unlink()
+    await until(lambda: not page.tree_model.index_of("drafts/fresh.md").isValid())
+    await until(lambda: page.rules.model.hits is not None and page.rules.model.hits.files == 12)
+
+
+async def test_folder_that_vanishes_is_said_and_shown_again_once_it_is_back(demo: Opened, page: FilesPage) -> None:
+    assert page.follow.wait(10)
+    base, kept = demo.folder / "workspace", demo.folder / "kept"
+    base.rename(kept)
+    await until(page.folder.empty.isVisible)
+    shutil.copytree(kept, base)
+    await until(lambda: page.folder.tree.isVisible() and page.rules.model.hits is not None, 20)
+
+
+async def test_link_from_elsewhere_chooses_source_and_rule(demo: Opened, page: FilesPage) -> None:
+    (demo.folder / "more").mkdir()
+    assert sources.add_source(
+        demo.document, Source("more", "more", permission_rules=(PermissionRule("*", Permission.ADMIN),))
+    )
+    demo.context.navigator.go_to_level("more", 0)
+    assert page.rules.picker.currentData() == "more"
+    assert page.rules.table.currentIndex().row() == 0
+    assert page.rules.table.hasFocus()
+    demo.context.navigator.go_to_level(SOURCE, -1)
+    assert page.rules.picker.currentData() == SOURCE
+    assert page.rules.table.currentIndex().row() == page.rules.model.default_row
+    await until(lambda: not page.tree_model.is_reading)
+
+
+async def dialog(page: FilesPage) -> SourceDialog:
+    await until(lambda: any(d.isVisible() for d in page.findChildren(SourceDialog)))
+    return next(d for d in page.findChildren(SourceDialog) if d.isVisible())
+
+
+async def test_source_is_added_in_a_dialog_as_one_edit_and_shown(demo: Opened, page: FilesPage) -> None:
+    (demo.folder / "more").mkdir()
+    page.rules.add_source_asked.emit()
+    asked = await dialog(page)
+    QTest.keyClicks(asked.name, SOURCE.upper())
+    QTest.keyClicks(asked.folder, "more")
+    assert "already" in asked.fault.text()
+    assert not asked.accept_button.isEnabled()
+    asked.name.setText("more")
+    asked.limit.setValue(64)
+    QTest.mouseClick(asked.accept_button, LEFT)
+    await until(lambda: page.rules.picker.currentData() == "more")
+    added = demo.document.policy.source("more")
+    assert added is not None
+    assert (added.base_path, added.max_file_bytes) == ("more", 65_536)
+    assert demo.document.undo_stack.undoText() == "add source more"
+    demo.document.undo()
+    assert page.rules.picker.currentData() == SOURCE
+    await until(lambda: not page.tree_model.is_reading)
+
+
+async def test_folder_outside_needs_a_word_of_trust(demo: Opened, page: FilesPage, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    page.rules.add_source_asked.emit()
+    asked = await dialog(page)
+    asked.name.setText("far")
+    asked.folder.setText(str(outside))
+    assert asked.trust.isVisible()
+    assert "lies outside" in asked.note.text()
+    assert not asked.accept_button.isEnabled()
+    asked.trust.setChecked(True)
+    assert asked.accept_button.isEnabled()
+    QTest.mouseClick(asked.accept_button, LEFT)
+    await until(lambda: demo.document.policy.source("far") is not None)
+    await until(lambda: not page.tree_model.is_reading)
+
+
+async def test_settings_of_a_source_are_changed_and_it_is_removed_after_a_question(
+    demo: Opened, page: FilesPage
+) -> None:
+    page.rules.change_source_asked.emit()
+    asked = await dialog(page)
+    asked.watch.setChecked(not asked.watch.isChecked())
+    QTest.mouseClick(asked.accept_button, LEFT)
+    await until(lambda: "changes of" in demo.document.undo_stack.undoText())
+    page.rules.remove_source_asked.emit()
+    await until(lambda: demo.said)
+    assert "must call" in demo.said[-1]
+    assert "stays" in demo.said[-1]
+    (demo.folder / "more").mkdir()
+    assert sources.add_source(demo.document, Source("more", "more"))
+    page.rules.source_chosen.emit("more")
+    page.rules.remove_source_asked.emit()
+
+    def button() -> QPushButton | None:
+        shown = [one for one in QApplication.allWidgets() if one.objectName() == "choice-remove" and one.isVisible()]
+        return next((one for one in shown if isinstance(one, QPushButton)), None)
+
+    await until(button)
+    found = button()
+    assert found is not None
+    QTest.mouseClick(found, LEFT)
+    await until(lambda: demo.document.policy.source("more") is None)
+    demo.document.undo()
+    assert demo.document.policy.source("more") is not None
+    await until(lambda: not page.tree_model.is_reading)

@@ -1,0 +1,136 @@
+"""The window on 1,000 tools of 8 operations and 200 agents: no interaction may hold it up for 100 ms."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractItemView, QApplication
+
+from gatewright_gui.app.build import build_window
+from gatewright_gui.models.matrix import Place
+from gatewright_gui.settings import Preferences
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import agents_page, end, until
+from tests.gui.watchdog.watching import Watching
+from tests.support.largeworkspace import TOOLS, large_opener, large_tools, write_large
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
+    large_tools()
+    preferences = Preferences(tmp_path / "preferences.ini")
+    opened = await build_window(
+        write_large(tmp_path / "large"), preferences=preferences, theme="light", opener=large_opener()
+    )
+    opened.tasks.cancel("upkeep")  # the self-check of everything takes minutes; what is timed here is the window
+    opened.resize(1280, 800)
+    opened.show()
+    await until(lambda: agents_page(opened).tools.model.rowCount() > 0)
+    yield opened
+    await end(opened)
+
+
+def wheel(view: QAbstractItemView, delta: int, *, sideways: bool = False) -> None:
+    """Turn the wheel by so much."""
+    at = view.viewport().rect().center()
+    turned = QPoint(delta, 0) if sideways else QPoint(0, delta)
+    event = QWheelEvent(
+        QPointF(at),
+        QPointF(view.viewport().mapToGlobal(at)),
+        QPoint(),
+        turned,
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(view.viewport(), event)
+
+
+async def test_nothing_that_one_does_on_the_agents_page_holds_up_the_window(
+    window: MainWindow, gui_watchdog: Watching
+) -> None:
+    page = agents_page(window)
+    tree = page.tools.view
+    async with gui_watchdog.during("tick a tool in the tree"):
+        QTest.keyClick(tree, Qt.Key.Key_Space)
+    async with gui_watchdog.during("deny a tool in the tree"):
+        QTest.keyClick(tree, Qt.Key.Key_D)
+    assert window.document.undo_stack.count() > 0
+    for agent in ("agent_0001", "agent_0150"):
+        async with gui_watchdog.during("switch the agent"):
+            window.selection.choose_agent(agent)
+    for _ in range(3):
+        async with gui_watchdog.during("scroll the tree"):
+            wheel(tree, -360)
+    async with gui_watchdog.during("open the matrix"):
+        page.switch.trigger()
+    matrix = page.matrix
+    await until(lambda: matrix.grid.column("agent_0150") is not None)
+    for _ in range(3):
+        async with gui_watchdog.during("scroll the matrix down"):
+            wheel(matrix.view, -360)
+        async with gui_watchdog.during("scroll the matrix sideways"):
+            wheel(matrix.view, -360, sideways=True)
+    for text in ("t", "to", "tool_00", "tool_0001 delete", ""):
+        async with gui_watchdog.during("filter the matrix"):
+            matrix.search.setText(text)
+    async with gui_watchdog.during("open a row of the matrix"):
+        QTest.keyClick(matrix.view, Qt.Key.Key_Plus)
+    async with gui_watchdog.during("tick a cell of the matrix"):
+        matrix.show_cell("agent_0150", Place("tool_0500", None))
+        QTest.keyClick(matrix.view, Qt.Key.Key_Space)
+    async with gui_watchdog.during("move over the matrix"):
+        QTest.keyClick(matrix.view, Qt.Key.Key_Right)
+
+    assert window.document.undo_stack.undoText().endswith(" 8 operations of tool_0500 for agent_0150")
+    assert matrix.model.rowCount() >= TOOLS
+
+
+async def test_one_edit_of_a_whole_column_and_of_a_whole_row_is_worked_out_beside_the_window(
+    window: MainWindow, gui_watchdog: Watching
+) -> None:
+    page = agents_page(window)
+    page.switch.trigger()
+    view = page.matrix.view
+    await until(lambda: page.matrix.grid.column("agent_0000") is not None)
+    page.matrix.show_cell("agent_0002", Place("tool_0003", None))
+    async with gui_watchdog.during("deny a row for all agents"):
+        view.selectRow(view.currentIndex().row())
+        QTest.keyClick(view, Qt.Key.Key_D)
+        await until(lambda: window.document.undo_stack.count() == 1)
+    async with gui_watchdog.during("allow a column"):
+        view.selectColumn(view.currentIndex().column())
+        QTest.keyClick(view, Qt.Key.Key_A)
+        await until(lambda: window.document.undo_stack.count() == 2)
+    async with gui_watchdog.during("take it back"):
+        window.undo()
+        window.undo()
+
+    assert window.document.undo_stack.undoText() == ""
+
+
+async def test_filtering_and_one_edit_of_every_tool_in_the_tree_hold_up_nothing(
+    window: MainWindow, gui_watchdog: Watching
+) -> None:
+    tools = agents_page(window).tools
+    for text in ("t", "to", "tool_00", "tool_0001 delete", ""):
+        async with gui_watchdog.during("filter the tree"):
+            tools.search.setText(text)
+            await until(lambda text=text: tools.rows.is_filtering == bool(text))
+    async with gui_watchdog.during("select everything"):
+        QTest.keyClick(tools.view, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    for key in (Qt.Key.Key_K, Qt.Key.Key_D):
+        async with gui_watchdog.during("change everything"):
+            QTest.keyClick(tools.view, key)
+    async with gui_watchdog.during("see it"):
+        await until(lambda: tools.model.counts[0] == 0)
+    async with gui_watchdog.during("take it back"):
+        window.undo()
+        window.undo()
+        await until(lambda: tools.model.counts[0] > 0)
+
+    assert window.document.undo_stack.index() == 0

@@ -1,0 +1,62 @@
+"""A watchdog for tests: name what one does, and the test fails when the window was held up meanwhile."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from gatewright_gui.qt.watchdog import BETWEEN, Watchdog
+
+LIMIT_S = 0.1
+"""A window that computes for so long without answering is seen to be stuck."""
+WAIT_LIMIT_S = 0.3
+"""The same for a window that waits, for a lock or for a thread that keeps it out: machines that run tests are busy."""
+
+
+class Watching:
+    """`during` names an interaction; what comes between them is watched, but fails nothing."""
+
+    def __init__(self, dog: Watchdog) -> None:
+        self.dog = dog
+
+    @asynccontextmanager
+    async def during(self, interaction: str) -> AsyncGenerator[None]:
+        """What is done inside, and what the window does of it until it is left, is of this interaction."""
+        await self._caught_up()
+        self.dog.begin(interaction)
+        yield
+        await self._caught_up()
+        self.dog.begin(BETWEEN)
+
+    async def _caught_up(self) -> None:
+        """Until what was before has been answered."""
+        rounds = self.dog.rounds
+        async with asyncio.timeout(60):
+            while self.dog.rounds < rounds + 2:
+                await asyncio.sleep(0.002)
+
+    @property
+    def too_long(self) -> tuple[str, ...]:
+        """The worst block of each interaction that was over the limit."""
+        found = (block for block in self.dog.worst.values() if block.interaction != BETWEEN)
+        return tuple(str(one) for one in found if one.own_s >= LIMIT_S or one.held_s >= WAIT_LIMIT_S)
+
+
+@pytest_asyncio.fixture
+async def gui_watchdog() -> AsyncIterator[Watching]:
+    """Fails the test when an interaction held up the window for 100 ms."""
+    watching = Watching(Watchdog())
+    watching.dog.start()
+    try:
+        yield watching
+    finally:
+        watching.dog.stop()
+    judge(watching)
+
+
+def judge(watching: Watching) -> None:
+    """Fail when an interaction held up the window."""
+    if watching.too_long:
+        pytest.fail("the window was held up\n" + "\n".join(watching.too_long))

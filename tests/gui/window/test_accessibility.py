@@ -1,0 +1,72 @@
+"""What assistive technology is told, asked through the accessibility interface that it uses."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QAccessible, QAccessibleInterface
+from PySide6.QtWidgets import QAbstractScrollArea, QAbstractSpinBox, QComboBox, QTreeView, QWidget
+
+from gatewright_gui.window.main_window import MainWindow
+from gatewright_gui.window.pages import PAGES
+from tests.gui.session.opened import demo, opened_window, settled
+
+Role, Text = QAccessible.Role, QAccessible.Text
+NO_ROLE = {Role.NoRole, Role.Client}
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
+    async with opened_window(demo(tmp_path), tmp_path) as opened:
+        yield opened
+
+
+def interface(of: QObject) -> QAccessibleInterface:
+    found = QAccessible.queryAccessibleInterface(of)
+    assert found is not None
+    return found
+
+
+def operable(window: MainWindow) -> list[QAccessibleInterface]:
+    """Every widget that is seen and takes the keys by Tab or a click, through the interface; cells belong to models."""
+    seen = [one for one in window.findChildren(QWidget) if one.isVisible() and one.isEnabled()]
+    return [interface(one) for one in seen if one.focusPolicy() != Qt.FocusPolicy.NoFocus and not _is_inside(one)]
+
+
+def _is_inside(widget: QWidget) -> bool:
+    """Whether it is only the inner part of a control: the field of a combo box, the ground of a view."""
+    parent = widget.parentWidget()
+    return widget.focusProxy() is not None or isinstance(parent, QAbstractScrollArea | QComboBox | QAbstractSpinBox)
+
+
+def said(one: QAccessibleInterface) -> str:
+    of = one.object()
+    where = f"{type(of).__name__} `{of.objectName()}`"
+    return f"{where}, {one.role().name}, {one.text(Text.Name)!r}"
+
+
+async def shown(window: MainWindow, key: str) -> QWidget:
+    window.selection.choose_agent("operator")
+    window.show_page(key)
+    await settled(window)
+    return window.shelf.page(key)
+
+
+@pytest.mark.parametrize("key", [row.key for row in PAGES])
+async def test_everything_that_takes_the_keys_has_a_name_and_a_role(window: MainWindow, key: str) -> None:
+    await shown(window, key)
+    found = operable(window)
+    assert len(found) > 10
+
+    unnamed = [said(one) for one in found if one.role() in NO_ROLE or not one.text(Text.Name).strip()]
+    assert unnamed == []
+
+
+async def test_cells_tell_their_state_in_words(window: MainWindow) -> None:
+    page = await shown(window, "agents")
+    tree = page.findChild(QTreeView, "agents.tree")
+    assert tree is not None
+    told = tree.model().index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole)
+
+    assert told == "block, on"

@@ -1,0 +1,123 @@
+"""Garbage in the window: found in small doses in the window's thread, all of it when nobody looks."""
+
+import gc
+from collections.abc import Iterator
+from weakref import ref
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from gatewright_gui.app.collector import DOSE, Collector
+
+
+class Ring:
+    """Refers to itself, so that only a collection ends it."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+@pytest.fixture
+def collector(qtbot: QtBot) -> Iterator[Collector]:
+    del qtbot
+    made = Collector()
+    yield made
+    made.stop()
+    gc.disable()  # as every test of the window has it
+
+
+@pytest.fixture
+def states(monkeypatch: pytest.MonkeyPatch) -> list[Qt.ApplicationState]:
+    """What the desktop says of the application; the last one counts."""
+    said = [Qt.ApplicationState.ApplicationActive]
+    monkeypatch.setattr(QGuiApplication, "applicationState", lambda: said[-1])
+    return said
+
+
+def filler(count: int) -> list[list[int]]:
+    return [[number] for number in range(count)]
+
+
+def test_python_itself_collects_no_more_until_the_end(collector: Collector) -> None:
+    assert not gc.isenabled()
+
+    collector.stop()
+
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+
+
+def test_garbage_of_an_edit_goes_with_the_next_tick(collector: Collector, states: list[Qt.ApplicationState]) -> None:
+    del states
+    watched = ref(Ring())
+    kept = filler(2_000)
+
+    collector.tick()
+
+    assert watched() is None
+    assert len(kept) == 2_000
+
+
+def test_large_workspace_is_put_aside_without_being_looked_through(
+    collector: Collector, states: list[Qt.ApplicationState]
+) -> None:
+    del states
+    looked: list[str] = []
+    kept = filler(DOSE * 3)
+    gc.callbacks.append(lambda phase, _info: looked.append(phase))
+    try:
+        collector.tick()
+        more = filler(2_000)
+        collector.tick()
+    finally:
+        gc.callbacks.pop()
+
+    assert looked == ["start", "stop"], "only what came after it"
+    assert not any(entry is kept[0] for entry in gc.get_objects())
+    assert len(more) == 2_000
+
+
+def test_what_lasted_is_put_aside_before_it_grows_beyond_a_dose(
+    collector: Collector, states: list[Qt.ApplicationState]
+) -> None:
+    del states
+    kept: list[list[list[int]]] = []
+    for _ in range(6):
+        kept.append(filler(DOSE // 4))
+        collector.tick()
+        assert len(gc.get_objects()) <= DOSE
+
+
+def test_closed_workspace_goes_once_the_window_is_not_used(
+    collector: Collector, states: list[Qt.ApplicationState]
+) -> None:
+    workspace = Ring()
+    contents = filler(DOSE * 2)
+    collector.tick()
+    watched = ref(workspace)
+    del workspace
+
+    collector.tick()
+    assert watched() is not None, "it was put aside, and the window is used"
+
+    states.append(Qt.ApplicationState.ApplicationInactive)
+    collector.tick()
+    assert watched() is None
+    assert len(contents) == DOSE * 2
+
+
+def test_unused_window_looks_through_everything_only_once(
+    collector: Collector, states: list[Qt.ApplicationState], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = filler(DOSE * 2)
+    states.append(Qt.ApplicationState.ApplicationHidden)
+    collector.tick()
+    swept: list[None] = []
+    monkeypatch.setattr(collector, "sweep", lambda: swept.append(None))
+
+    collector.tick()
+
+    assert not swept
+    assert len(kept) == DOSE * 2

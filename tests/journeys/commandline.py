@@ -1,0 +1,29 @@
+"""The command line of the interpreter that runs the journeys, without an installation. It knows no window."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = "import sys; from gatewright.cli.main import script; sys.exit(script())"
+SECONDS = 30.0
+
+
+async def gatewright(*words: str) -> tuple[int, Any]:
+    """Run `gatewright WORDS --json`: how it ended, and what it printed."""
+    sources = os.pathsep.join(str(ROOT / name) for name in ("engine", "gui", "resources"))
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", COMMAND, *words, "--json"],
+        env={**os.environ, "PYTHONPATH": sources},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout)

@@ -1,0 +1,373 @@
+"""Somebody new restricts an agent, tries calls, mends a problem and exports: by mouse and keys, and by keys alone."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QApplication,
+    QComboBox,
+    QDialog,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QTableView,
+    QTreeView,
+    QWidget,
+)
+
+from gatewright.workspace import write_demo
+from gatewright_gui.models import limitlist, permissionrules
+from gatewright_gui.models.tooltree import Column
+from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.session.calls import CallRecord
+from tests.journeys.commandline import gatewright
+from tests.journeys.hand import Hand, until
+from tests.journeys.views import (
+    NAME,
+    agent_row,
+    box_place,
+    box_state,
+    shown_schema,
+    shown_text,
+    table_row,
+    texts,
+    tree_row,
+)
+
+pytestmark = pytest.mark.journey
+
+OFF = Qt.CheckState.Unchecked
+DEAD = "drafts/letters/**"
+PLANTED = f"""[[sources.permission_rules]]
+pattern = "{DEAD}"
+permission = "none"
+
+"""
+"""Below a rule that matches all that it matches: it decides nothing, and whoever reads the policy is told."""
+READ = '{"op": "read", "path": "README.md"}'
+LIST = '{"op": "list"}'
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    path = write_demo(tmp_path / "demo")
+    before = '[[sources.permission_rules]]\npattern = "notes/**"'
+    text = path.read_text("utf-8")
+    assert before in text
+    path.write_text(text.replace(before, PLANTED + before), "utf-8")
+    return path
+
+
+async def test_mouse_and_keys_restrict_an_agent_mend_a_problem_and_export(
+    hand: Hand, policy: Path, tmp_path: Path
+) -> None:
+    tree = hand.find("agents.tree", QTreeView)
+    limits = hand.find("agents.limits.list", QTableView)
+
+    # an agent that may do everything is made one that reads
+    await hand.click_cell(*agent_row(hand, "operator"))
+    await hand.click_cell(tree, tree_row(tree, "file"), NAME)
+    assert "delete" in shown_schema(hand)["op"]["enum"]
+    await hand.click(hand.find("agents.preset", QWidget))
+    await hand.choose("agents.preset.read_only")
+    accept = hand.find("rights.accept", QPushButton)
+    await until(accept.isEnabled, "what would change")
+    assert "file.delete" in texts(hand.find("rights.changes", QTableView).model(), 1)
+    await hand.click(accept)
+    await until(lambda: _dialog() is None, "the preset")
+    await hand.rest()
+    assert shown_schema(hand)["op"]["enum"] == ["diff", "list", "read", "status"]
+
+    # one operation less: it goes from the schema and from the usage rules
+    parts = hand.find("preview.part", Segmented)
+    await hand.click(parts.button("rules"))
+    assert "`list`" in shown_text(hand)
+    await hand.click_cell(tree, tree_row(tree, "file", "list"), box_place(tree, "file", "list"))
+    assert box_state(tree, "file", "list") == OFF
+    await until(lambda: "`list`" not in shown_text(hand), "the usage rules without it")
+    await hand.click(parts.button("schema"))
+    assert shown_schema(hand)["op"]["enum"] == ["diff", "read", "status"]
+
+    # a limit on one operation
+    await hand.click_cell(tree, tree_row(tree, "file", "read"), NAME)
+    await hand.click(hand.find("agents.detail.parts", Segmented).button("limits"))
+    await hand.click(hand.find("agents.limits.add", QPushButton))
+    await hand.choose("agents.limits.add.calls")
+    await until(lambda: _focus_name() == "agents.limits.calls", "the field of the limit")
+    await hand.type("1")
+    await hand.key("Return")
+    assert "1 call in a session" in texts(limits.model(), limitlist.Column.VALUE)
+    assert hand.window.document.undo_stack.undoText().startswith("limit file.read to 1 call")
+
+    # a call is tried: once it is taken, the second is refused, and the link goes to the limit
+    await hand.click(hand.find("rail.console", QWidget))
+    assert hand.find("console.tool", QComboBox).currentText() == "file"
+    await _pick(hand, "console.form.op", "read")
+    await hand.click(hand.find("console.form.path", QWidget))
+    await hand.type("README.md")
+    assert (await _run(hand)).status == "allowed"
+    refused = await _run(hand)
+    assert (refused.verdict, refused.stage) == ("deny", "rules")
+    assert "1 call" in hand.find("console.reason", QLabel).text()
+    await hand.click(hand.find("console.rule", QAbstractButton))
+    await until(limits.isVisible, "the limit that refused it")
+    assert tree.currentIndex() == tree_row(tree, "file", "read")
+    await hand.click_cell(limits, table_row(limits, "1 call in a session", limitlist.Column.VALUE))
+    await hand.key("F2")
+    await hand.type("3")
+    await hand.key("Return")
+    await hand.click(hand.find("rail.console", QWidget))
+    history = hand.find("console.history", QAbstractItemView)
+    await hand.click_cell(history, history.model().index(0, 0))
+    taken = await _called(hand, click="console.again")
+    assert taken.status == "allowed"
+    assert taken.earlier is not None
+    assert taken.earlier.verdict == "deny"
+    assert hand.find("console.then", QWidget).accessibleName().startswith("The same call at ")
+
+    # a problem that somebody left behind
+    await hand.click(hand.find("status.problems", QWidget))
+    problems = hand.find("problems.list", QTableView)
+    assert len(texts(problems.model())) == 1
+    assert DEAD in texts(problems.model())[0]
+    await hand.click_cell(problems, problems.model().index(0, 0))
+    await _mend_dead_rule(hand)
+    await until(lambda: hand.find("status.problems", QPushButton).text() == "no problems", "the problem to go")
+
+    # what the window decides, the exported files decide too
+    decided = [await _decide(hand, text) for text in (READ, LIST)]
+    assert [record.verdict for record in decided] == ["allow", "deny"]
+    await hand.click(hand.find("rail.toml", QWidget))
+    await hand.click(hand.find("toml.export", QWidget))
+    await _export_into(hand, tmp_path / "handed over")
+    await _check_exported(tmp_path / "handed over", "operator", decided)
+
+
+async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(hand: Hand, tmp_path: Path) -> None:
+    tree = hand.find("agents.tree", QTreeView)
+    limits = hand.find("agents.limits.list", QTableView)
+
+    # an agent that has nothing yet is made one that reads
+    await _palette(hand, "newcomer")
+    assert hand.find("agents.title", QLabel).text() == "newcomer"
+    await _palette(hand, ">preset")
+    accept = hand.find("rights.accept", QPushButton)
+    await hand.key("Down")
+    assert hand.find("rights.preset.read_only", QAbstractButton).isChecked()
+    await until(accept.isEnabled, "what would change")
+    await hand.key("Return")
+    await until(lambda: _dialog() is None, "the preset")
+    assert [hand.window.document.undo_stack.undoText()] == ["preset read only for newcomer"]
+
+    # that makes a problem: it has no folder to read in. The problem tells its place, the Agents page what to do
+    await until(lambda: len(hand.window.document.problems) == 2, "the problem")
+    await hand.key("ctrl+5")
+    problems = hand.find("problems.list", QTableView)
+    assert problems.hasFocus()
+    while "newcomer" not in str(problems.model().index(problems.currentIndex().row(), 0).data()):
+        await hand.key("Down")
+    assert "no source" in hand.find("problems.whole", QLabel).text()
+    await hand.key("ctrl+1")
+    await hand.focus_by("Tab", tree)
+    await hand.focus_by("shift+Tab", hand.find("agents.sources", QWidget))
+    await hand.key("space")
+    await until(lambda: QApplication.activePopupWidget() is not None, "the sources")
+    await hand.key("Down", "Return")
+    await until(lambda: len(hand.window.document.problems) == 1, "the problem to go")
+
+    # one operation less: it goes from the schema and from the usage rules
+    await _palette(hand, "file.list")
+    assert tree.hasFocus()
+    assert tree.currentIndex() == tree_row(tree, "file", "list")
+    assert shown_schema(hand)["op"]["enum"] == ["diff", "list", "read", "status"]
+    parts = hand.find("preview.part", Segmented)
+    await hand.focus_by("Tab", parts)
+    await hand.key("Right")
+    assert parts.current == "rules"
+    assert "`list`" in shown_text(hand)
+    await hand.focus_by("shift+Tab", tree)
+    await hand.key("space")
+    assert box_state(tree, "file", "list") == OFF
+    await until(lambda: "`list`" not in shown_text(hand), "the usage rules without it")
+    await hand.focus_by("Tab", parts)
+    await hand.key("Left")
+    assert shown_schema(hand)["op"]["enum"] == ["diff", "read", "status"]
+
+    # ask first, and back
+    await hand.focus_by("shift+Tab", tree)
+    await _walk(hand, tree, tree_row(tree, "file", "read"))
+    for key, words in (("k", "ask first"), ("d", "off"), ("a", "allow")):
+        await hand.key(key)
+        await until(partial(_says, tree, words), f"`{key}` to say {words}")
+
+    # a limit on one operation
+    detail = hand.find("agents.detail.parts", Segmented)
+    await hand.focus_by("Tab", detail)
+    await hand.key("Right")
+    assert detail.current == "limits"
+    await hand.focus_by("Tab", hand.find("agents.limits.add", QPushButton))
+    await hand.key("space", "Down", "Return")
+    await until(lambda: _focus_name() == "agents.limits.calls", "the field of the limit")
+    await hand.type("1")
+    await hand.key("Return")
+    assert limits.hasFocus()
+    assert texts(limits.model(), limitlist.Column.VALUE) == ["1 call in a session"]
+
+    # a call is tried: once it is taken, the second is refused, and the link goes to the limit
+    await hand.key("ctrl+3")
+    await hand.focus_by("Tab", hand.find("console.form.op", QComboBox))
+    await hand.type("rea")
+    await hand.focus_by("Tab", hand.find("console.form.path", QWidget))
+    await hand.type("README.md")
+    assert (await _called(hand, "ctrl+shift+Return")).status == "allowed"
+    refused = await _called(hand, "ctrl+shift+Return")
+    assert (refused.verdict, refused.stage) == ("deny", "rules")
+    await hand.focus_by("Tab", hand.find("console.rule", QAbstractButton))
+    await hand.key("space")
+    await until(limits.isVisible, "the limit that refused it")
+    await hand.focus_by("Tab", limits)
+    await hand.key("F2")
+    await hand.type("3")
+    await hand.key("Return")
+    await hand.key("ctrl+3")
+    await hand.focus_by("Tab", hand.find("console.history", QAbstractItemView))
+    await hand.key("Home")
+    taken = await _called(hand, "Return")
+    assert (taken.status, taken.earlier and taken.earlier.verdict) == ("allowed", "deny")
+
+    # the rule that decides nothing is moved above the one that hides it
+    await hand.key("ctrl+2")
+    rules = hand.find("files.rules", QTableView)
+    await hand.focus_by("Tab", rules)
+    await hand.key("ctrl+Home")
+    await _walk(hand, rules, table_row(rules, DEAD, permissionrules.PATTERN))
+    await hand.key("alt+Up")
+    await until(lambda: hand.find("status.problems", QPushButton).text() == "no problems", "the problem to go")
+
+    # what the window decides, the exported files decide too
+    await hand.key("ctrl+3")
+    await hand.focus_by("shift+Tab", hand.find("console.form.path", QWidget))
+    decided = [await _called(hand, "ctrl+Return")]
+    assert decided[0].verdict == "allow"
+    await hand.key("ctrl+shift+s")
+    await _export_into(hand, tmp_path / "handed over")
+    await _check_exported(tmp_path / "handed over", "newcomer", decided)
+
+
+def _says(tree: QTreeView, words: str) -> bool:
+    return tree_row(tree, "file", "read", column=Column.VERDICT).data() == words
+
+
+async def _palette(hand: Hand, text: str) -> None:
+    """Type into the command palette and take the first row."""
+    await hand.key("ctrl+k")
+    field = hand.find("palette.search", QLineEdit)
+    await until(field.hasFocus, "the command palette")
+    await hand.type(text)
+    await hand.key("Return")
+    await until(lambda: not field.isVisible(), "the command palette to go")
+
+
+async def _walk(hand: Hand, view: QAbstractItemView, goal: QModelIndex) -> None:
+    """Up or down to a row."""
+    key = "Up" if view.visualRect(goal).top() < view.visualRect(view.currentIndex()).top() else "Down"
+    for _ in range(60):
+        if view.currentIndex().siblingAtColumn(0) == goal.siblingAtColumn(0):
+            return
+        await hand.key(key)
+    raise AssertionError(f"`{goal.data()}` is not reached by {key}")
+
+
+async def _mend_dead_rule(hand: Hand) -> None:
+    """Put the rule above the one that hides it, by dragging it there."""
+    await hand.click(hand.find("rail.files", QWidget))
+    rules = hand.find("files.rules", QTableView)
+    await until(lambda: DEAD in texts(rules.model(), permissionrules.PATTERN), "the levels")
+    dead = table_row(rules, DEAD, permissionrules.PATTERN)
+    above = rules.visualRect(table_row(rules, "drafts/**", permissionrules.PATTERN))
+    await hand.drag(rules, dead, QPoint(above.center().x(), above.top() + 3))
+    patterns = texts(rules.model(), permissionrules.PATTERN)
+    assert patterns.index(DEAD) == patterns.index("drafts/**") - 1
+
+
+async def _pick(hand: Hand, name: str, text: str) -> None:
+    """Open a list and click a row of it."""
+    combo = hand.find(name, QComboBox)
+    await hand.click(combo)
+    await until(combo.view().isVisible, "the list")
+    await hand.click_cell(combo.view(), combo.model().index(combo.findText(text), 0))
+    assert combo.currentText() == text
+
+
+def _dialog() -> QWidget | None:
+    found = QApplication.activeModalWidget()
+    return found if isinstance(found, QDialog) else None
+
+
+def _focus_name() -> str:
+    focus = QApplication.focusWidget()
+    return focus.objectName() if focus is not None else ""
+
+
+def _console(hand: Hand) -> ConsolePage:
+    page = hand.window.shelf.page("console")
+    assert isinstance(page, ConsolePage)
+    return page
+
+
+async def _run(hand: Hand) -> CallRecord:
+    """Click Run."""
+    return await _called(hand, click="console.run")
+
+
+async def _decide(hand: Hand, arguments: str) -> CallRecord:
+    """Ask the gate about a call of `file` in a session of its own."""
+    await hand.click(hand.find("rail.console", QWidget))
+    mode = hand.find("console.mode", Segmented)
+    if mode.current != "json":
+        await hand.click(hand.find("console.below", Segmented).button("session"))
+        await hand.click(hand.find("console.resetsession", QWidget))
+        await hand.click(mode.button("json"))
+    await hand.click(hand.find("console.json", QWidget))
+    await hand.key("ctrl+a")
+    await hand.type(arguments)
+    return await _called(hand, click="console.decide")
+
+
+async def _called(hand: Hand, *keys: str, click: str = "") -> CallRecord:
+    """Send what is filled in: the record of it."""
+    console = _console(hand).console
+    before = len(console.records)
+    if click:
+        await hand.click(hand.find(click, QAbstractButton))
+    await hand.key(*keys)
+    await until(lambda: len(console.records) > before and not console.is_busy, "the call")
+    await hand.rest()
+    return max(console.records, key=lambda record: record.number)
+
+
+async def _export_into(hand: Hand, folder: Path) -> None:
+    """Name a folder in the dialog that has come up."""
+    folder.mkdir()
+    await until(lambda: _dialog() is not None, "the question for a folder")
+    field = hand.find("fileNameEdit", QLineEdit)
+    await until(field.hasFocus, "the field for the folder")
+    await hand.key("ctrl+a")
+    await hand.type(str(folder))
+    await hand.key("Return")
+    await until(lambda: "export" not in hand.window.tasks.names, "the export")
+
+
+async def _check_exported(folder: Path, agent_id: str, decided: list[CallRecord]) -> None:
+    """The command line finds no difference, and says of each call what the window said."""
+    ended, found = await gatewright("selfcheck", str(folder))
+    assert (ended, found["differences"]) == (0, [])
+    for record in decided:
+        words = ("--agent", agent_id, "--tool", record.request.tool, "--args", record.request.text)
+        _, said = await gatewright("decide", str(folder), *words)
+        assert (said["verdict"], said["stage"], said["code"]) == (record.verdict, record.stage, record.code)

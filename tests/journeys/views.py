@@ -1,0 +1,70 @@
+"""What journeys look for in lists, trees, tables, menus and texts. It moves no mouse and presses no key."""
+
+import difflib
+import json
+from typing import Any
+
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPoint, Qt
+from PySide6.QtWidgets import QListView, QTableView, QTreeView
+
+from gatewright_gui.models.agents import AGENT_ID
+from gatewright_gui.pages.agents.tool_delegate import box_rect
+from gatewright_gui.qt.widget.code_view import CodeView
+from tests.journeys.hand import Hand
+
+NAME = QPoint(70, 12)
+"""Within the name of a tool, counted from the top left corner of its row."""
+
+
+def agent_row(hand: Hand, name: str) -> tuple[QListView, QModelIndex]:
+    """The list of agents, and the row of one."""
+    view = hand.find("agents.list", QListView)
+    rows = [view.model().index(row, 0) for row in range(view.model().rowCount())]
+    return view, next(row for row in rows if row.data(AGENT_ID) == name)
+
+
+def tree_row(view: QTreeView, *names: str, column: int = 0) -> QModelIndex:
+    """A row of a tree by the names on the way to it."""
+    parent = QModelIndex()
+    for name in names:
+        model = view.model()
+        rows = [model.index(row, 0, parent) for row in range(model.rowCount(parent))]
+        parent = next(row for row in rows if str(row.data()).rstrip("/") == name)
+    return parent.siblingAtColumn(column)
+
+
+def box_state(view: QTreeView, *names: str) -> Qt.CheckState:
+    """How a box of the tree is ticked."""
+    return Qt.CheckState(tree_row(view, *names).data(Qt.ItemDataRole.CheckStateRole))
+
+
+def box_place(view: QTreeView, *names: str) -> QPoint:
+    """The middle of a box, counted from the top left corner of its cell."""
+    cell = view.visualRect(tree_row(view, *names))
+    return box_rect(cell).center() - cell.topLeft()
+
+
+def texts(model: QAbstractItemModel, column: int = 0) -> list[str]:
+    """What a column says, from the top."""
+    return [str(model.index(row, column).data()) for row in range(model.rowCount())]
+
+
+def table_row(view: QTableView, text: str, column: int = 0) -> QModelIndex:
+    """The first row that says this in a column."""
+    return view.model().index(texts(view.model(), column).index(text), column)
+
+
+def shown_text(hand: Hand) -> str:
+    """What the preview shows."""
+    return hand.find("preview.code", CodeView).text
+
+
+def shown_schema(hand: Hand) -> dict[str, Any]:
+    """The properties of the schema in the preview."""
+    return json.loads(shown_text(hand))["inputSchema"]["properties"]
+
+
+def changed_lines(before: str, after: str) -> list[str]:
+    """The lines that went (-) and came (+)."""
+    lines = difflib.ndiff(before.splitlines(), after.splitlines())
+    return [line[0] + line[2:] for line in lines if line[0] in "+-"]
