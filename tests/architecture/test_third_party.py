@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -49,11 +50,14 @@ def is_inside(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
 
 
-def imports() -> Iterator[tuple[str, str, str]]:
-    """Every import of a library: module, library, place in words."""
-    for module, path in modules():
-        for library, line in libraries(path.read_text("utf-8")):
-            yield module, library, f"{module}:{line} imports {library}"
+@cache
+def imports() -> tuple[tuple[str, str, str], ...]:
+    """Every import of a library: module, library, place in words. Read once, since every library asks."""
+    return tuple(
+        (module, library, f"{module}:{line} imports {library}")
+        for module, path in modules()
+        for library, line in libraries(path.read_text("utf-8"))
+    )
 
 
 @pytest.mark.parametrize("library", sorted(DOORS))

@@ -130,7 +130,6 @@ class Watchdog:
     def stop(self) -> None:
         """Watch no more; what was found stays."""
         self._ends.set()
-        self._came.set()
         if self._thread is not None:
             self._thread.join()
         if self._sampler is not None:
@@ -180,7 +179,7 @@ class Watchdog:
         QCoreApplication.postEvent(self._ear, QEvent(_Ear.KIND))
         while True:
             looked_s = time.perf_counter()
-            if self._came.wait(STEP_S):
+            if self._came.wait(STEP_S) or self._ends.is_set():  # who stops it waits in the thread that would answer
                 break
             late_s += max(time.perf_counter() - looked_s - 2 * STEP_S, 0.0)
             if seen.total() < _MOST_SAMPLES and time.perf_counter() - sent_s > self._noticed_s / 2:

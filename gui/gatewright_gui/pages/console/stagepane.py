@@ -132,7 +132,7 @@ class StagePane(QWidget):
         view.customContextMenuRequested.connect(self._open_menu)
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
-        for column, width in ((stages.STAGE, 98), (stages.VERDICT, 112), (stages.RULE, 78), (stages.TIME, 78)):
+        for column, width in ((stages.STAGE, 98), (stages.VERDICT, 130), (stages.RULE, 78), (stages.TIME, 86)):
             view.setColumnWidth(column, width)
         header.setSectionResizeMode(stages.REASON, header.ResizeMode.Stretch)
         view.verticalHeader().setMinimumSectionSize(_ROW)
