@@ -121,11 +121,6 @@ class CompositeSchema:
 BlockSchema = TextSchema | MapSchema | ListSchema | LogSchema | CompositeSchema
 
 
-def sections_of(schema: BlockSchema) -> tuple[Section | None, ...]:
-    """The sections of a composite; a single None for the others."""
-    return schema.sections if isinstance(schema, CompositeSchema) else (None,)
-
-
 def _check_distinct(names: list[str], what: str) -> None:
     if len(names) > _MAX_PARTS:
         raise SchemaError(f"more than {_MAX_PARTS} {what}s")

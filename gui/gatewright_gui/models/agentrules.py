@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, Protocol
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from gatewright.base.problem import Address
 from gatewright.policy.approvaledit import TIER_KEYS
@@ -20,12 +20,11 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
 from gatewright.policy.toolname import chosen_tools
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.rowdiff import take_rows
+from gatewright_gui.models.placedrows import PlacedRows
 
 Index = QModelIndex | QPersistentModelIndex
 ROW = Qt.ItemDataRole.UserRole + 1
 LINK = Qt.ItemDataRole.UserRole + 2
-HEADERS = ("What", "Value", "About", "Where")
 VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}
 TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
 
@@ -174,47 +173,21 @@ def _whole(capability: Capability) -> str:
     return "as the tool declares" if has_scope(kind_of(capability)) else "granted"
 
 
-class AgentRulesModel(QAbstractTableModel):
-    """Rows keep their identity over an edit; one row at most is new and not written yet."""
+class AgentRulesModel(PlacedRows[AgentRow]):
+    """A new row that is not written yet stands with those of its kind."""
+
+    headers = ("What", "Value", "About", "Where")
 
     def __init__(self, verbs: AgentVerbs, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._verbs = verbs
-        self._rows: list[AgentRow] = []
-        self._draft: AgentRow | None = None
-        self._lines: Mapping[Address, int] = {}
-        self._file = ""
-
-    @property
-    def rows(self) -> tuple[AgentRow, ...]:
-        """What is shown."""
-        return tuple(self._rows)
-
-    @property
-    def addresses(self) -> tuple[Address, ...]:
-        """The places whose lines are wanted."""
-        return tuple(row.address for row in self._rows if row.address is not None)
 
     def set_agent_rows(self, rows: Sequence[AgentRow]) -> None:
         """Show these; a row that is being made stays."""
         new = list(rows)
         if self._draft is not None and new:
             new.insert(_place_for(new, self._draft), self._draft)
-        take_rows(self, list(self._rows), new, lambda row: row.key)
-
-    def set_lines(self, lines: Mapping[Address, int], file: str = "") -> None:
-        """Where the places stand now, and in which file."""
-        self._lines, self._file = lines, file
-        self.replace_rows(0, self._rows)
-
-    def row_at(self, row: int) -> AgentRow | None:
-        """What a row shows."""
-        return self._rows[row] if 0 <= row < len(self._rows) else None
-
-    def line_at(self, row: int) -> int | None:
-        """The line at which it stands, once it is known."""
-        held = self.row_at(row)
-        return self._lines.get(held.address) if held is not None and held.address is not None else None
+        self._take(new)
 
     def find(self, what: str) -> int | None:
         """The row of a kind of capability or of a key."""
@@ -223,54 +196,10 @@ class AgentRulesModel(QAbstractTableModel):
     def begin(self, kind: RowKind, what: str) -> int:
         """A row for a grant or a key that is asked for now."""
         self.drop_draft()
-        self._draft = AgentRow(kind, what, about="not written yet")
-        at = _place_for(self._rows, self._draft)
-        self.insert_rows(at, [self._draft])
+        draft = AgentRow(kind, what, about="not written yet")
+        at = _place_for(self._rows, draft)
+        self._begin_draft(at, draft)
         return at
-
-    def drop_draft(self) -> None:
-        """Forget a new row that was not written."""
-        if self._draft is not None:
-            at = self._rows.index(self._draft)
-            self._draft = None
-            self.remove_rows(at, 1)
-
-    # rows
-
-    def insert_rows(self, at: int, rows: Sequence[AgentRow]) -> None:
-        """Put rows in."""
-        self.beginInsertRows(QModelIndex(), at, at + len(rows) - 1)
-        self._rows[at:at] = rows
-        self.endInsertRows()
-
-    def remove_rows(self, at: int, count: int) -> None:
-        """Take rows out."""
-        self.beginRemoveRows(QModelIndex(), at, at + count - 1)
-        del self._rows[at : at + count]
-        self.endRemoveRows()
-
-    def replace_rows(self, at: int, rows: Sequence[AgentRow]) -> None:
-        """Put rows in the place of as many."""
-        self._rows[at : at + len(rows)] = rows
-        if rows:
-            self.dataChanged.emit(self.index(at, 0), self.index(at + len(rows) - 1, Column.WHERE))
-
-    # Qt
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Rows and headings."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """What, value, about, where."""
-        return 0 if parent.isValid() else len(HEADERS)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Names of the columns."""
-        shown = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return HEADERS[section] if shown else None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Texts, and what delegates draw and edit from."""
@@ -287,7 +216,7 @@ class AgentRulesModel(QAbstractTableModel):
             case Qt.ItemDataRole.ToolTipRole:
                 return self._tooltip(row, index) or None
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{HEADERS[index.column()]}: {self._text(row, index) or 'none'}"
+                return f"{self.headers[index.column()]}: {self._text(row, index) or 'none'}"
             case _ if role == ROW:
                 return row
             case _ if role == LINK:

@@ -164,15 +164,6 @@ class FolderTreeModel(QAbstractItemModel):
             self._news = dict(news)
             self.recoloured.emit()
 
-    def news_at(self, index: Index) -> str:
-        """What just happened to a row; empty for nothing."""
-        return self._news.get(self._node(index).relative, "") if index.isValid() else ""
-
-    @property
-    def open_paths(self) -> tuple[str, ...]:
-        """The folders that were read."""
-        return tuple(n.relative for n in self._nodes.values() if n.kind == "folder" and n.state == "read" and n.parent)
-
     def standing_at(self, index: Index) -> FileStanding | FolderStanding | None:
         """How a file and its block stand to each other; of a folder the worst of what is below it."""
         node = self._node(index)

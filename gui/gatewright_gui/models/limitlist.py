@@ -1,23 +1,21 @@
 """The rules on the current row as a table: kind, value, for what, where. Values are edited by verbs, not here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Protocol
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from gatewright.base.problem import Address
 from gatewright.policy.rule import RuleKind
 from gatewright_gui.models.limitrow import LimitRow, Owner, holds_for, owner_words, title_of, value_of
 from gatewright_gui.models.limitvalue import limit_text, read_limit
-from gatewright_gui.models.rowdiff import take_rows
+from gatewright_gui.models.placedrows import PlacedRows
 
 Index = QModelIndex | QPersistentModelIndex
 ROW = Qt.ItemDataRole.UserRole + 1
 LINK = Qt.ItemDataRole.UserRole + 2
 """Words that lead to a line, in the column WHERE; empty where nothing does."""
-HEADERS = ("Limit", "Value", "For", "Where")
 
 
 class Column(IntEnum):
@@ -49,47 +47,21 @@ class Choice:
     operations: frozenset[str] | None
 
 
-class LimitListModel(QAbstractTableModel):
-    """Rows keep their identity over an edit; a new row that is not written yet is the last of the agent's own."""
+class LimitListModel(PlacedRows[LimitRow]):
+    """A new row that is not written yet is the last of the agent's own."""
+
+    headers = ("Limit", "Value", "For", "Where")
 
     def __init__(self, verbs: LimitVerbs, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._verbs = verbs
-        self._rows: list[LimitRow] = []
-        self._draft: LimitRow | None = None
-        self._lines: Mapping[Address, int] = {}
-        self._file = ""
-
-    @property
-    def rows(self) -> tuple[LimitRow, ...]:
-        """What is shown."""
-        return tuple(self._rows)
-
-    @property
-    def addresses(self) -> tuple[Address, ...]:
-        """The places whose lines are wanted."""
-        return tuple(dict.fromkeys(row.address for row in self._rows if row.address is not None))
 
     def set_limits(self, rows: Sequence[LimitRow]) -> None:
         """Show these; a row that is being made stays."""
         new = list(rows)
         if self._draft is not None:
             new.insert(_own_count(new), self._draft)
-        take_rows(self, list(self._rows), new, lambda row: row.key)
-
-    def set_lines(self, lines: Mapping[Address, int], file: str = "") -> None:
-        """Where the places stand now, and in which file."""
-        self._lines, self._file = lines, file
-        self.replace_rows(0, self._rows)
-
-    def row_at(self, row: int) -> LimitRow | None:
-        """The rule of a row."""
-        return self._rows[row] if 0 <= row < len(self._rows) else None
-
-    def line_at(self, row: int) -> int | None:
-        """The line that a row's rule begins at, once it is known."""
-        held = self.row_at(row)
-        return self._lines.get(held.address) if held is not None and held.address is not None else None
+        self._take(new)
 
     # new rows
 
@@ -101,53 +73,8 @@ class LimitListModel(QAbstractTableModel):
         if found is not None:
             return found
         at = _own_count(self._rows)
-        self._draft = wanted
-        self.insert_rows(at, [wanted])
+        self._begin_draft(at, wanted)
         return at
-
-    def drop_draft(self) -> None:
-        """Forget a new row that was not written."""
-        if self._draft is not None:
-            at = self._rows.index(self._draft)
-            self._draft = None
-            self.remove_rows(at, 1)
-
-    # rows
-
-    def insert_rows(self, at: int, rows: Sequence[LimitRow]) -> None:
-        """Put rows in."""
-        self.beginInsertRows(QModelIndex(), at, at + len(rows) - 1)
-        self._rows[at:at] = rows
-        self.endInsertRows()
-
-    def remove_rows(self, at: int, count: int) -> None:
-        """Take rows out."""
-        self.beginRemoveRows(QModelIndex(), at, at + count - 1)
-        del self._rows[at : at + count]
-        self.endRemoveRows()
-
-    def replace_rows(self, at: int, rows: Sequence[LimitRow]) -> None:
-        """Put rows in the place of as many."""
-        self._rows[at : at + len(rows)] = rows
-        if rows:
-            self.dataChanged.emit(self.index(at, 0), self.index(at + len(rows) - 1, Column.WHERE))
-
-    # Qt
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many rules."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Kind, value, for what, where."""
-        return 0 if parent.isValid() else len(HEADERS)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Names of the columns."""
-        shown = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return HEADERS[section] if shown else None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Texts, and what delegates draw and edit from."""
@@ -162,7 +89,7 @@ class LimitListModel(QAbstractTableModel):
             case Qt.ItemDataRole.ToolTipRole:
                 return self._tooltip(row, index)
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{HEADERS[index.column()]}: {self._text(row, index) or 'none'}"
+                return f"{self.headers[index.column()]}: {self._text(row, index) or 'none'}"
             case _ if role == ROW:
                 return row
             case _ if role == LINK:

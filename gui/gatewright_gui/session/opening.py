@@ -4,7 +4,7 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
-from gatewright.workspace import Workspace, create_workspace, write_demo
+from gatewright.workspace import Workspace, write_demo
 
 POLICY_NAME = "policy.toml"
 
@@ -22,8 +22,3 @@ def demo_folder() -> Path:
 def demo_policy() -> Path:
     """The policy of the user's own copy of the bundled demo, written at the first time. Raises WorkspaceError."""
     return write_demo(demo_folder())
-
-
-def new_workspace(folder: Path) -> Path:
-    """An empty policy in a folder that has none yet. Raises WorkspaceError."""
-    return create_workspace(folder, "empty")

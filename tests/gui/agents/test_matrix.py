@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
-from PySide6.QtTest import QTest
+from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication
 
 from gatewright.policy.verdict import Verdict
@@ -93,10 +93,11 @@ async def test_every_cell_says_what_the_rights_of_its_agent_say(window: MainWind
 
 
 async def test_rows_open_and_close_by_key_mouse_and_button_and_survive_the_model_tester(
-    window: MainWindow, qtmodeltester: object
+    window: MainWindow,
 ) -> None:
     pane = pane_of(window)
-    qtmodeltester.check(pane.model)  # pyright: ignore
+    tester = QAbstractItemModelTester(pane.model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    assert tester.model() is pane.model
     tools = pane.model.rowCount()
     choose(window, "operator", "file")
 

@@ -180,10 +180,6 @@ class CodeView(QWidget):
         """Open the find bar."""
         self.find_bar.open()
 
-    def copy_all(self) -> None:
-        """Put the whole text on the clipboard."""
-        self.copy_button.copy()
-
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """Our keys go before those of the window; the buttons stay in their corner."""
         if event.type() == QEvent.Type.Resize:
