@@ -1,9 +1,10 @@
 """What every test gets: user folders of its own, the event loop its floor uses, and guards against unseen errors.
 
-It knows no package of the project: the fixtures hold for the engine without Qt and for the window with it.
+Of the project it knows the window's loop alone: the fixtures hold for the engine without Qt and for the window with it.
 """
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -51,6 +52,11 @@ def pytest_configure() -> None:
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
 
 
+def pytest_sessionfinish() -> None:
+    """The last collection looks through everything, also what was put aside, and tells what was left open."""
+    gc.unfreeze()
+
+
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> Mapping[str, LoopFactory]:
     """The Qt loop for tests that meet Qt, the plain one of asyncio for all others."""
     return {"qt": _qt_loop} if _meets_qt(item) else {"plain": asyncio.new_event_loop}
@@ -66,8 +72,7 @@ def _qt_loop() -> asyncio.AbstractEventLoop:
 
     application = QApplication.instance() or QApplication([])
     _kept_applications[:] = [application]  # the wrapper owns the C++ object, which has to outlive every loop
-    QApplication.setQuitOnLastWindowClosed(False)
-    loop: asyncio.AbstractEventLoop = import_module("qasync").QEventLoop(application)
+    loop: asyncio.AbstractEventLoop = import_module("gatewright_gui.qt.loop").make_loop(application)
     _open_loops.add(loop)
     return loop
 
@@ -100,6 +105,13 @@ def journey_display(request: pytest.FixtureRequest) -> Iterator[Display | None]:
             patch.setenv(name, value)
         patch.delenv("WAYLAND_DISPLAY", raising=False)
         yield display
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_lasts_is_put_aside() -> None:
+    """Not looked through again by every collection: the tests themselves alone are some hundred thousand objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ It does not know what the data mean, nor how an icon is tinted or a style filled
 """
 
 import re
-from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -22,16 +22,25 @@ def _names(folder_name: str, suffix: str) -> tuple[str, ...]:
 
 
 def _missing(kind: str, name: str, known: tuple[str, ...]) -> MissingResourceError:
+    from difflib import get_close_matches
+
     near = get_close_matches(name, known, n=1)
     hint = f"; did you mean `{near[0]}`?" if near else ""
     return MissingResourceError(f"no {kind} named `{name}`{hint}")
 
 
 def _read(kind: str, folder_name: str, name: str, suffix: str) -> bytes:
-    entry = files(_PACKAGE).joinpath(folder_name, name + suffix)
-    if not _PLAIN_NAME.fullmatch(name) or not entry.is_file():
-        raise _missing(kind, name, _names(folder_name, suffix))
-    return entry.read_bytes()
+    try:
+        if _PLAIN_NAME.fullmatch(name):
+            return _inside(folder_name).joinpath(name + suffix).read_bytes()
+    except FileNotFoundError:
+        pass
+    raise _missing(kind, name, _names(folder_name, suffix))
+
+
+@cache
+def _inside(folder_name: str) -> Traversable:
+    return files(_PACKAGE).joinpath(folder_name)
 
 
 def icon_names() -> tuple[str, ...]:

@@ -73,28 +73,14 @@ def _empty_window() -> int:
 
 def _app() -> int:
     """`gatewright`, until its window shows the tools of the demo."""
-    main = import_module("gatewright.cli.main")
-    _tell_when_tools_are_painted()
-    return int(main.script() or 0)
-
-
-def _tell_when_tools_are_painted() -> None:
-    """Of the tree alone: looking at every event of the application would take a good part of the time itself."""
-    from PySide6.QtCore import QTimer
-
-    view: Any = import_module("gatewright_gui.pages.agents.tool_view").ToolView
-    paint: Callable[..., None] = view.paintEvent
-
-    def painted(self: Any, event: object) -> None:
-        paint(self, event)
-        if self.model().rowCount() > 0:
-            QTimer.singleShot(0, self, done)
+    from tests.support.firstpaint import TreeWatch
 
     def done() -> None:
         _tell_end()
         os._exit(0)
 
-    view.paintEvent = painted
+    sys.meta_path.insert(0, TreeWatch(done))
+    return int(import_module("gatewright.cli.main").script() or 0)
 
 
 def _tell_end() -> None:
@@ -246,8 +232,8 @@ class _Pieces:
         return self._longest
 
 
-async def _files(app: Any, home: Path, policy: Path) -> None:
-    """From the wish to see the Files page to its folder, painted; made when the page is first asked for."""
+async def _files(_app: Any, home: Path, policy: Path) -> None:
+    """From the wish to see the Files page, and its first source again, to its folder, drawn; counting; filtering."""
     import asyncio
 
     from gatewright_gui.app.build import build_window
@@ -256,20 +242,65 @@ async def _files(app: Any, home: Path, policy: Path) -> None:
     window = await build_window(policy, preferences=Preferences(home / "preferences.ini"), theme="light")
     window.resize(1280, 800)
     window.show()
-    await asyncio.sleep(0.3)
-    began = time.perf_counter_ns()
+    await asyncio.sleep(0.5)
+    taken: dict[str, list[int]] = {}
+    used = time.thread_time_ns()
     page: Any = window.shelf.page("files")
-    made = time.perf_counter_ns()
-    shown = asyncio.Event()
-    page.listing.base_shown.connect(shown.set)
-    window.show_page("files")
-    await shown.wait()
-    page.repaint()
-    app.sendPostedEvents()
-    seen = time.perf_counter_ns()
-    rows = page.tree_model.rowCount()
-    _tell({"make": [made - began], "first screen": [seen - made], "rows": [rows]})
+    taken["make"] = [time.thread_time_ns() - used]
+    drawn = _Drawn(type(page.folder.tree))
+
+    async def counted() -> None:
+        while page.rules.model.hits is None:
+            await asyncio.sleep(0.002)
+
+    def choose(row: int) -> None:
+        page.rules.picker.setCurrentIndex(row)
+        page.rules.picker.activated.emit(row)
+
+    taken["first screen"] = [await drawn.after(lambda: window.show_page("files"))]
+    taken["rows"] = [page.tree_model.rowCount()]
+    began = time.perf_counter_ns()
+    await counted()
+    taken["counts"], taken["files"] = [time.perf_counter_ns() - began], [page.rules.model.hits.files]
+    choose(1)
+    await counted()
+    taken["source again"] = [await drawn.after(lambda: choose(0))]
+    await counted()
+    for chip in page.folder.bar.chips.values():
+        for _ in range(2 if chip.isVisible() else 0):
+            await asyncio.sleep(0.3)
+            pieces = _Pieces()
+            chip.click()
+            await asyncio.sleep(0.5)
+            taken.setdefault("filter", []).append(pieces.stop())
+    _tell(taken)
     os._exit(0)
+
+
+class _Drawn:
+    """Waits for the moment at which the rows of a view have been drawn."""
+
+    def __init__(self, view: Any) -> None:
+        import asyncio
+
+        self._event, self._at = asyncio.Event(), 0
+        paint: Callable[..., None] = view.paintEvent
+
+        def painted(widget: Any, event: object) -> None:
+            paint(widget, event)
+            if widget.model().rowCount() > 1 and not self._event.is_set():
+                self._at = time.perf_counter_ns()
+                self._event.set()
+
+        view.paintEvent = painted
+
+    async def after(self, action: Callable[[], object]) -> int:
+        """Nanoseconds by the clock from the action on; the rows of before count for nothing."""
+        self._event.clear()
+        began = time.perf_counter_ns()
+        action()
+        await self._event.wait()
+        return self._at - began
 
 
 if __name__ == "__main__":

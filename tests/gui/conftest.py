@@ -14,6 +14,7 @@ __all__ = ["gui_watchdog"]
 def garbage_stays_in_the_window_thread() -> Iterator[None]:
     """A worker thread that happens to collect the loop or the widgets of an earlier test would end the process."""
     gc.collect()
+    gc.freeze()  # the next test looks through what this one leaves, and no more
     gc.disable()
     yield
     gc.enable()

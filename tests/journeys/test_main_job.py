@@ -249,18 +249,19 @@ async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
     await hand.click(hand.find("console.below", Segmented).button("session"))
     table = hand.find("console.sessionstate", QTableView)
     await until(
-        lambda: "file.delete in any session" in texts(table.model()) and not _waits(table), "the standing approval"
+        lambda: "file.delete of drafts/report.md" in texts(table.model()) and not _waits(table), "the standing approval"
     )
     await hand.click(hand.find("console.run", QAbstractButton))
     await until(lambda: len(console.records) == 2 and not console.is_busy, "the second call")
     said = {row.name: row.reason for row in console.records[1].stages}
-    assert said["approval"].startswith("approved earlier by the operator in the console, until ")
+    assert said["approval"].startswith("approved earlier by you, until ")
 
     # revoked, and asked again
-    await hand.click_cell(table, table.model().index(texts(table.model()).index("file.delete in any session"), 0))
+    await hand.click_cell(table, table.model().index(texts(table.model()).index("file.delete of drafts/report.md"), 0))
     await hand.click(hand.find("console.revoke", QAbstractButton))
     await until(
-        lambda: "file.delete in any session" not in texts(table.model()) and not _waits(table), "the approval to go"
+        lambda: "file.delete of drafts/report.md" not in texts(table.model()) and not _waits(table),
+        "the approval to go",
     )
     await hand.click(hand.find("console.run", QAbstractButton))
     await until(lambda: bar.question is not None, "the question again")

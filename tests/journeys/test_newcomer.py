@@ -67,7 +67,6 @@ async def test_mouse_and_keys_restrict_an_agent_mend_a_problem_and_export(
     hand: Hand, policy: Path, tmp_path: Path
 ) -> None:
     tree = hand.find("agents.tree", QTreeView)
-    limits = hand.find("agents.limits.list", QTableView)
 
     # an agent that may do everything is made one that reads
     await hand.click_cell(*agent_row(hand, "operator"))
@@ -96,6 +95,7 @@ async def test_mouse_and_keys_restrict_an_agent_mend_a_problem_and_export(
     # a limit on one operation
     await hand.click_cell(tree, tree_row(tree, "file", "read"), NAME)
     await hand.click(hand.find("agents.detail.parts", Segmented).button("limits"))
+    limits = hand.find("agents.limits.list", QTableView)
     await hand.click(hand.find("agents.limits.add", QPushButton))
     await hand.choose("agents.limits.add.calls")
     await until(lambda: _focus_name() == "agents.limits.calls", "the field of the limit")
@@ -143,14 +143,13 @@ async def test_mouse_and_keys_restrict_an_agent_mend_a_problem_and_export(
     decided = [await _decide(hand, text) for text in (READ, LIST)]
     assert [record.verdict for record in decided] == ["allow", "deny"]
     await hand.click(hand.find("rail.toml", QWidget))
-    await hand.click(hand.find("toml.export", QWidget))
+    await hand.click(hand.find("top.export", QWidget))
     await _export_into(hand, tmp_path / "handed over")
     await _check_exported(tmp_path / "handed over", "operator", decided)
 
 
 async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(hand: Hand, tmp_path: Path) -> None:
     tree = hand.find("agents.tree", QTreeView)
-    limits = hand.find("agents.limits.list", QTableView)
 
     # an agent that has nothing yet is made one that reads
     await _palette(hand, "newcomer")
@@ -210,6 +209,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     await hand.focus_by("Tab", detail)
     await hand.key("Right")
     assert detail.current == "limits"
+    limits = hand.find("agents.limits.list", QTableView)
     await hand.focus_by("Tab", hand.find("agents.limits.add", QPushButton))
     await hand.key("space", "Down", "Return")
     await until(lambda: _focus_name() == "agents.limits.calls", "the field of the limit")

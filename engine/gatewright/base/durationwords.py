@@ -31,6 +31,14 @@ def duration_words(seconds: float) -> str:
     return " ".join(parts)
 
 
+def rate_words(calls: int, per_s: float) -> str:
+    """What a rate of ``calls`` per ``per_s`` means, which holds so many at once and fills up again steadily."""
+    if calls < 1:
+        return "none at all"
+    each = duration_words(round(per_s / calls, 3))
+    return f"one every {each}" if calls == 1 else f"{calls:,} at once, then one every {each}"
+
+
 def parse_duration_words(text: str) -> float:
     """Seconds that ``text`` says; a bare number is seconds.
 

@@ -61,7 +61,8 @@ def parse_object(text: str | bytes) -> dict[str, JsonValue]:
     except RecursionError:
         raise JsonRefused("too-deep", f"nesting is deeper than {MAX_DEPTH} levels") from None
     except json.JSONDecodeError as error:
-        raise JsonRefused("not-json", f"{error.msg} at line {error.lineno} column {error.colno}") from None
+        said = error.msg.removesuffix(" at")
+        raise JsonRefused("not-json", f"{said} at line {error.lineno} column {error.colno}") from None
     return checked_object(value)
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 Address = tuple[str | int, ...]
 """A key path into the policy in its canonical shape, e.g. ``("agents", "archivist", "tool_rules", 0)``."""
+ToolPart = tuple[str, str | None]
+"""A tool's name and one of its operations; None: the tool as a whole."""
 
 
 class Severity(StrEnum):
@@ -34,14 +36,36 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """What a finding is about: the part of the policy at ``address``, the agents and the tools that it concerns.
+
+    ``agents``: ids; none where it is about no agent more than about others. ``tools``: names without a version, each
+    with one operation, or None for the tool as a whole.
+    """
+
+    address: Address
+    agents: tuple[str, ...] = ()
+    tools: tuple[ToolPart, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Shape: address (a list), agents, tools (each with tool and operation)."""
+        tools = [{"tool": tool, "operation": operation} for tool, operation in self.tools]
+        return {"address": list(self.address), "agents": list(self.agents), "tools": tools}
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding. ``code`` is stable and kebab-case; ``near_miss`` is the likely intended word."""
+    """One finding. ``code`` is stable and kebab-case; ``near_miss`` is the likely intended word.
+
+    ``subject`` None: it is about the file as a text, or about none.
+    """
 
     severity: Severity
     code: str
     message: str
     place: Place | None = None
     near_miss: str | None = None
+    subject: Subject | None = None
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
@@ -54,7 +78,7 @@ class Problem:
         return self.severity is Severity.ERROR
 
     def to_json(self) -> dict[str, object]:
-        """Shape: severity, code, message, file, line, column, near_miss (each None when unknown)."""
+        """Shape: severity, code, message, file, line, column, near_miss, subject (each None when unknown)."""
         place = self.place
         return {
             "severity": str(self.severity),
@@ -64,6 +88,7 @@ class Problem:
             "line": place.line if place else None,
             "column": place.column if place else None,
             "near_miss": self.near_miss,
+            "subject": self.subject.to_json() if self.subject else None,
         }
 
 

@@ -1,43 +1,50 @@
 """Loro documents behind blocks; the only package that knows Loro. It knows no file, no store and no level."""
 
-from gatewright.blocks.block import Block, BlockSize
-from gatewright.blocks.difftext import diff_text
-from gatewright.blocks.edit import (
-    Append,
-    Edit,
-    Increment,
-    InsertItem,
-    InsertText,
-    Overwrite,
-    Patch,
-    Redo,
-    RemoveItem,
-    Replace,
-    SetField,
-    SetItem,
-    Undo,
-    is_addition,
-    kind_of,
-)
-from gatewright.blocks.field import Field, FieldType
-from gatewright.blocks.history import Step
-from gatewright.blocks.plan import Hand
-from gatewright.blocks.replacement import Splice, replacements, with_splices
-from gatewright.blocks.schema import (
-    MAX_CHARS,
-    BlockSchema,
-    CompositeSchema,
-    ListSchema,
-    LogSchema,
-    MapSchema,
-    PartSchema,
-    Section,
-    TextSchema,
-    Viewport,
-)
-from gatewright.blocks.schemajson import schema_from_json, schema_to_json, type_name
-from gatewright.blocks.text import TextBlock, count_overlapping
-from gatewright.blocks.unifieddiff import patch_splices
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.door import door
+
+if TYPE_CHECKING:
+    from gatewright.blocks.block import Block, BlockSize
+    from gatewright.blocks.difftext import diff_text
+    from gatewright.blocks.edit import (
+        Append,
+        Edit,
+        Increment,
+        InsertItem,
+        InsertText,
+        Overwrite,
+        Patch,
+        Redo,
+        RemoveItem,
+        Replace,
+        SetField,
+        SetItem,
+        Undo,
+        is_addition,
+        kind_of,
+    )
+    from gatewright.blocks.field import Field, FieldType
+    from gatewright.blocks.history import Step
+    from gatewright.blocks.plan import Hand
+    from gatewright.blocks.replacement import Splice, replacements, with_splices
+    from gatewright.blocks.schema import (
+        MAX_CHARS,
+        BlockSchema,
+        CompositeSchema,
+        ListSchema,
+        LogSchema,
+        MapSchema,
+        PartSchema,
+        Section,
+        TextSchema,
+        Viewport,
+    )
+    from gatewright.blocks.schemajson import schema_from_json, schema_to_json, type_name
+    from gatewright.blocks.text import TextBlock, count_overlapping
+    from gatewright.blocks.unifieddiff import patch_splices
 
 __all__ = [
     "MAX_CHARS",
@@ -82,3 +89,47 @@ __all__ = [
     "type_name",
     "with_splices",
 ]
+
+door(
+    __name__,
+    {
+        "gatewright.blocks.block": ("Block", "BlockSize"),
+        "gatewright.blocks.difftext": ("diff_text",),
+        "gatewright.blocks.edit": (
+            "Append",
+            "Edit",
+            "Increment",
+            "InsertItem",
+            "InsertText",
+            "Overwrite",
+            "Patch",
+            "Redo",
+            "RemoveItem",
+            "Replace",
+            "SetField",
+            "SetItem",
+            "Undo",
+            "is_addition",
+            "kind_of",
+        ),
+        "gatewright.blocks.field": ("Field", "FieldType"),
+        "gatewright.blocks.history": ("Step",),
+        "gatewright.blocks.plan": ("Hand",),
+        "gatewright.blocks.replacement": ("Splice", "replacements", "with_splices"),
+        "gatewright.blocks.schema": (
+            "MAX_CHARS",
+            "BlockSchema",
+            "CompositeSchema",
+            "ListSchema",
+            "LogSchema",
+            "MapSchema",
+            "PartSchema",
+            "Section",
+            "TextSchema",
+            "Viewport",
+        ),
+        "gatewright.blocks.schemajson": ("schema_from_json", "schema_to_json", "type_name"),
+        "gatewright.blocks.text": ("TextBlock", "count_overlapping"),
+        "gatewright.blocks.unifieddiff": ("patch_splices",),
+    },
+)

@@ -6,13 +6,12 @@ What the model is told names no operation outside that operation's own line, sin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks import Append, Edit, Patch, Redo, Replace, SetField, Undo
 from gatewright.builtins.blockplace import Label, no_file_block, text_argument
 from gatewright.builtins.result import done
 from gatewright.policy.permission import Action
@@ -23,6 +22,10 @@ from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType
 from gatewright.tools.decorator import operation
 from gatewright.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from gatewright.blocks import Edit, Replace
+
 
 Mode = Literal["first", "all", "nth", "regex"]
 Content = Annotated[
@@ -64,6 +67,8 @@ class BlockEditTool(Tool):
         self, context: ToolExecutionContext, label: Label, content: Content, section: SectionName | None = None
     ) -> JsonValue:
         """Add the content at the end of a text, list or log."""
+        from gatewright.blocks import Append
+
         return await _edited(context, label, Append(content, section), "the content was added at the end of")
 
     @operation(actions=(Action.OVERWRITE,))
@@ -85,6 +90,8 @@ class BlockEditTool(Tool):
         self, context: ToolExecutionContext, label: Label, patch: PatchText, section: SectionName | None = None
     ) -> JsonValue:
         """Apply a unified diff to a text, all of it or nothing."""
+        from gatewright.blocks import Patch
+
         return await _edited(context, label, Patch(patch, section), "the diff was applied to")
 
     @operation(actions=(Action.OVERWRITE,))
@@ -97,16 +104,22 @@ class BlockEditTool(Tool):
         section: SectionName | None = None,
     ) -> JsonValue:
         """Give a field of a block with fields a value."""
+        from gatewright.blocks import SetField
+
         return await _edited(context, label, SetField(field, value, section), f"`{field}` is set in")
 
     @operation(actions=(Action.OVERWRITE,))
     async def undo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Take back your own last change that still stands; what others did stays."""
+        from gatewright.blocks import Undo
+
         return await _edited(context, label, Undo(), "your last change was taken back in")
 
     @operation(actions=(Action.OVERWRITE,))
     async def redo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Do again what you took back last."""
+        from gatewright.blocks import Redo
+
         return await _edited(context, label, Redo(), "what you took back was done again in")
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
@@ -136,6 +149,8 @@ async def _edited(context: ToolExecutionContext, label: str, edit: Edit, what: s
 
 def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> Edit | None:
     """The edit that a call would do; None for an operation that is none."""
+    from gatewright.blocks import Append, Patch, Redo, SetField, Undo
+
     section = text_argument(arguments, "section")
     match operation:
         case "append":
@@ -157,6 +172,8 @@ def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> Edit | None:
 
 
 def _replace(old: str, new: str, mode: Mode, nth: int | None, section: str | None) -> Replace:
+    from gatewright.blocks import Replace
+
     if mode == "nth" and nth is None:
         raise ToolFailure("mode `nth` needs `nth`, the number of the place", code="bad-arguments")
     if mode in {"first", "all"} and nth is not None:

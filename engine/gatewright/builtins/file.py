@@ -19,8 +19,8 @@ from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Approved, Assessment, Located
 from gatewright.policy.tier import SafetyTier
+from gatewright.sources.filesource import MAX_LISTED
 from gatewright.sources.filetext import with_change, with_lines, with_patch
-from gatewright.sources.tree import MAX_LISTED
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation

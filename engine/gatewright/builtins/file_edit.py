@@ -9,7 +9,6 @@ from typing import Annotated
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks import diff_text
 from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import WRITTEN, Input, RootTool, text_of
 from gatewright.policy.permission import Action
@@ -63,6 +62,8 @@ class FileEditTool(RootTool):
 
 def _change(roots: RootPort, path: str, old: str, new: str) -> str:
     """The difference to the whole text; where the passage does not stand there once, the passage alone."""
+    from gatewright.blocks import diff_text
+
     shown, before = roots.shown(path), roots.text_of(path)
     after = None if before is None or not old else with_change(before, old, new)
     return diff_text(shown, old, new) if before is None or after is None else diff_text(shown, before, after)

@@ -9,7 +9,6 @@ from typing import Annotated
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks import diff_text
 from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import WRITTEN, Input, RootTool, text_of
 from gatewright.policy.permission import Action
@@ -65,6 +64,8 @@ class FileWriteTool(RootTool):
 
 def _change(roots: RootPort, path: str, content: str) -> str:
     """The difference; of what is no text, what there is now."""
+    from gatewright.blocks import diff_text
+
     shown, before = roots.shown(path), roots.text_of(path)
     if before is not None:
         return diff_text(shown, before, content) or f"{shown} stays as it is"

@@ -1,23 +1,18 @@
-"""``gui`` and ``tour``: start the desktop app where it is installed. The engine does not import it."""
+"""``gui`` and ``tour``: the desktop app as commands."""
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
-from contextlib import contextmanager, redirect_stdout
-from importlib.metadata import entry_points
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
-from gatewright.cli.exit import UsageProblem
+from gatewright.cli.launch import app_named, launch
 from gatewright.cli.opening import JsonOption
 from gatewright.cli.output import print_json, print_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
 
 WorkspaceArgument = Annotated[
     Path | None, typer.Argument(metavar="WORKSPACE", help="a folder with a policy.toml, or a policy file")
@@ -26,8 +21,7 @@ WorkspaceArgument = Annotated[
 
 def gui(workspace: WorkspaceArgument = None) -> None:
     """Open the app (with the last workspace, or the demo)."""
-    with _no_collection():
-        raise typer.Exit(_app("gui")(workspace))
+    raise typer.Exit(launch(workspace))
 
 
 def tour(
@@ -36,7 +30,7 @@ def tour(
     json: JsonOption = False,
 ) -> None:
     """Drive the real window through the main job; a picture of each step, and tour.json with what was checked."""
-    drive = _app("tour")
+    drive = app_named("tour")
     if not json:
         raise typer.Exit(drive(workspace, out))
     begun_s = time.time()
@@ -48,22 +42,3 @@ def tour(
     else:
         print_json({"steps": []})
     raise typer.Exit(status)
-
-
-@contextmanager
-def _no_collection() -> Generator[None]:
-    """What starting an app makes stays; the app says itself when garbage is collected."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-def _app(name: str) -> Callable[..., int]:
-    for point in entry_points(group="gatewright.apps", name=name):
-        try:
-            return cast("Callable[..., int]", point.load())
-        except ImportError as error:
-            raise UsageProblem(f"the desktop app cannot start: {error} (pip install 'gatewright[gui]')") from None
-    raise UsageProblem("the desktop app is not installed (pip install 'gatewright[gui]')")

@@ -1,41 +1,42 @@
-"""The command ``gatewright``: its table of commands, and how errors become messages and exit codes.
+"""The command ``gatewright``: how words find their command, and how errors become messages and exit codes.
 
 Exit codes: 0 fine or allow; 1 problems, failed verification or self-check; 2 usage, unreadable, unknown agent; 3 ask
 unanswered; 4 deny; 5 the tool itself failed; 130 interrupted.
+
+The app starts past the table of commands: all that reads options and writes reports stays unloaded.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-from typer.exceptions import TyperException
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError, PolicyInvalid
-from gatewright.cli import app, approvals, audit, check, decide, export, init, permission, preview, schema, selfcheck
-from gatewright.cli.exit import Exit, exit_of
-from gatewright.cli.output import print_error, print_json, print_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-COMMANDS = {
-    "gui": app.gui,
-    "init": init.init,
-    "tour": app.tour,
-    "check": check.check,
-    "preview": preview.preview,
-    "rules": preview.rules,
-    "decide": decide.decide,
-    "call": decide.call,
-    "operations": schema.operations,
-    "filter": schema.filter,
-    "permission": permission.permission,
-    "export": export.export,
-    "selfcheck": selfcheck.selfcheck,
-}
+NAMES = frozenset(
+    {
+        "approvals",
+        "audit",
+        "call",
+        "check",
+        "decide",
+        "export",
+        "filter",
+        "gui",
+        "init",
+        "operations",
+        "permission",
+        "preview",
+        "rules",
+        "selfcheck",
+        "tour",
+    }
+)
 PLANNED = frozenset({"catalog", "serve", "token"})
 
 
@@ -45,86 +46,64 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except KeyboardInterrupt:
+        from gatewright.cli.exit import Exit
+
         return Exit.INTERRUPTED
     except OSError as error:
-        print_error(f"gatewright: {error.strerror or error}" + (f": `{error.filename}`" if error.filename else ""))
-        return Exit.USAGE
+        return _refuse(f"gatewright: {error.strerror or error}" + (f": `{error.filename}`" if error.filename else ""))
     except Exception as error:
         if os.environ.get("GATEWRIGHT_DEBUG"):
             raise
-        print_error(f"gatewright: internal error, {type(error).__name__}: {error} (GATEWRIGHT_DEBUG=1 shows where)")
-        return Exit.PROBLEMS
+        what = f"internal error, {type(error).__name__}: {error}"
+        return _refuse(f"gatewright: {what} (GATEWRIGHT_DEBUG=1 shows where)", status=1)
 
 
 def _run(words: list[str]) -> int:
     try:
-        result: object = typer.main.get_command(_typer()).main(words, "gatewright", standalone_mode=False)
+        if _opens_app(words):
+            from gatewright.cli.launch import launch
+
+            return launch(*map(Path, words[1:]))
+        from gatewright.cli.table import run
+
+        return run(words)
     except PolicyInvalid as error:
-        _report_problems(error, as_json="--json" in words)
-        return Exit.PROBLEMS
+        return _report_problems(error, as_json="--json" in words)
     except GatewrightError as error:
-        print_error(f"gatewright: {error}")
-        return exit_of(error)
-    except typer.Exit as error:
-        return error.exit_code
-    except typer.Abort:
-        return Exit.INTERRUPTED
-    except TyperException as error:
-        print_error(f"gatewright: {error.format_message()}")
-        return Exit.USAGE
-    return result if isinstance(result, int) else Exit.OK
+        from gatewright.cli.exit import exit_of
+
+        return _refuse(f"gatewright: {error}", status=exit_of(error))
 
 
-def _report_problems(error: PolicyInvalid, *, as_json: bool) -> None:
+def _opens_app(words: list[str]) -> bool:
+    """Whether they are ``gui`` or ``gui WORKSPACE`` and nothing that has to be read."""
+    return words[0] == "gui" and len(words) <= 2 and not any(word.startswith("-") for word in words[1:])
+
+
+def _refuse(text: str, *, status: int = 2) -> int:
+    from gatewright.cli.output import print_error
+
+    print_error(text)
+    return status
+
+
+def _report_problems(error: PolicyInvalid, *, as_json: bool) -> int:
+    from gatewright.cli.output import print_error, print_json
+
     if as_json:
         print_json({"ok": False, "problems": [problem.to_json() for problem in error.problems]})
     for problem in error.problems:
         print_error(str(problem))
+    return 1
 
 
 def _with_command(words: list[str]) -> list[str]:
     """Without a command the app starts: ``gatewright`` and ``gatewright WORKSPACE`` mean ``gui``."""
     if not words:
         return ["gui"]
-    if words[0] in {*COMMANDS, *PLANNED, "approvals", "audit"} or words[0].startswith("-"):
+    if words[0] in NAMES or words[0] in PLANNED or words[0].startswith("-"):
         return words
     return ["gui", *words]
-
-
-def _typer() -> typer.Typer:
-    table = typer.Typer(
-        add_completion=False,
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        help="Decide, see, try and enforce what each LLM agent may do with each tool.",
-    )
-    for name, function in COMMANDS.items():
-        table.command(name)(function)
-    table.add_typer(approvals.table(), name="approvals")
-    table.add_typer(audit.table(), name="audit")
-    for name in sorted(PLANNED):
-        table.command(name, hidden=True, context_settings={"ignore_unknown_options": True})(_planned(name))
-    table.callback(invoke_without_command=True)(_top)
-    return table
-
-
-def _planned(name: str) -> Callable[..., None]:
-    def command(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:  # noqa: ARG001
-        print_error(f"gatewright: `{name}` is not supported yet")
-        raise typer.Exit(Exit.USAGE)
-
-    return command
-
-
-def _top(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="print the version")] = False,
-) -> None:
-    if version:
-        from importlib.metadata import version as version_of
-
-        print_line(version_of("gatewright"))
-        raise typer.Exit(Exit.OK)
 
 
 def script() -> None:

@@ -1,37 +1,44 @@
 """The gate: what is decided about a call, how it is carried out, what is recorded of it."""
 
-from gatewright.gate.alarm import Alarm
-from gatewright.gate.approval import Approval, ApprovalRequest, Approver
-from gatewright.gate.approvalstore import ApprovalStore
-from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowKind
-from gatewright.gate.broker import PermissionBroker
-from gatewright.gate.call import Status
-from gatewright.gate.chain import AuditReport, AuditRow
-from gatewright.gate.decision import Decision, RuleRef, StageTrace
-from gatewright.gate.gate import Gate
-from gatewright.gate.grant import Grant, Remember
-from gatewright.gate.outcome import Outcome
-from gatewright.gate.proof import DecisionProof, ProofInvalid, ProvenCall, Verification
-from gatewright.gate.rates import RateBook
-from gatewright.gate.selfcheck import Difference, SelfCheck, selfcheck
-from gatewright.gate.session import Phase, Session, SessionFacts
-from gatewright.gate.sessionstore import SessionStore
-from gatewright.gate.state import STATE_FOLDER, is_durable, key_folder, state_folder
-from gatewright.gate.view import AgentView
-from gatewright.gate.violation import (
-    ConstraintViolation,
-    CooldownActive,
-    ExclusiveGroupViolation,
-    ExitRequirementsPending,
-    MaxCallsExceeded,
-    OperationNotAllowed,
-    OrderingViolation,
-    PrerequisitesNotMet,
-    RateLimited,
-    StartConstraintsNotMet,
-    Violation,
-    violation_of,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.door import door
+
+if TYPE_CHECKING:
+    from gatewright.gate.alarm import Alarm
+    from gatewright.gate.approval import Approval, ApprovalRequest, Approver
+    from gatewright.gate.approvalstore import ApprovalStore
+    from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowKind
+    from gatewright.gate.broker import PermissionBroker
+    from gatewright.gate.call import Status
+    from gatewright.gate.chain import AuditReport, AuditRow
+    from gatewright.gate.decision import Decision, RuleRef, StageTrace
+    from gatewright.gate.gate import Gate
+    from gatewright.gate.grant import Grant, Remember
+    from gatewright.gate.outcome import Outcome
+    from gatewright.gate.proof import DecisionProof, ProofInvalid, ProvenCall, Verification
+    from gatewright.gate.rates import RateBook
+    from gatewright.gate.selfcheck import Difference, SelfCheck, selfcheck
+    from gatewright.gate.session import Phase, Session, SessionFacts
+    from gatewright.gate.sessionstore import SessionStore
+    from gatewright.gate.state import STATE_FOLDER, is_durable, key_folder, state_folder
+    from gatewright.gate.view import AgentView
+    from gatewright.gate.violation import (
+        ConstraintViolation,
+        CooldownActive,
+        ExclusiveGroupViolation,
+        ExitRequirementsPending,
+        MaxCallsExceeded,
+        OperationNotAllowed,
+        OrderingViolation,
+        PrerequisitesNotMet,
+        RateLimited,
+        StartConstraintsNotMet,
+        Violation,
+        violation_of,
+    )
 
 __all__ = [
     "STATE_FOLDER",
@@ -84,3 +91,41 @@ __all__ = [
     "state_folder",
     "violation_of",
 ]
+
+door(
+    __name__,
+    {
+        "gatewright.gate.alarm": ("Alarm",),
+        "gatewright.gate.approval": ("Approval", "ApprovalRequest", "Approver"),
+        "gatewright.gate.approvalstore": ("ApprovalStore",),
+        "gatewright.gate.audit": ("AuditEntry", "AuditLog", "AuditUnavailable", "RowKind"),
+        "gatewright.gate.broker": ("PermissionBroker",),
+        "gatewright.gate.call": ("Status",),
+        "gatewright.gate.chain": ("AuditReport", "AuditRow"),
+        "gatewright.gate.decision": ("Decision", "RuleRef", "StageTrace"),
+        "gatewright.gate.gate": ("Gate",),
+        "gatewright.gate.grant": ("Grant", "Remember"),
+        "gatewright.gate.outcome": ("Outcome",),
+        "gatewright.gate.proof": ("DecisionProof", "ProofInvalid", "ProvenCall", "Verification"),
+        "gatewright.gate.rates": ("RateBook",),
+        "gatewright.gate.selfcheck": ("Difference", "SelfCheck", "selfcheck"),
+        "gatewright.gate.session": ("Phase", "Session", "SessionFacts"),
+        "gatewright.gate.sessionstore": ("SessionStore",),
+        "gatewright.gate.state": ("STATE_FOLDER", "is_durable", "key_folder", "state_folder"),
+        "gatewright.gate.view": ("AgentView",),
+        "gatewright.gate.violation": (
+            "ConstraintViolation",
+            "CooldownActive",
+            "ExclusiveGroupViolation",
+            "ExitRequirementsPending",
+            "MaxCallsExceeded",
+            "OperationNotAllowed",
+            "OrderingViolation",
+            "PrerequisitesNotMet",
+            "RateLimited",
+            "StartConstraintsNotMet",
+            "Violation",
+            "violation_of",
+        ),
+    },
+)

@@ -13,7 +13,6 @@ from gatewright.base.errors import GatewrightError
 from gatewright.gate.declared import UNUSABLE, Offer
 from gatewright.gate.once import once
 from gatewright.gate.plan import ToolPlan, compile_tool, has_conditions, shape_of, unusable
-from gatewright.gate.rulebook import AgentRules, wide_rules
 from gatewright.gate.shape import ShapeCache
 from gatewright.policy.layer import Layers
 from gatewright.policy.right import Layer, Reason
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gatewright.gate.declared import Key
-    from gatewright.gate.rulebook import WideRule
+    from gatewright.gate.rulebook import AgentRules, WideRule
     from gatewright.gate.ruleset import BoundRule
     from gatewright.gate.shape import ToolShape
     from gatewright.policy.document import Agent, Policy
@@ -154,6 +153,8 @@ class AgentSnapshot:
     @once
     def rules(self) -> AgentRules:
         """The tool rules that the agent's calls come under."""
+        from gatewright.gate.rulebook import AgentRules
+
         return AgentRules(self.agent, self.sources, self.rights)
 
     def told(self, name: str) -> tuple[BoundRule, ...]:
@@ -252,6 +253,8 @@ class AgentSnapshot:
     @once
     def _wide(self) -> tuple[WideRule, ...]:
         """The rules that are told at other tools than those that they name: a change of these may concern any tool."""
+        from gatewright.gate.rulebook import wide_rules
+
         return wide_rules(self.agent, self.sources, self.rights)
 
     def _planned(self, name: str) -> ToolPlan | None:

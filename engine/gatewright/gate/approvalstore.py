@@ -17,8 +17,6 @@ from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import canonical_json
-from gatewright.gate.approval import Approval, ApprovalRequest
-from gatewright.gate.grant import Grant, Remember, Subject, covers
 from gatewright.gate.lifeline import Lifeline, is_alive
 from gatewright.gate.sealedrows import SealedRow, SealedRows, Version
 
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
 
     from gatewright.base.clock import Clock
     from gatewright.base.jsonvalue import JsonValue
+    from gatewright.gate.approval import Approval, ApprovalRequest
+    from gatewright.gate.grant import Grant, Subject
     from gatewright.gate.sealedrows import Change
 
 FILE_NAME = "approvals.sqlite"
@@ -69,6 +69,8 @@ class ApprovalStore:
 
     def find(self, subject: Subject) -> Grant | None:
         """A refusal of exactly this call, else a grant that answers everything it asks; uses nothing up."""
+        from gatewright.gate.grant import Remember, covers
+
         wall_s = self._clock.wall_s()
         found = [grant for grant in self._granted() if covers(grant, subject, wall_s)]
         refusal = next((grant for grant in found if not grant.approved), None)
@@ -86,6 +88,8 @@ class ApprovalStore:
 
     def spend(self, grant: Grant) -> bool:
         """Whether the grant still stands now; one for a single execution vanishes in the same transaction."""
+        from gatewright.gate.grant import Remember
+
         try:
             if grant.kind is not Remember.ONCE or not grant.approved:
                 return self.get(grant.grant_id) == grant
@@ -239,6 +243,8 @@ class ApprovalStore:
         return held[1]
 
     def _remember(self, change: Change, request: ApprovalRequest, approval: Approval) -> Grant:
+        from gatewright.gate.grant import Grant, Remember
+
         now_s = self._clock.wall_s()
         kind = approval.remember if approval.lasts else Remember.ONCE
         seconds = {Remember.ONCE: ONCE_S, Remember.DURATION: approval.seconds, Remember.SCOPE: SCOPE_S}[kind]
@@ -259,6 +265,7 @@ class ApprovalStore:
             now_s + (seconds or 0.0),
             approval.who,
             approval.approved is True,
+            tuple(sorted({ask.about for ask in request.asks})),
         )
         body = canonical_json(grant.to_json()).decode()
         change.put(SealedRow(_GRANT, grant.grant_id, grant.agent_id, grant.digest, "", grant.expires_wall_s, body))
@@ -330,12 +337,18 @@ def _data(row: SealedRow) -> dict[str, JsonValue]:
 
 
 def _grant(row: SealedRow) -> Grant:
+    from gatewright.gate.grant import Grant
+
     return Grant.from_json(_data(row))
 
 
 def _request(row: SealedRow) -> ApprovalRequest:
+    from gatewright.gate.approval import ApprovalRequest
+
     return ApprovalRequest.from_json(_data(row))
 
 
 def _approval(row: SealedRow) -> Approval:
+    from gatewright.gate.approval import Approval
+
     return Approval.from_json(_data(row))

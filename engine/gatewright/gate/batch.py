@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from gatewright.gate.call import RawArguments, Stage
+from gatewright.gate.call import MOST_AT_ONCE, RawArguments, Stage
 from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.lookup import LOOKUP
 from gatewright.gate.stages.operation import OPERATION
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from gatewright.gate.session import Session
     from gatewright.tools.context import ToolExecutionContext
 
-MOST_AT_ONCE = 8
 _KNOWING: tuple[Stage, ...] = (PARSE, LOOKUP, OPERATION)
 
 OnCallStage = Callable[[int, "StageTrace"], None]

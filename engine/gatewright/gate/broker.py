@@ -23,16 +23,14 @@ from typing import TYPE_CHECKING
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.ids import new_id
-from gatewright.gate.approval import Approval, ApprovalRequest
 from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge
 from gatewright.gate.audit import AuditEntry, RowKind
-from gatewright.gate.grant import Remember
-from gatewright.gate.record import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gatewright.base.clock import Clock
+    from gatewright.gate.approval import Approval, ApprovalRequest
     from gatewright.gate.approvalstore import Version
     from gatewright.gate.audit import AuditLog
     from gatewright.gate.grant import Grant, GrantBook
@@ -353,6 +351,8 @@ class _Posting:
 
     def give_up(self) -> None:
         """Take the question out, and with it an approval that nobody will use now."""
+        from gatewright.gate.grant import Remember
+
         answer = self.withdraw()
         if answer is None or not answer.approved or answer.remember is not Remember.ONCE:
             return
@@ -362,10 +362,14 @@ class _Posting:
 
 
 def _refused(code: str, reason: str) -> Approval:
+    from gatewright.gate.approval import Approval
+
     return Approval(False, "nobody", code=code, reason=reason)
 
 
 def _revoked(grant: Grant, who: str) -> AuditEntry:
+    from gatewright.gate.record import clean
+
     body = {
         "grant": grant.grant_id,
         "kind": str(grant.kind),

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from gatewright.tools.blockport import BlockPort
     from gatewright.tools.port import RootPort, SourcePort
 
+MOST_AT_ONCE = 8
+"""Calls of one turn that may be carried out together."""
+
 RawArguments = str | bytes | Mapping[str, JsonValue]
 
 RowBuilder = Callable[["AuditLog"], "Sequence[AuditEntry]"]
@@ -50,7 +53,8 @@ class Status(StrEnum):
 class Finding:
     """What a stage objects to: ask or deny, why, where in the policy, and the words for the model.
 
-    ``model`` is without the prefix; None where the stage's verdict is ask.
+    ``model`` is without the prefix; None where the stage's verdict is ask. ``about``: the one place or block that it is
+    about, so that it does not stand for others.
     """
 
     verdict: Verdict
@@ -61,6 +65,7 @@ class Finding:
     model: str | None = None
     facts: Mapping[str, JsonValue] = field(default_factory=no_facts, hash=False)
     scope: str | None = None
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

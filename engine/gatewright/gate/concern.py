@@ -5,6 +5,7 @@ Too many is a waste of time, too few would be a stale right: what is not looked 
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, TypeVar
 
 from gatewright.policy.granted import granted_kinds
@@ -46,6 +47,11 @@ def concerned(old: Policy, new: Policy, agent_id: str, facts: Iterable[ToolFacts
             return None
         found |= tools
     return found
+
+
+def differ_in_agents_alone(old: Policy, new: Policy) -> bool:
+    """Whether all that is not said of one agent is the very same, so that it need not be compared for each of them."""
+    return all(getattr(old, part.name) is getattr(new, part.name) for part in fields(old) if part.name != "agents")
 
 
 def _agent(before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> Tools:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.gate.condition import Constraint
     from gatewright.gate.ruleset import BoundRule
-    from gatewright.schema.check import ArgumentError
+    from gatewright.schema.phrase import ArgumentError
 
 Found = tuple["BoundRule", Finding]
 SAID = "the arguments are limited:\n"

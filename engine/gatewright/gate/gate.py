@@ -15,21 +15,14 @@ from gatewright.base.ids import new_id
 from gatewright.gate.agentsnapshot import AgentSnapshot
 from gatewright.gate.alarm import Alarm, AlarmBell
 from gatewright.gate.audit import AuditUnavailable
-from gatewright.gate.batch import MOST_AT_ONCE, Turn, call_many
-from gatewright.gate.breach import pending
-from gatewright.gate.call import CallPorts, CallState
-from gatewright.gate.callrun import CallRun
+from gatewright.gate.call import MOST_AT_ONCE, CallPorts, CallState
 from gatewright.gate.decision import nowhere
-from gatewright.gate.pipeline import InForce, Passage
+from gatewright.gate.inforce import InForce, ProofKeys
 from gatewright.gate.policychange import PolicyHistory
-from gatewright.gate.proof import ProofKeys
 from gatewright.gate.rates import RateBook
 from gatewright.gate.recorder import Recorder
-from gatewright.gate.reminder import reminders
 from gatewright.gate.reuse import PureResults
-from gatewright.gate.session import Session
 from gatewright.gate.snapshot import Snapshot
-from gatewright.gate.verify import verified
 from gatewright.gate.view import AgentView
 from gatewright.policy.verdict import Verdict
 
@@ -49,8 +42,9 @@ if TYPE_CHECKING:
     from gatewright.gate.grant import GrantBook
     from gatewright.gate.operationproof import OperationProof
     from gatewright.gate.outcome import Outcome
-    from gatewright.gate.pipeline import OnStage
+    from gatewright.gate.pipeline import OnStage, Passage
     from gatewright.gate.proof import DecisionProof, ProvenCall, Verification
+    from gatewright.gate.session import Session
     from gatewright.policy.document import Policy
     from gatewright.policy.edit import ChangeSet
     from gatewright.policy.right import Reason
@@ -202,6 +196,9 @@ class Gate:
         context: ToolExecutionContext | None = None,
     ) -> Decision:
         """What the gate says to the call, without any effect. Without a session, as the first call of a new one."""
+        from gatewright.gate.pipeline import Passage
+        from gatewright.gate.session import Session
+
         force = self.in_force()
         state = _state(force, agent_id, tool, arguments, session or Session("none"), context, "")
         return Passage(state, force).decide()
@@ -213,6 +210,9 @@ class Gate:
 
         None for a call that is denied, and for one that changes no text or does not say how.
         """
+        from gatewright.gate.pipeline import Passage
+        from gatewright.gate.session import Session
+
         force = self.in_force()
         state = _state(force, agent_id, tool, arguments, session or Session("none"), None, "")
         passage = Passage(state, force)
@@ -230,6 +230,8 @@ class Gate:
         context: ToolExecutionContext | None = None,
     ) -> CallState:
         """The call before its first stage, for whoever runs stages by themselves."""
+        from gatewright.gate.session import Session
+
         return _state(self.in_force(), agent_id, tool, arguments, session or Session("none"), context, "")
 
     async def call(
@@ -247,6 +249,9 @@ class Gate:
 
         ``on_stage`` is told each stage as it passes, those of the second round after an approval too.
         """
+        from gatewright.gate.callrun import CallRun
+        from gatewright.gate.session import Session
+
         state = _state(self.in_force(), agent_id, tool, arguments, session or Session(), context, new_id("call"))
         return await CallRun(self.passage, state, on_stage, approver or self._approver).run()
 
@@ -265,17 +270,24 @@ class Gate:
 
         Outcomes are in the order of ``calls``. Without a session all are made in one new one.
         """
+        from gatewright.gate.batch import Turn, call_many
+        from gatewright.gate.session import Session
+
         turn = Turn(agent_id, session or Session(), context, on_stage, approver)
         return await call_many(self, turn, calls, most=most)
 
     def pending_exit(self, agent_id: str, session: Session) -> tuple[str, ...]:
         """What must still succeed before the agent's loop may end, as the operator names it. Raises WorkspaceError."""
+        from gatewright.gate.breach import pending
+
         agent = self._agent(agent_id)
         left = pending(agent.rules.requirements, session.facts())
         return tuple(dict.fromkeys(str(test.required) for test in left))
 
     def reminders(self, agent_id: str, session: Session) -> tuple[str, ...]:
         """A sentence for the model for each shown tool that is due. Raises WorkspaceError for an unknown agent."""
+        from gatewright.gate.reminder import reminders
+
         agent, now_s = self._agent(agent_id), self.in_force().ports.clock.monotonic_s()
         session.begin(now_s)
         return reminders(agent, session.facts(), now_s)
@@ -291,10 +303,14 @@ class Gate:
 
         It has no effect, and looks at no session, clock, rate or standing approval of now.
         """
+        from gatewright.gate.verify import verified
+
         return verified(proof, call, self.in_force())
 
     def passage(self, state: CallState, on_stage: OnStage | None) -> Passage:
         """The way of a call through the stages under the policy as it is now."""
+        from gatewright.gate.pipeline import Passage
+
         force = self.in_force()
         fresh = state.having(agent=force.snapshot.agent(state.agent_id), ports=force.ports)
         return Passage(fresh, force, on_stage)

@@ -39,21 +39,26 @@ class Remember(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One thing that asks. ``key``: what tells it from every other; ``once_only``: it hangs on the content."""
+    """One thing that asks. ``key``: what tells it from every other; ``once_only``: it hangs on the content.
+
+    ``about``: the one place or block whose level asks, to be told; empty where any arguments ask the same.
+    """
 
     key: str
     scope: str | None = None
     once_only: bool = False
+    about: str = ""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Shape: key, scope, once_only."""
-        return {"key": self.key, "scope": self.scope, "once_only": self.once_only}
+        """Shape: key, scope, once_only, about."""
+        return {"key": self.key, "scope": self.scope, "once_only": self.once_only, "about": self.about}
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> Ask:
         """The reverse of ``to_json``."""
         scope = data["scope"]
-        return cls(str(data["key"]), None if scope is None else str(scope), data["once_only"] is True)
+        about = str(data.get("about", ""))
+        return cls(str(data["key"]), None if scope is None else str(scope), data["once_only"] is True, about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,8 @@ class Grant:
     """A standing approval, or with ``approved`` False a standing refusal. Times are seconds since 1970.
 
     ``asks``: the keys of what it answers. ``scope``: the scope name, for a grant of that kind. ``digest``: the exact
-    call (for once, and for a refusal). ``expires_wall_s`` None: it stands until it is revoked.
+    call (for once, and for a refusal). ``expires_wall_s`` None: it stands until it is revoked. ``about``: what its asks
+    were about, sorted, empty among them where some are not about one place; none at all when that was not kept.
     """
 
     grant_id: str
@@ -79,6 +85,7 @@ class Grant:
     expires_wall_s: float | None
     who: str
     approved: bool = True
+    about: tuple[str, ...] = ()
 
     def has_expired(self, wall_s: float) -> bool:
         """Whether its time is over."""
@@ -103,6 +110,7 @@ class Grant:
             "granted": self.granted_wall_s,
             "expires": self.expires_wall_s,
             "who": self.who,
+            "about": [*self.about],
         }
 
     @classmethod
@@ -124,6 +132,7 @@ class Grant:
             None if data["expires"] is None else _seconds(data["expires"]),
             str(data["who"]),
             data["approved"] is True,
+            tuple(map(str, cast("list[JsonValue]", data.get("about", [])))),
         )
 
 

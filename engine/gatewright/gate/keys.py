@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from gatewright.base.filelock import lock
-from gatewright.gate.chain import START_MAC
 
 KEY_BYTES = 32
 _LOG_ID = re.compile(r"log-[0-9a-f]{16}")
@@ -54,6 +53,8 @@ class KeyRing:
 
         Raises OSError.
         """
+        from gatewright.gate.chain import START_MAC
+
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         key = secrets.token_bytes(KEY_BYTES)
         _write_new(self.key_path(log_id), key)

@@ -9,12 +9,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, Finding, Stage, StageResult
-from gatewright.gate.decision import Decision, Places, RuleRef, StageTrace, dotted
+from gatewright.gate.decision import Decision, RuleRef, StageTrace, dotted
 from gatewright.gate.proof import Prover
 from gatewright.gate.stages.approval import APPROVAL
 from gatewright.gate.stages.arguments import ARGUMENTS
@@ -33,9 +32,7 @@ from gatewright.gate.stages.truncate import TRUNCATE
 from gatewright.policy.verdict import Verdict, strictest
 
 if TYPE_CHECKING:
-    from gatewright.gate.call import CallPorts
-    from gatewright.gate.proof import ProofKeys
-    from gatewright.gate.snapshot import Snapshot
+    from gatewright.gate.inforce import InForce
 
 STAGES: tuple[Stage | EffectStage, ...] = (
     PARSE,
@@ -60,16 +57,6 @@ _ALLOW = Verdict.ALLOW
 
 OnStage = Callable[[StageTrace], None]
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class InForce:
-    """What is in force at one moment, swapped as one: the compiled policy, where its parts stand, what it reaches."""
-
-    snapshot: Snapshot
-    places: Places
-    ports: CallPorts
-    keys: ProofKeys
 
 
 class Passage:

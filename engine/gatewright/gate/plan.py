@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError
 from gatewright.gate.call import Finding
-from gatewright.gate.combined import CombinedPlans
 from gatewright.gate.condition import CompiledPolicyRule, Constraint, compiled_rules, constraints_of
 from gatewright.gate.fieldprobe import KEYED_FIELD
 from gatewright.gate.message import Redactor
-from gatewright.gate.narrowing import limits_of
 from gatewright.gate.ruleset import BoundRule
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
@@ -32,6 +30,8 @@ from gatewright.tools.parameter import Parameter, Role
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gatewright.gate.combined import CombinedPlans
+    from gatewright.gate.narrowing import Limit
     from gatewright.gate.shape import ShapeCache, ToolShape
     from gatewright.policy.document import Agent, Policy, Source
     from gatewright.policy.layer import Layers
@@ -97,6 +97,8 @@ class ToolPlan:
     @cached_property
     def combined(self) -> CombinedPlans:
         """The plans of calls of several operations at once."""
+        from gatewright.gate.combined import CombinedPlans
+
         return CombinedPlans(self.operations, (row.operation for row in self.right.operations))
 
     @cached_property
@@ -162,7 +164,11 @@ def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -
     Raises GatewrightError when the tool has no usable schema.
     """
     rules = _constraining(layers, right.facts)
-    limits = limits_of(rules, right.shown) if rules else ()
+    limits: tuple[Limit, ...] = ()
+    if rules:
+        from gatewright.gate.narrowing import limits_of
+
+        limits = limits_of(rules, right.shown)
     return shapes.shape(tool, right.shown, described(layers.policy, tool), limits=limits)
 
 

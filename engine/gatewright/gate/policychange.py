@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.audit import AuditEntry, RowKind
-from gatewright.gate.record import clean
 
 if TYPE_CHECKING:
     from gatewright.base.problem import Problem
@@ -46,6 +45,8 @@ class PolicyHistory:
 
     def refuse(self, problems: Iterable[Problem]) -> None:
         """A policy was not taken over."""
+        from gatewright.gate.record import clean
+
         words: list[JsonValue] = [clean(str(problem), _LENGTH) for problem in problems if problem.is_error]
         body: dict[str, JsonValue] = {"refused": True, "file": self.file, "problems": words[:_MOST_PROBLEMS]}
         with self._lock:
@@ -73,6 +74,8 @@ class PolicyHistory:
             self._refused = [*claim.refused, *self._refused][-_MOST_REFUSED:]
 
     def _changed(self, before: Snapshot, now: Snapshot) -> AuditEntry:
+        from gatewright.gate.record import clean
+
         words: list[JsonValue] = [clean(word, _LENGTH) for word in changes(before.policy, now.policy)]
         more = len(words) - _MOST_WORDS
         body: dict[str, JsonValue] = {

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -26,8 +25,8 @@ from gatewright.gate.stages.parse import PARSE
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from gatewright.gate.audit import AuditLog
     from gatewright.gate.decision import Decision
+    from gatewright.gate.inforce import ProofKeys
     from gatewright.gate.snapshot import Snapshot
 
 _VERSION = 1
@@ -233,27 +232,6 @@ class Verification:
             "decision": self.decision,
             "problems": list(self.problems),
         }
-
-
-class ProofKeys:
-    """The key for new proofs and those of old ones: the audit log's where there is one, else one of this gate."""
-
-    def __init__(self, audit: AuditLog | None) -> None:
-        self._audit = audit
-        self._own_id = new_id("gate")
-        self._own = secrets.token_bytes(32)
-
-    def current(self) -> tuple[str, bytes]:
-        """The id of a key, and the key. It makes no file."""
-        held = self._audit.proof_key() if self._audit is not None else None
-        return held or (self._own_id, self._own)
-
-    def find(self, key_id: str) -> bytes | None:
-        """The key of that id, or None when it is not here."""
-        if key_id == self._own_id:
-            return self._own
-        held = self._audit.proof_key(key_id) if self._audit is not None else None
-        return held[1] if held else None
 
 
 class Prover:

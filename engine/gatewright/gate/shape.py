@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 from gatewright.gate.condition import Conditions
 from gatewright.gate.declared import DeclaredTools
 from gatewright.gate.jsoncopy import copied
-from gatewright.gate.narrowing import narrowed
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.formats import ToolListing, format_named
 
 if TYPE_CHECKING:
     from gatewright.gate.narrowing import Limit
+    from gatewright.schema.formats import ToolListing
     from gatewright.tools.tool import Tool
 
 _MAX_SHAPES = 16_384
@@ -44,6 +43,9 @@ class ToolShape:
 
     def limited(self, limits: tuple[Limit, ...]) -> ToolShape:
         """The shape whose schema says the limits too; the same one where it can say none."""
+        from gatewright.gate.narrowing import narrowed
+        from gatewright.schema.formats import ToolListing
+
         found = narrowed(self.tool, self.shown, self.listing.schema, limits)
         if found is None:
             return self
@@ -76,6 +78,8 @@ class ToolShape:
 
         Raises NotSupported.
         """
+        from gatewright.schema.formats import format_named
+
         found = self._rendered.get((form, name))
         if found is None:
             found = self._rendered[form, name] = copied(format_named(form).fitted(self.listing).body(name))
@@ -121,5 +125,7 @@ class ShapeCache:
 
 
 def _listing(tool: Tool, shown: frozenset[str], description: str | None) -> ToolListing | None:
+    from gatewright.schema.formats import ToolListing
+
     schema = tool.schema_for(shown)
     return None if schema is None else ToolListing(tool.name, tool.description_for(shown, description), schema)

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gatewright.gate.agentsnapshot import AgentSnapshot, Ground
-from gatewright.gate.concern import concerned
 from gatewright.gate.declared import offered
 from gatewright.gate.operationproof import OperationIndex, OperationProof
 from gatewright.gate.policydigest import AgentDigests, policy_digest
@@ -32,12 +31,15 @@ class Snapshot:
     ``facts``: of every tool, as the policy declares it.
     """
 
-    def __init__(self, policy: Policy, registry: ToolRegistry, shapes: ShapeCache | None = None) -> None:
+    def __init__(
+        self, policy: Policy, registry: ToolRegistry, shapes: ShapeCache | None = None, before: Snapshot | None = None
+    ) -> None:
         self.policy = policy
         self.registry = registry
         self.revision = registry.revision
         self.shapes = shapes or ShapeCache()
-        self._offer = offered(policy, registry, self.shapes.declared)
+        same = before is not None and before.revision == self.revision and before.policy.tools == policy.tools
+        self._offer = before._offer if before and same else offered(policy, registry, self.shapes.declared)
         self.facts = self._offer.facts
         self._ground = Ground(policy, self._offer, self.shapes)
         self._agents: dict[str, AgentSnapshot] = {}
@@ -92,14 +94,22 @@ class Snapshot:
 
     def renewed(self, policy: Policy, changed: ChangeSet | None) -> Snapshot:  # noqa: ARG002 found out anew, so that a wrong one leaves nothing stale
         """The snapshot of another policy over the tools as they are now."""
-        fresh = Snapshot(policy, self.registry, self.shapes)
+        from gatewright.gate.concern import concerned, differ_in_agents_alone
+
+        fresh = Snapshot(policy, self.registry, self.shapes, self)
         if fresh.facts == self.facts:
             fresh._ground.choices.update(self._ground.choices)
         fresh._digests = self._digests
         same = fresh.revision == self.revision and policy.tools == self.policy.tools
         swapped = frozenset[str]() if same else self._swapped(fresh)
+        compiled_by = {id(one.policy): one.policy for one in list(self._agents.values())}
+        alike = {key for key, one in compiled_by.items() if same and differ_in_agents_alone(one, policy)}
         for agent_id, compiled in list(self._agents.items()):
             agent = policy.agents.get(agent_id)
+            if agent is compiled.agent and id(compiled.policy) in alike:
+                fresh._agents[agent_id] = compiled
+                fresh._index.take(agent_id, self._index)
+                continue
             tools = concerned(compiled.policy, policy, agent_id, fresh.facts) if agent is not None else None
             if agent is None or tools is None:
                 continue

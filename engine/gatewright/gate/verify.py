@@ -16,7 +16,7 @@ from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.gate.decision import Decision
-    from gatewright.gate.pipeline import InForce
+    from gatewright.gate.inforce import InForce
     from gatewright.gate.proof import DecisionProof, ProvenCall
 
 _ACTING = frozenset(stage.name for stage in ACTING)

@@ -8,17 +8,16 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from gatewright.gate.message import Redactor
-from gatewright.schema.formats import CallReader, ProviderLint, ToolListing, format_named
-from gatewright.schema.tokens import TokenCount, count_tokens
-from gatewright.tools.usage import UsageRow, UsageSection, usage_rules
-
 if TYPE_CHECKING:
     from gatewright.gate.agentsnapshot import AgentSnapshot
+    from gatewright.gate.message import Redactor
     from gatewright.gate.ruleset import BoundRule
     from gatewright.gate.shape import ToolShape
     from gatewright.policy.right import ToolRight
+    from gatewright.schema.formats import CallReader, ProviderLint, ToolListing
+    from gatewright.schema.tokens import TokenCount
     from gatewright.tools.tool import Tool
+    from gatewright.tools.usage import UsageRow, UsageSection
 
     _Whole = dict[str, tuple[Tool, ToolListing]]
     _Rows = dict[str, "_Row"]
@@ -114,6 +113,8 @@ class AgentView:
         arguments left out go. ``arguments``: JSON text or an object. What cannot be read is handed through, for the
         gate to refuse; it never raises for what a model sends. Raises NotSupported for an unknown format.
         """
+        from gatewright.schema.formats import format_named
+
         reader = self._readers.get(format)
         if reader is None:
             reader = self._readers[format] = format_named(format).reader(self._listings)
@@ -124,6 +125,8 @@ class AgentView:
 
         Raises NotSupported.
         """
+        from gatewright.schema.formats import format_named
+
         found = self._lints.get(format)
         if found is None:
             found = self._lints[format] = MappingProxyType(format_named(format).lints_all(self._listings))
@@ -135,10 +138,14 @@ class AgentView:
         The first count of a process loads a vocabulary and takes a second or two; later ones count the tools that
         changed. Raises NotSupported.
         """
+        from gatewright.schema.tokens import count_tokens
+
         return count_tokens(self._listings, format, self._unrestricted)
 
     def _listed(self, form: str) -> _Listed:
         """The list in a format; as long as no tool comes or goes, what is as before is taken from there."""
+        from gatewright.schema.formats import format_named
+
         before, shapes = self._lists_before.pop(form, None), self._shapes
         if before is None or not before.names_as(shapes):
             names = format_named(form).names(self._listings)
@@ -155,6 +162,8 @@ class AgentView:
     @cached_property
     def _whole(self) -> _Whole:
         """By name every tool with its unrestricted listing; that of a tool that stayed is the one from before."""
+        from gatewright.schema.formats import ToolListing
+
         before, self._whole_before = self._whole_before, {}
         found: _Whole = {}
         for tool in self._snapshot.tools():
@@ -172,6 +181,8 @@ class AgentView:
     @cached_property
     def unrestricted_usage_rules(self) -> str:
         """The section as if nothing were limited: every tool's own words with those of all its operations, no rules."""
+        from gatewright.tools.usage import UsageRow, usage_rules
+
         rows: list[UsageRow] = []
         for tool in self._snapshot.tools():
             shown = frozenset(spec.name for spec in tool.operations) or frozenset({""})
@@ -180,6 +191,8 @@ class AgentView:
 
     @cached_property
     def _usage(self) -> UsageSection:
+        from gatewright.tools.usage import UsageSection
+
         before, self._told_before = self._told_before, None
         self._rows = {shape.tool.name: self._usage_row(shape) for shape in self._shapes}
         return UsageSection((row.row for row in self._rows.values()), before)
@@ -194,6 +207,8 @@ class AgentView:
 
     def _usage_row(self, shape: ToolShape) -> _Row:
         """The row of a tool; the one from before as long as everything that it is made of is the same."""
+        from gatewright.tools.usage import UsageRow
+
         name, hidden = shape.tool.name, self._snapshot.hidden_tools
         told, held = self._snapshot.told(name), self._rows.get(name)
         if held is not None and held.is_of(shape, told, hidden):
@@ -209,4 +224,6 @@ class AgentView:
 
     @cached_property
     def _redactor(self) -> Redactor:
+        from gatewright.gate.message import Redactor
+
         return Redactor((), self._snapshot.hidden_tools)

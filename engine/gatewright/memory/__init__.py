@@ -1,11 +1,18 @@
 """What a workspace remembers, in SQLite: blocks at rest and what may be done with them. It knows no tool."""
 
-from gatewright.memory.agentblocks import AgentBlocks, owner_of
-from gatewright.memory.block_store import BlockStore, StoredBlock
-from gatewright.memory.blockrule import action_of
-from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
-from gatewright.memory.record import BlockRecord, BlockType
-from gatewright.memory.shelf import Shelf
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.door import door
+
+if TYPE_CHECKING:
+    from gatewright.memory.agentblocks import AgentBlocks, owner_of
+    from gatewright.memory.block_store import BlockStore, StoredBlock
+    from gatewright.memory.blockrule import action_of
+    from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
+    from gatewright.memory.record import BlockRecord, BlockType
+    from gatewright.memory.shelf import Shelf
 
 __all__ = [
     "AgentBlocks",
@@ -21,3 +28,15 @@ __all__ = [
     "action_of",
     "owner_of",
 ]
+
+door(
+    __name__,
+    {
+        "gatewright.memory.agentblocks": ("AgentBlocks", "owner_of"),
+        "gatewright.memory.block_store": ("BlockStore", "StoredBlock"),
+        "gatewright.memory.blockrule": ("action_of",),
+        "gatewright.memory.blocks": ("BlockInfo", "BlockService", "Changed", "FileTexts"),
+        "gatewright.memory.record": ("BlockRecord", "BlockType"),
+        "gatewright.memory.shelf": ("Shelf",),
+    },
+)

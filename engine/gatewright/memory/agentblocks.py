@@ -10,9 +10,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from gatewright.base.errors import GatewrightError, ToolFailure
-from gatewright.blocks import schema_to_json
-from gatewright.memory.blockrule import ARCHIVE, NO_LABEL, PIN, action_of, is_label, noted
-from gatewright.memory.blocks import BlockInfo, BlockService
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Assessment, BlockTarget, Refusal
 
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.blocks import Edit
-    from gatewright.memory.blocks import Changed, FileTexts
+    from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
     from gatewright.memory.record import BlockRecord
     from gatewright.memory.shelf import Shelf
 
@@ -51,6 +48,8 @@ class AgentBlocks:
 
     def find(self, label: str, *, agent_id: str, parameter: str = "") -> BlockTarget | Refusal:
         """The block of a label and its level; one that no block bears is of level none, without an id."""
+        from gatewright.memory.blockrule import NO_LABEL, is_label
+
         if not is_label(label):
             return Refusal("bad-label", f"`{parameter}` is empty, too long, or no printable text", NO_LABEL)
         found = self._service(agent_id).find(label)
@@ -60,6 +59,8 @@ class AgentBlocks:
 
     def assess(self, label: str, change: Edit | Note, *, agent_id: str) -> Assessment:
         """The action that a change needs, and what would change, for whoever is asked."""
+        from gatewright.memory.blockrule import action_of
+
         service = self._service(agent_id)
         if isinstance(change, str):
             return Assessment(Action.OVERWRITE, later=lambda: _noted(service, label, change))
@@ -98,6 +99,8 @@ class AgentBlocks:
     ) -> JsonValue:
         """Pin, unpin or archive, as ``edit``."""
 
+        from gatewright.memory.blockrule import ARCHIVE, PIN
+
         def work(service: BlockService) -> JsonValue:
             do = service.archive if note == ARCHIVE else service.pin if note == PIN else service.unpin
             changed = do(label, author=owner_of(agent_id), granted=_granted(granted), approved=approved)
@@ -120,6 +123,8 @@ class AgentBlocks:
     # inside
 
     def _service(self, agent_id: str) -> BlockService:
+        from gatewright.memory.blocks import BlockService
+
         return BlockService(
             self._shelf.store,
             owner=owner_of(agent_id),
@@ -139,6 +144,8 @@ def _granted(granted: Action | None) -> Action:
 
 
 def _known(info: BlockInfo) -> dict[str, JsonValue]:
+    from gatewright.blocks import schema_to_json
+
     record = info.record
     said: dict[str, JsonValue] = {
         "label": record.label,
@@ -165,6 +172,8 @@ def _after(service: BlockService, changed: Changed, agent_id: str) -> JsonValue:
 
 def _noted(service: BlockService, label: str, note: Note) -> str | None:
     """What a note would change, as lines for whoever is asked; None when it cannot be done."""
+    from gatewright.memory.blockrule import noted
+
     try:
         record = service.get(label)
         after = noted(record, note, record.updated_at)

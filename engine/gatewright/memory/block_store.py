@@ -20,9 +20,6 @@ from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.base.ids import new_id
-from gatewright.blocks import Block, TextSchema
-from gatewright.memory import blocktable
-from gatewright.memory.record import BlockRecord
 from gatewright.memory.writeahead import write_ahead
 
 if TYPE_CHECKING:
@@ -113,6 +110,8 @@ class BlockStore:
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection | None]:
         """One state of the store, for several questions; None when there is none, or one of an older version."""
+        from gatewright.memory import blocktable
+
         with self._using(write=False) as connection:
             if connection is None or self._version < blocktable.VERSION:
                 yield None
@@ -145,6 +144,9 @@ class BlockStore:
 
     def put(self, label: str, *, source_id: str, snapshot: bytes, disk_digest: str) -> None:
         """Keep the text block of a source, in the place of the one with that label."""
+        from gatewright.memory import blocktable
+        from gatewright.memory.record import BlockRecord
+
         now = self._clock.wall_s()
         record = BlockRecord(new_id("mem"), label, source_id=source_id, created_at=now, updated_at=now)
         with self.transaction() as connection:
@@ -152,6 +154,8 @@ class BlockStore:
 
     def get(self, label: str) -> StoredBlock | None:
         """The shared block with that label, whoever changed it last; None when there is none."""
+        from gatewright.memory import blocktable
+
         query = "SELECT label, source_id, snapshot, disk_digest, updated_at FROM block WHERE label = ?"
         with self._using(write=False) as connection:
             if connection is None:
@@ -167,6 +171,9 @@ class BlockStore:
                     connection.execute("ROLLBACK")
 
     def _whole(self, connection: sqlite3.Connection, label: str) -> StoredBlock | None:
+        from gatewright.blocks import Block, TextSchema
+        from gatewright.memory import blocktable
+
         row = connection.execute(
             "SELECT block_id, snapshot_step, label, source_id, snapshot, disk_digest, updated_at FROM block "
             "WHERE owner = '' AND label = ?",
@@ -182,6 +189,8 @@ class BlockStore:
 
     def delete(self, label: str) -> bool:
         """Forget a shared block; whether there was one."""
+        from gatewright.memory import blocktable
+
         if self.get(label) is None:
             return False
         with self.transaction() as connection:
@@ -193,6 +202,8 @@ class BlockStore:
 
     def labels(self, source_id: str | None = None) -> tuple[str, ...]:
         """The labels of all shared blocks, or of those of one source, sorted."""
+        from gatewright.memory import blocktable
+
         with self._using(write=False) as connection:
             shared = "owner = '' AND " if self._version >= blocktable.VERSION else ""
             query = f"SELECT label FROM block WHERE {shared}(?1 IS NULL OR source_id = ?1) ORDER BY label"
@@ -257,6 +268,8 @@ class BlockStore:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection, *, read_only: bool) -> None:
+        from gatewright.memory import blocktable
+
         with closing(connection.execute("PRAGMA user_version")) as cursor:
             version = int(cursor.fetchone()[0])
         self._version = version

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
-from gatewright.blocks import Block
-from gatewright.memory import blocktable
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Generator, Sequence
 
+    from gatewright.blocks import Block
     from gatewright.memory.block_store import BlockStore
     from gatewright.memory.record import BlockRecord
 
@@ -86,11 +85,15 @@ class Shelf:
 
     def records(self, owners: Sequence[str]) -> list[BlockRecord]:
         """The blocks of these owners."""
+        from gatewright.memory import blocktable
+
         with self.store.reading() as connection:
             return [] if connection is None else blocktable.all_records(connection, owners)
 
     def record(self, owners: Sequence[str], label: str) -> BlockRecord | None:
         """What is known of the block of the first owner that has one of that label; it is not opened."""
+        from gatewright.memory import blocktable
+
         with self.store.reading() as connection:
             if connection is None:
                 return None
@@ -103,6 +106,8 @@ class Shelf:
     # inside
 
     def _opened(self, connection: sqlite3.Connection, owners: Sequence[str], label: str) -> Opened | None:
+        from gatewright.memory import blocktable
+
         for owner in owners:
             record = blocktable.find_record(connection, owner, label)
             if record is not None:
@@ -129,6 +134,8 @@ class Shelf:
         return held
 
     def _catch_up(self, connection: sqlite3.Connection, held: Opened) -> None:
+        from gatewright.memory import blocktable
+
         rows = blocktable.step_rows(connection, held.record.block_id, held.last)
         if rows:
             updates = [changes for _, changes in rows if changes is not None]
@@ -136,6 +143,9 @@ class Shelf:
             held.unfolded += sum(map(len, updates))
 
     def _load(self, connection: sqlite3.Connection, record: BlockRecord, generation: int, snapshot_step: int) -> Opened:
+        from gatewright.blocks import Block
+        from gatewright.memory import blocktable
+
         snapshot = connection.execute("SELECT snapshot FROM block WHERE block_id = ?", (record.block_id,)).fetchone()
         rows = blocktable.step_rows(connection, record.block_id, 0)
         inside = [step for step, _ in rows if step.number <= snapshot_step]
@@ -148,6 +158,8 @@ class Shelf:
 
     def _write(self, connection: sqlite3.Connection, opened: Opened, version: bytes, last: int) -> None:
         """The new steps, the first that changed the content with the update; folded into a snapshot now and then."""
+        from gatewright.memory import blocktable
+
         block, block_id = opened.block, opened.record.block_id
         changes: bytes | None = block.updates_since(version)
         for step in block.steps:
@@ -166,6 +178,8 @@ class Shelf:
 
     def _fold(self, connection: sqlite3.Connection, opened: Opened) -> None:
         """One snapshot in the place of the updates; a history much longer than the block is cut off."""
+        from gatewright.memory import blocktable
+
         block, block_id = opened.block, opened.record.block_id
         snapshot = block.snapshot()
         if len(snapshot) > _HISTORY_FACTOR * block.size().chars + _HISTORY_BYTES:
@@ -180,6 +194,8 @@ class Shelf:
 
     def _set_state(self, connection: sqlite3.Connection, opened: Opened) -> None:
         """Note the state of the snapshot: of one from outside it was not known, and an undo may begin there."""
+        from gatewright.memory import blocktable
+
         for step in opened.block.steps:
             if step.number == opened.snapshot_step:
                 blocktable.set_state(connection, opened.record.block_id, step)

@@ -73,6 +73,11 @@ class Boxes:
         kept = self.kept(facts)
         return self._left_by([index for index in self._limits_on(facts) if index != kept], facts)
 
+    def waiting(self, facts: ToolFacts) -> frozenset[str]:
+        """What ticking the whole tool leaves on: of a tool that is off what its rules, which wait, list; else all."""
+        every = frozenset(operation.name for operation in facts.operations)
+        return every if self._is_listed(facts) else self._left_by(self._limits_on(facts), facts) or every
+
     def kept(self, facts: ToolFacts) -> int | None:
         """The index of the AllowedOperations rule that the app edits, or None when it would write a new one."""
         found = [i for i in self._limits_on(facts) if (rule := self._rules[i]) and not rule.conditions]

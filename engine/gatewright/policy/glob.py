@@ -61,7 +61,8 @@ def check_pattern(pattern: str) -> str | None:
     if pattern.strip(" \r").strip("/") == "":
         return f"`{pattern}` matches nothing, write `*` for everything"
     if not _DOTTED.isdisjoint(pattern.strip(" \r").removesuffix("/").removeprefix("/").split("/")):
-        return f"`{pattern}` has a `.`, `..` or empty component, which no path in a source has, begin with `/`"
+        why = "it has a `.`, `..` or empty component, and no path in a source has one"
+        return f"`{pattern}` matches nothing: {why} (begin with `/` for the top of the source)"
     if parse_git_pattern(pattern).tokens is None:
         return f"`{pattern}` matches nothing: it ends within `[...]` or after a backslash"
     return None

@@ -16,7 +16,6 @@ from gatewright.policy.capability import (
     NetWrite,
     kind_of,
 )
-from gatewright.policy.hostpattern import is_every_host
 from gatewright.policy.right import Layer, OperationFacts, Reason, ToolFacts
 from gatewright.policy.verdict import Verdict
 
@@ -70,6 +69,8 @@ def _is_whole(agent: Agent, kind: CapabilityKind) -> bool:
 
 
 def _leaves_nothing_out(capability: Capability) -> bool:
+    from gatewright.policy.hostpattern import is_every_host
+
     match capability:
         case NetRead(hosts) | NetWrite(hosts):
             return any(is_every_host(host) for host in hosts)

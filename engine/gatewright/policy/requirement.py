@@ -43,8 +43,9 @@ class HiddenRequirement:
 
     @property
     def demand(self) -> str:
-        """What the agent must do with ``what``."""
-        return "start with" if isinstance(self.rule.rule_type, StartConstraint) else "call, before it ends,"
+        """What the agent must do with it."""
+        start = isinstance(self.rule.rule_type, StartConstraint)
+        return "has to start with it" if start else "has to call it before it ends"
 
 
 class Sight:

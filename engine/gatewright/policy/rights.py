@@ -1,7 +1,8 @@
 """How the app's boxes become edits, so that the file stays readable. It does not know widgets.
 
-Off means not in the kept rule of the tool; a whole tool off means not in ``tools``; all on again keeps the list;
-*reset* removes the kept rule and the tool's ``approvals`` keys; *ask first* is an ``approvals`` key.
+Off means not in the kept rule of the tool; a whole tool off means not in ``tools``, and its rules wait: ticking it
+again brings back what they list. All on again keeps the list; *reset* removes the kept rule and the tool's
+``approvals`` keys; *ask first* is an ``approvals`` key.
 """
 
 from __future__ import annotations
@@ -38,11 +39,14 @@ def tick_operations(
 
 
 def tick_tool(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str, *, on: bool) -> Edit:
-    """Turn a whole tool on (all its operations) or off. Raises EditRefused when an author's rule stands in the way."""
+    """Turn a whole tool off, or on: with the operations that it had before it was turned off, else with all of them.
+
+    Raises EditRefused when an author's rule stands in the way.
+    """
     agent = agent_of(policy, agent_id)
     boxes = Boxes(policy, agent, catalog)
     facts = boxes.facts(tool_name)
-    boxes.tick(facts, frozenset(operation.name for operation in facts.operations) if on else frozenset())
+    boxes.tick(facts, boxes.waiting(facts) if on else frozenset())
     return _edit(f"{_tool_label(tool_name, on=on)} for `{agent_id}`", agent, boxes)
 
 
@@ -73,15 +77,22 @@ def reset_tools(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, too
 
 
 def tick_many(
-    policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, targets: Mapping[str, Sequence[str]], *, on: bool
+    policy: Policy,
+    catalog: Sequence[ToolFacts],
+    agent_id: str,
+    targets: Mapping[str, Sequence[str]],
+    *,
+    on: bool,
+    as_before: bool = False,
 ) -> Edit:
     """Turn operations of many tools on or off, as one edit; what asks goes on asking.
 
     Of several tools those operations stay off that an author's rules turn off; of one they raise EditRefused.
+    ``as_before``: a tool that is off and named with all its operations comes back as ``tick_tool`` brings it back.
     """
     agent = agent_of(policy, agent_id)
     boxes = Boxes(policy, agent, catalog)
-    _tick(boxes, targets, on=on)
+    _tick(boxes, _as_before(boxes, targets) if on and as_before else targets, on=on)
     return _edit(f"turn {'on' if on else 'off'} {_named(targets)} for `{agent_id}`", agent, boxes)
 
 
@@ -105,6 +116,16 @@ def held_off(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, target
     """How many of these operations cannot be turned on, since an author's rules of the agent leave them out."""
     boxes = Boxes(policy, agent_of(policy, agent_id), catalog)
     return sum(len(frozenset(names) - boxes.could(boxes.facts(tool))) for tool, names in targets.items())
+
+
+def _as_before(boxes: Boxes, targets: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
+    """The targets, less what a tool did not have before it was turned off."""
+    found: dict[str, Sequence[str]] = {}
+    for name, operations in targets.items():
+        facts = boxes.facts(name)
+        whole = len(operations) == len(facts.operations)
+        found[name] = tuple(boxes.waiting(facts).intersection(operations)) if whole else operations
+    return found
 
 
 def _tick(boxes: Boxes, targets: Mapping[str, Sequence[str]], *, on: bool) -> None:

@@ -1,14 +1,16 @@
-"""What only the whole policy shows: requirements that cannot be met, missing sources, idle rules. It reads no TOML."""
+"""What only the whole policy shows: requirements that cannot be met, missing sources, idle rules. It reads no TOML.
+
+A rule on a tool that the agent does not list is no finding: it waits for the tool to be turned on again.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gatewright.policy.document import Agent, Dialect, Policy
 from gatewright.policy.requirement import Majors, Sight, hidden_requirements, majors_of
 from gatewright.policy.rule import (
-    ANY_TOOL,
     OPERATION_CONDITION,
     AllowedOperations,
     RequiredBeforeExitIf,
@@ -18,32 +20,72 @@ from gatewright.policy.rule import (
 from gatewright.policy.toolname import chosen_tools, split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.checkpolicy import check_policy_rules
-from gatewright.policyfile.checksave import warn_unsaved
+from gatewright.policyfile.checksave import Unsaved
+from gatewright.policyfile.report import Report
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.known import KnownTools
-    from gatewright.policyfile.report import Report
     from gatewright.policyfile.scan import RawPath
 
 
-def check_policy(policy: Policy, known: KnownTools, report: Report) -> None:
-    """Add the findings; effective rights are asked only of a policy that had no error before."""
-    sound = not report.has_errors
-    slim, majors = replace(policy, rules=_distinct(policy.rules)), majors_of(known.facts)
-    for agent in policy.agents.values():
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What only the whole policy shows, by what it hangs on: one agent, all agents together, no agent."""
+
+    agents: Report = field(default_factory=Report)
+    together: Report = field(default_factory=Report)
+    rules: Report = field(default_factory=Report)
+
+    @property
+    def reports(self) -> tuple[Report, ...]:
+        """In the order of telling."""
+        return self.agents, self.together, self.rules
+
+
+class PolicyCheck:
+    """Checks against one policy. Of its agents nothing is kept: any agent can be asked about that might be in it.
+
+    ``sound``: reading it found no error; effective rights are asked only of such a policy.
+    """
+
+    def __init__(self, policy: Policy, known: KnownTools, *, sound: bool) -> None:
+        self._policy, self._known, self._sound = policy, known, sound
+        self._slim, self._majors = replace(policy, rules=_distinct(policy.rules)), majors_of(known.facts)
+        self._unsaved = Unsaved(self._slim, self._majors)
+
+    def agent(self, agent: Agent, report: Report) -> None:
+        """Add the findings about one agent."""
+        policy = self._policy
         path: RawPath = () if policy.dialect is Dialect.PATTERN else ("agents", agent.agent_id)
-        chosen = chosen_tools(known.facts, agent.tools)
+        chosen = chosen_tools(self._known.facts, agent.tools)
         _warn_no_source(policy, agent, chosen, path, report)
-        _warn_no_root(policy, agent, known, path, report)
-        _warn_without_effect(agent, path, report)
-        if sound:
+        _warn_no_root(policy, agent, self._known, path, report)
+        if self._sound:
             _warn_nothing_left(policy, agent, chosen, path, report)
-            _check_hidden(slim, agent, majors, path, report)
-    if sound:
-        warn_unsaved(policy, slim, majors, report)
-        check_policy_rules(policy, known.there(policy.roots), report)
+            _check_hidden(self._slim, agent, self._majors, path, report)
+
+    def together(self, agents: Collection[Agent], report: Report) -> None:
+        """Add what the agents of a policy mean for each other."""
+        if self._sound:
+            self._unsaved.warn(self._policy, agents, report)
+
+    def rules(self, report: Report) -> None:
+        """Add the findings about policy rules."""
+        if self._sound:
+            check_policy_rules(self._policy, self._known.there(self._policy.roots), report)
+
+    def everything(self) -> Checked:
+        """All findings of the policy."""
+        found = Checked()
+        for agent in self._policy.agents.values():
+            self.agent(agent, found.agents)
+        self.together(self._policy.agents.values(), found.together)
+        self.rules(found.rules)
+        return found
 
 
 def _distinct(rules: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
@@ -106,7 +148,7 @@ def _warn_no_source(policy: Policy, agent: Agent, chosen: dict[str, ToolFacts], 
     if needing is not None:
         message = f"agent `{agent.agent_id}` has the tool `{needing}` but no source: it will not see the tool"
         place = (*path, "tools") if agent.tools is not None else path
-        report.warning(place, "no-source", message)
+        report.warning(place, "no-source", message, tools=((needing, None),))
 
 
 def _warn_no_root(policy: Policy, agent: Agent, known: KnownTools, path: RawPath, report: Report) -> None:
@@ -118,16 +160,6 @@ def _warn_no_root(policy: Policy, agent: Agent, known: KnownTools, path: RawPath
             wanted = " or ".join(f"`{root}`" for root in lacking[name])
             message = f"`[workspace] roots` has no folder for {wanted}: agent `{agent.agent_id}` will not see `{name}`"
             report.warning((*path, "tools", index), "no-root", message, at_value=True)
-
-
-def _warn_without_effect(agent: Agent, path: RawPath, report: Report) -> None:
-    if agent.tools is None:
-        return
-    listed = {split_name(name)[0] for name in agent.tools}
-    for index, rule in enumerate(agent.tool_rules):
-        if rule.tool_name != ANY_TOOL and split_name(rule.tool_name)[0] not in listed:
-            message = f"`{rule.tool_name}` is not among the tools of agent `{agent.agent_id}`: the rule has no effect"
-            report.warning((*path, "tool_rules", index), "rule-without-effect", message)
 
 
 def _listed(policy: Policy, agent: Agent, chosen: dict[str, ToolFacts]) -> frozenset[str]:

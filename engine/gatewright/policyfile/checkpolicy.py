@@ -17,6 +17,7 @@ from gatewright.policyfile.report import shown
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gatewright.base.problem import ToolPart
     from gatewright.policy.document import Policy
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.right import OperationFacts, ToolFacts
@@ -87,11 +88,19 @@ class _Named:
     def __init__(self, targets: _Targets) -> None:
         self._targets = targets
         self._first: list[tuple[int, str]] = []
+        self._added: list[list[int]] = []
         self.count = 0
 
     def add(self, numbers: list[int], what: str = "") -> None:
         self.count += len(numbers)
+        self._added.append(numbers)
         self._first += [(number, what) for number in numbers[:MAX_NAMED]]
+
+    @property
+    def tools(self) -> tuple[ToolPart, ...]:
+        """The tools of all of them, in the order of the catalog."""
+        numbers = sorted(number for some in self._added for number in some)
+        return tuple((name, None) for name in dict.fromkeys(self._targets.rows[number][0].name for number in numbers))
 
     def __str__(self) -> str:
         first = [f"{_label(*self._targets.rows[number])}{what}" for number, what in sorted(self._first)[:MAX_NAMED]]
@@ -112,12 +121,12 @@ class _StrictRules:
         missed, hit = self._found(rule, condition)
         if missed.count:
             text = f"a call that leaves out what `when` needs {_ESCAPES[rule.effect]}: {missed}"
-            self._report.warning(place, f"{rule.effect}-may-miss", text)
+            self._report.warning(place, f"{rule.effect}-may-miss", text, tools=missed.tools)
         if hit.count:
             fields = " or ".join(map(shown, sorted(condition.fields)))
             what = f"so all of these {_BEFALLS[rule.effect]}: {hit}"
             text = f"`when` holds for every call that cannot have {fields}, {what}"
-            self._report.warning(place, f"{rule.effect}-always", text)
+            self._report.warning(place, f"{rule.effect}-always", text, tools=hit.tools)
 
     def _condition(self, when: Mapping[str, object]) -> Condition:
         key = canonical_json(when)

@@ -8,6 +8,8 @@ from gatewright.policy.document import Dialect
 from gatewright.policy.requirement import Sight
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gatewright.base.problem import Address
     from gatewright.policy.document import Agent, Policy
     from gatewright.policy.requirement import Majors
@@ -20,22 +22,39 @@ _EDITS = ("append", "insert", "replace", "patch")
 """What changes a block alone; creating and deleting reach the disk by themselves."""
 
 
-def warn_unsaved(policy: Policy, slim: Policy, majors: Majors, report: Report) -> None:
-    """Add the warnings. ``slim``: the policy without policy rules that rights do not depend on."""
-    if not any(facts.origin == "built-in" and facts.needs_source for facts in majors.get(_TOOL, ())):
-        return
-    rights = {agent.agent_id: Sight(slim, agent, majors).right(_TOOL) for agent in policy.agents.values()}
-    for agent in policy.agents.values():
-        right = rights[agent.agent_id]
-        edits = [name for name in _EDITS if name in right.shown]
-        if not edits or _SAVE in right.shown:
-            continue
-        others = [other for other in policy.agents.values() if other is not agent and _shares(policy, agent, other)]
-        saver = next((other for other in others if _SAVE in rights[other.agent_id].shown), None)
-        end = "reaches the disk" if saver is None else f"reaches the disk unless agent `{saver.agent_id}` saves it"
-        may = " and ".join(f"`{name}`" for name in edits)
-        message = f"agent `{agent.agent_id}` may {may} with `{_TOOL}` but not `{_SAVE}`: nothing of it {end}"
-        report.warning(_place(policy, slim, agent, right), "edits-never-saved", message, at_value=True)
+class Unsaved:
+    """The warnings for the agents of policies that differ in their agents alone; the rights of each are kept.
+
+    ``slim``: such a policy without policy rules that rights do not depend on.
+    """
+
+    def __init__(self, slim: Policy, majors: Majors) -> None:
+        self._slim, self._majors = slim, majors
+        self._rights: dict[str, tuple[Agent, ToolRight]] = {}
+
+    def warn(self, policy: Policy, agents: Collection[Agent], report: Report) -> None:
+        """Add the warnings for these agents. ``policy`` is the slim one with all of its rules."""
+        if not any(facts.origin == "built-in" and facts.needs_source for facts in self._majors.get(_TOOL, ())):
+            return
+        rights = {agent.agent_id: self._right(agent) for agent in agents}
+        savers = [agent for agent in agents if _SAVE in rights[agent.agent_id].shown]
+        for agent in agents:
+            right = rights[agent.agent_id]
+            edits = [name for name in _EDITS if name in right.shown]
+            if not edits or _SAVE in right.shown:
+                continue
+            saver = next((other for other in savers if _shares(policy, agent, other)), None)
+            end = "reaches the disk" if saver is None else f"reaches the disk unless agent `{saver.agent_id}` saves it"
+            may = " and ".join(f"`{name}`" for name in edits)
+            message = f"agent `{agent.agent_id}` may {may} with `{_TOOL}` but not `{_SAVE}`: nothing of it {end}"
+            place, about = _place(policy, self._slim, agent, right), ((_TOOL, _SAVE),)
+            report.warning(place, "edits-never-saved", message, at_value=True, agent_id=agent.agent_id, tools=about)
+
+    def _right(self, agent: Agent) -> ToolRight:
+        held = self._rights.get(agent.agent_id)
+        if held is None or held[0] is not agent:
+            held = self._rights[agent.agent_id] = (agent, Sight(self._slim, agent, self._majors).right(_TOOL))
+        return held[1]
 
 
 def _shares(policy: Policy, one: Agent, other: Agent) -> bool:

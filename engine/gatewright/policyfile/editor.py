@@ -1,7 +1,6 @@
 """Edits of a TOML text that leave every other line alone: members of tables, elements of lists. It knows no policy.
 
 Every operation adds replacements computed on the original text; ``result`` does them all.
-Over 400 lines, since every shape that TOML has for the same table is one case of the same few operations.
 """
 
 from __future__ import annotations
@@ -11,16 +10,18 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gatewright.base.errors import WeMustFix
-from gatewright.policyfile.listdiff import Step, steps
+from gatewright.policyfile.alike import WORDS
+from gatewright.policyfile.editarray import ArrayEdit
+from gatewright.policyfile.listdiff import Likeness, Step, moves, steps
 from gatewright.policyfile.literal import key_text, literal
 from gatewright.policyfile.render import block, statements
-from gatewright.policyfile.scan import Item, Kind, RawPath, Section, Statement, key_span, scan
+from gatewright.policyfile.scan import Item, Kind, RawPath, Section, Span, Statement, Tree, key_span, scan
 from gatewright.policyfile.splice import Splices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    T = TypeVar("T", bound=Hashable)
+T = TypeVar("T")
 
 REMOVED = object()
 """As a new value in ``set_members``: the key goes."""
@@ -28,10 +29,10 @@ VALUES = frozenset({Kind.SCALAR, Kind.ARRAY, Kind.INLINE})
 
 
 class Editor:
-    """One text and the edits of it."""
+    """One text and the edits of it; with ``tree``, which was scanned of a part of the text, of that part."""
 
-    def __init__(self, text: str) -> None:
-        self.tree = scan(text)
+    def __init__(self, text: str, tree: Tree | None = None) -> None:
+        self.tree = tree or scan(text)
         self._splices = Splices(text)
         self._sections: dict[RawPath, Section] = {}
         self._below: defaultdict[RawPath, list[Section]] = defaultdict(list)
@@ -41,8 +42,18 @@ class Editor:
         for section in self.tree.sections:
             self._index(section)
 
-    def result(self) -> str:
-        """The edited text."""
+    @property
+    def span(self) -> Span | None:
+        """Where the edits begin and end; None where there is none."""
+        self._finish()
+        return self._splices.span
+
+    def result(self, within: Span | None = None) -> str:
+        """The edited text, or a stretch of it that holds every edit."""
+        self._finish()
+        return self._splices.result(within)
+
+    def _finish(self) -> None:
         for offset in self._made.values():
             self._splices.replace(offset, offset, "\n")
         self._made.clear()
@@ -50,7 +61,6 @@ class Editor:
             if (item := self.find(path)) is not None:
                 self.set_value(item, data)
         self._written_anew.clear()
-        return self._splices.result()
 
     def find(self, path: RawPath) -> Item | None:
         """The item at a path of the original text."""
@@ -109,24 +119,25 @@ class Editor:
         path: RawPath,
         before: Sequence[T],
         after: Sequence[T],
+        alike: Likeness[T],
         *,
         plain: Callable[[T], Mapping[str, object]],
         blocks: Callable[[T], Sequence[str]] | None = None,
         change: Callable[[RawPath, T, T], None],
-        key: Callable[[T], Hashable] = lambda row: row,
     ) -> None:
         """Turn a list of tables from ``before`` to ``after``, in the shape in which it is written."""
         if list(before) == list(after):
             return
         item = self.find(path)
-        plan = list(steps([key(row) for row in before], [key(row) for row in after]))
+        plan = list(steps(before, after, alike))
         for step in plan:
             if step.what == "keep" and before[step.i] != after[step.j]:
                 change((*path, step.i), before[step.i], after[step.j])
         if item is not None and item.kind is Kind.TABLES:
-            self._edit_tables(path, item, before, after, plan, blocks or self._plain_blocks(path, plain), key)
+            made = blocks or self._plain_blocks(path, plain)
+            self._edit_tables(path, item, before, after, plan, moves(before, after, plan, alike), made)
         elif item is not None:
-            self.edit_array(item, plan, len(before), [plain(row) for row in after])
+            self.edit_rows(item, before, after, plan, alike, plain)
         elif self._is_inline(path[:-1]):
             self.set_members(path[:-1], {str(path[-1]): [plain(row) for row in after]})
         else:
@@ -145,33 +156,23 @@ class Editor:
         if item is None or item.kind is not Kind.ARRAY or len(item.elements) != len(before):
             self.set_members(path[:-1], {str(path[-1]): list(after)})
             return
-        plan = list(steps(before, after))
-        for step in plan:
-            if step.what == "keep" and before[step.i] != after[step.j]:
-                self.set_value(item.elements[step.i], after[step.j])
-        self.edit_array(item, plan, len(before), after)
+        plan = list(steps(before, after, WORDS))
+        ArrayEdit(self._splices, item, headings=True).apply(plan, len(before), after, {})
 
-    def edit_array(self, item: Item, plan: Sequence[Step], count: int, after: Sequence[object]) -> None:
+    def edit_rows(
+        self,
+        item: Item,
+        before: Sequence[T],
+        after: Sequence[T],
+        plan: Sequence[Step],
+        alike: Likeness[T],
+        plain: Callable[[T], object],
+    ) -> None:
         """Delete and insert elements of an inline list as ``plan`` says; kept ones are left to the caller."""
-        if all(step.what == "keep" for step in plan):
-            return
-        if len(item.elements) != count:
-            raise WeMustFix("a list of the policy file is not what was read")
-        if not any(step.what == "keep" for step in plan):
-            self._rewrite_array(item, after)
-            return
-        by_line = self._is_by_line(item)
-        grows = any(step.what == "insert" and step.i_end == count for step in plan)
-        if by_line and not grows and plan[-1].what == "delete" and item.elements[-1].comma < 0:
-            last = item.elements[plan[-1].i - 1]
-            self._splices.replace(last.comma, last.comma + 1, "")
-        for step in plan:
-            if step.what == "delete":
-                self._delete_elements(item, step, by_line=by_line)
-            elif step.what == "insert":
-                self._insert_elements(
-                    item, step, [literal(after[j]) for j in range(step.j, step.j_end)], by_line=by_line
-                )
+        moved = moves(before, after, plan, alike)
+        unchanged = [j for j, i in moved.items() if before[i] == after[j]]
+        array = ArrayEdit(self._splices, item, headings=False)
+        array.apply(plan, len(before), [plain(row) for row in after], moved, unchanged)
 
     def _index(self, section: Section) -> None:
         self._sections[section.path] = section
@@ -265,7 +266,9 @@ class Editor:
         return lambda row: [block((*path, 0), plain(row))]
 
     def _remove_section(self, section: Section) -> None:
-        self._splices.remove_block(self._splices.line_start(section.start), self._end_of(section))
+        """With the comment lines directly above it: below them would stand what they were not written for."""
+        start = self._splices.comments_above(self._splices.line_start(section.start))
+        self._splices.remove_block(start, self._end_of(section))
 
     def _edit_tables(
         self,
@@ -274,24 +277,26 @@ class Editor:
         before: Sequence[T],
         after: Sequence[T],
         plan: Sequence[Step],
+        moved: Mapping[int, int],
         blocks: Callable[[T], Sequence[str]],
-        key: Callable[[T], Hashable],
     ) -> None:
         parent = path[:-1]
         if not after and parent not in self._sections and not self._dotted[parent] and parent not in self._made:
             self._make_header(parent)
-        gone = {key(before[i]): i for step in plan if step.what == "delete" for i in range(step.i, step.i_end)}
-        come = {key(after[j]) for step in plan if step.what == "insert" for j in range(step.j, step.j_end)}
         for step in plan:
             if step.what == "delete":
                 for i in range(step.i, step.i_end):
-                    self._remove_element((*path, i), moved=key(before[i]) in come)
+                    for section in self._below[*path, i]:
+                        self._remove_section(section)
             elif step.what == "insert":
                 texts: list[str] = []
-                for row in after[step.j : step.j_end]:
-                    old = gone.get(key(row))
-                    same = old is not None and before[old] == row
-                    texts += [self._element_text((*path, old))] if same and old is not None else blocks(row)
+                for j in range(step.j, step.j_end):
+                    i = moved.get(j)
+                    if i is not None and before[i] == after[j]:
+                        texts.append(self._element_text((*path, i)))
+                    else:
+                        above = "" if i is None else self._comments_of(self._below[*path, i][0])
+                        texts += _below(above, blocks(after[j]))
                 self._insert_tables(path, step, len(item.elements), texts)
 
     def _insert_tables(self, path: RawPath, step: Step, count: int, texts: Sequence[str]) -> None:
@@ -314,11 +319,9 @@ class Editor:
             found.append(text if text.endswith("\n") else f"{text}\n")
         return "\n".join(found)
 
-    def _remove_element(self, path: RawPath, *, moved: bool) -> None:
-        for section in self._below[path]:
-            start = self._splices.line_start(section.start)
-            start = self._splices.comments_above(start) if moved else start
-            self._splices.remove_block(start, self._end_of(section))
+    def _comments_of(self, section: Section) -> str:
+        line = self._splices.line_start(section.start)
+        return self._splices.text[self._splices.comments_above(line) : line].replace("\r\n", "\n")
 
     def _set_inline(self, item: Item, changes: Mapping[str, object]) -> None:
         names = {id(child): name for name, child in item.members.items()}
@@ -332,9 +335,9 @@ class Editor:
             if key in changes:
                 self.set_value(item.members[key], changes[key])
         order = [names[id(element)] for element in item.elements]
-        for step in steps(order, kept):
+        for step in steps(order, kept, WORDS):
             if step.what == "delete":
-                self._delete_elements(item, step, by_line=False)
+                ArrayEdit(self._splices, item, headings=True).delete_inline(step)
         if added:
             last = item.members[kept[-1]].end
             self._splices.replace(last, last, f", {literal(added)[2:-2]}")
@@ -369,54 +372,7 @@ class Editor:
             else:
                 table[key] = value
 
-    def _rewrite_array(self, item: Item, after: Sequence[object]) -> None:
-        self._splices.replace(item.start, item.end, literal(list(after)))
 
-    def _is_by_line(self, item: Item) -> bool:
-        """Whether every element has its lines for itself."""
-        return all(map(self._has_own_lines, item.elements))
-
-    def _has_own_lines(self, element: Item) -> bool:
-        splices = self._splices
-        end = element.comma + 1 if element.comma >= 0 else element.end
-        rest = splices.text[end : splices.line_end(end)].strip()
-        alone = not splices.indent(_first(element)).strip() and (not rest or rest.startswith("#"))
-        return alone and "\n" not in splices.text[element.end : end]
-
-    def _delete_elements(self, item: Item, step: Step, *, by_line: bool) -> None:
-        elements, splices = item.elements, self._splices
-        if by_line or all(self._has_own_lines(element) for element in elements[step.i : step.i_end]):
-            for element in elements[step.i : step.i_end]:
-                end = splices.line_end(max(element.comma, element.end))
-                splices.replace(splices.line_start(_first(element)), end, "")
-        elif step.i_end < len(elements):
-            splices.replace(_first(elements[step.i]), _first(elements[step.i_end]), "")
-        elif "#" in splices.text[elements[step.i - 1].end : _first(elements[step.i])]:
-            splices.replace(_first(elements[step.i]), elements[-1].end, "")
-        else:
-            splices.replace(elements[step.i - 1].end, elements[-1].end, "")
-
-    def _insert_elements(self, item: Item, step: Step, texts: Sequence[str], *, by_line: bool) -> None:
-        elements, splices = item.elements, self._splices
-        at_end = step.i_end >= len(elements)
-        anchor = elements[step.i - 1] if at_end else elements[step.i_end]
-        if not by_line:
-            joined = ", ".join(texts)
-            offset = anchor.end if at_end else _first(anchor)
-            splices.replace(offset, offset, f", {joined}" if at_end else f"{joined}, ")
-            return
-        indent = splices.indent(_first(anchor))
-        lines = [f"{indent}{text},\n" for text in texts]
-        if not at_end:
-            offset = splices.line_start(_first(anchor))
-        else:
-            offset = splices.line_end(max(anchor.comma, anchor.end))
-            if anchor.comma < 0:
-                splices.replace(anchor.end, anchor.end, ",")
-                lines[-1] = f"{indent}{texts[-1]}\n"
-        splices.replace(offset, offset, "".join(lines))
-
-
-def _first(element: Item) -> int:
-    """Where an element of a list (or a member of an inline table, with its key) begins."""
-    return element.key_start
+def _below(comments: str, blocks: Sequence[str]) -> list[str]:
+    first, *others = blocks
+    return [f"{comments}{first}", *others]

@@ -47,10 +47,12 @@ class Names:
         """The one major of each tool that an agent with this list of tools sees."""
         if self._known is None:
             return {}
-        key = tuple(name for name in listed or () if split_name(name)[1] is not None)
-        if key not in self._chosen:
-            self._chosen[key] = chosen_tools(self._known.facts, key)
-        return self._chosen[key]
+        if listed not in self._chosen:
+            key = tuple(name for name in listed or () if split_name(name)[1] is not None)
+            if key not in self._chosen:
+                self._chosen[key] = chosen_tools(self._known.facts, key)
+            self._chosen[listed] = self._chosen[key]
+        return self._chosen[listed]
 
     def seen(self, written: str, listed: tuple[str, ...] | None) -> ToolFacts | None:
         """The tool that a rule on ``written`` binds for an agent with this list of tools; None when unknown."""

@@ -10,28 +10,25 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.policy.document import Dialect
-from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, Cooldown, Periodic, RateLimit
 from gatewright.policy.verdict import Verdict
-from gatewright.policyfile.editor import REMOVED, VALUES, Editor
-from gatewright.policyfile.patchcapability import patch_capabilities
+from gatewright.policyfile.alike import LEVELS, POLICY_RULES, SOURCES
+from gatewright.policyfile.editor import REMOVED, Editor
+from gatewright.policyfile.patchagent import AgentPatch
 from gatewright.policyfile.patchtool import patch_catalogs, patch_tools
-from gatewright.policyfile.patchvalue import set_words, written_duration, written_value
+from gatewright.policyfile.patchvalue import set_scalars, set_words, written_duration
 from gatewright.policyfile.patchworkspace import patch_roots
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.plain import (
-    duration_like,
     plain_agent,
     plain_approvals,
-    plain_kind,
-    plain_payload,
     plain_permission_rule,
     plain_policy_rule,
     plain_rule,
     plain_source,
 )
-from gatewright.policyfile.reader import value_of
+from gatewright.policyfile.reader import LOOKED_AT, value_of
 from gatewright.policyfile.render import agent_blocks, source_blocks
-from gatewright.policyfile.scan import Item, Kind, RawPath
+from gatewright.policyfile.scan import Kind, RawPath
 from gatewright.policyfile.stages import renamed_agents, stages
 
 if TYPE_CHECKING:
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
 
     from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source
     from gatewright.policy.policyrule import PolicyRule
-    from gatewright.policy.rule import ToolRule
 
 
 def patch_text(text: str, before: Policy, after: Policy) -> str:
@@ -75,6 +71,7 @@ class _Patch:
         self._editor = Editor(text)
         self._places = Places(text, "", before.dialect)
         self._adjacent = self._writes_adjacent()
+        self._agent = AgentPatch(self._editor, adjacent=self._adjacent, pattern=self._pattern)
 
     def run(self) -> str:
         before, after = self._before, self._after
@@ -100,7 +97,7 @@ class _Patch:
             item
             for agent_id in self._before.agents
             if (found := self._editor.find(self._agent_path(agent_id, "tool_rules")))
-            for item in found.elements[:20]
+            for item in found.elements[:LOOKED_AT]
         ]
         kinds = [rule.members["rule_type"] for rule in rules if "rule_type" in rule.members]
         return any("type" in kind.members for kind in kinds) or (self._pattern and not kinds)
@@ -109,8 +106,7 @@ class _Patch:
         return more if self._pattern else ("agents", agent_id, *more)
 
     def _scalars(self, path: RawPath, pairs: Mapping[str, tuple[object, object]]) -> None:
-        changes = {key: REMOVED if new is None else new for key, (old, new) in pairs.items() if old != new}
-        self._editor.set_members(path, changes)
+        set_scalars(self._editor, path, pairs)
 
     def _patch_agents(self) -> None:
         old, new = self._before.agents, self._after.agents
@@ -118,9 +114,9 @@ class _Patch:
         for agent_id, agent in old.items():
             if agent_id in renamed:
                 self._editor.rename(("agents", agent_id), renamed[agent_id])
-                self._patch_agent(("agents", agent_id), agent, new[renamed[agent_id]])
+                self._agent.patch(("agents", agent_id), agent, new[renamed[agent_id]])
             elif agent_id in new:
-                self._patch_agent(("agents", agent_id), agent, new[agent_id])
+                self._agent.patch(("agents", agent_id), agent, new[agent_id])
             else:
                 self._editor.remove(("agents", agent_id))
         for agent_id, agent in new.items():
@@ -135,97 +131,6 @@ class _Patch:
             self._editor.set_members(("agents",), {agent.agent_id: data})
         else:
             self._editor.append_blocks(("agents",), list(agent_blocks(agent, adjacent=self._adjacent)))
-
-    def _patch_agent(self, path: RawPath, old: Agent, new: Agent) -> None:
-        if old == new:
-            return
-        self._scalars(path, {"description": (old.description or None, new.description or None)})
-        set_words(self._editor, (*path, "tools"), old.tools, new.tools)
-        if not self._pattern:
-            set_words(self._editor, (*path, "sources"), old.sources, new.sources)
-            self._scalars(path, {"user_id": (old.user_id, new.user_id)})
-            patch_capabilities(self._editor, (*path, "capabilities"), old.capabilities, new.capabilities)
-        self._verdicts((*path, "approvals"), old.approvals, new.approvals)
-        self._rules((*path, "tool_rules"), old.tool_rules, new.tool_rules)
-
-    def _rules(self, path: RawPath, old: tuple[ToolRule, ...], new: tuple[ToolRule, ...]) -> None:
-        self._editor.edit_list(
-            path,
-            old,
-            new,
-            plain=lambda rule: plain_rule(rule, adjacent=self._adjacent),
-            change=self._change_rule,
-        )
-
-    def _verdicts(self, path: RawPath, old: Mapping[str, Verdict], new: Mapping[str, Verdict]) -> None:
-        item = self._editor.find(path)
-        if old == new:
-            return
-        if item is None:
-            self._editor.set_members(path[:-1], {"approvals": plain_approvals(new)})
-        elif not new and item.kind is Kind.INLINE:
-            self._editor.remove(path)
-        else:
-            changed = {key: verdict for key, verdict in new.items() if old.get(key) != verdict}
-            gone = {key: REMOVED for key in old if key not in new}
-            self._editor.set_members(path, {**gone, **plain_approvals(changed)})
-
-    def _change_rule(self, path: RawPath, old: ToolRule, new: ToolRule) -> None:
-        if old.rule_type != new.rule_type and not self._change_payload((*path, "rule_type"), old, new):
-            item = self._editor.find((*path, "rule_type"))
-            adjacent = "type" in item.members if item is not None else self._adjacent
-            self._editor.set_members(path, {"rule_type": plain_kind(new.rule_type, adjacent=adjacent)})
-        self._scalars(
-            path,
-            {
-                "tool_name": (old.tool_name, new.tool_name),
-                "priority": (old.priority, new.priority),
-                "id": (old.rule_id, new.rule_id),
-                "metadata": (old.metadata, new.metadata),
-            },
-        )
-        set_words(self._editor, (*path, "conditions"), old.conditions or None, new.conditions or None)
-
-    def _change_payload(self, path: RawPath, old: ToolRule, new: ToolRule) -> bool:
-        """Change the payload alone, where the kind stays and the payload is one written value."""
-        item = self._editor.find(path)
-        if old.kind != new.kind or item is None:
-            return False
-        place = (*path, "value" if "type" in item.members else new.kind)
-        payload = item.members.get(str(place[-1]))
-        if payload is None or self._change_members(place, payload, old, new):
-            return payload is not None
-        if payload.kind not in VALUES:
-            return False
-        written, kind = written_value(self._editor, payload), new.rule_type
-        if isinstance(kind, AllowedOperations) and isinstance(written, list):
-            names: list[str] = [str(name) for name in written]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            kept = [name for name in names if name in kind.operations]
-            self._editor.edit_words(place, names, [*kept, *sorted(kind.operations.difference(names))])
-        elif isinstance(kind, Cooldown | Periodic):
-            self._editor.set_value(payload, duration_like(written, kind.seconds))
-        else:
-            self._editor.set_value(payload, plain_payload(kind))
-        return True
-
-    def _change_members(self, place: RawPath, payload: Item, old: ToolRule, new: ToolRule) -> bool:
-        """Change only what differs inside a payload that is a table."""
-        before, after = old.rule_type, new.rule_type
-        if isinstance(before, RateLimit) and isinstance(after, RateLimit):
-            per = written_duration(self._editor, (*place, "per"), after.per_s)
-            self._scalars(place, {"calls": (before.calls, after.calls)})
-            self._scalars(place, {"per": (None, per)} if before.per_s != after.per_s else {})
-            return True
-        if not isinstance(before, ArgumentConstraints) or not isinstance(after, ArgumentConstraints):
-            return False
-        if not before.fields.keys() & after.fields.keys() or list(before.fields) != list(payload.members):
-            return False
-        gone = {name: REMOVED for name in before.fields if name not in after.fields}
-        changed = {
-            n: schema for n, schema in after.fields.items() if n not in before.fields or before.fields[n] != schema
-        }
-        self._editor.set_members(place, {**gone, **changed})
-        return True
 
     def _patch_defaults(self, old: Defaults, new: Defaults) -> None:
         path: RawPath = ("defaults",)
@@ -242,7 +147,7 @@ class _Patch:
             self._editor.set_members(path, changes | {"approvals": plain_approvals(new.approvals)})
             return
         self._editor.set_members(path, changes)
-        self._verdicts((*path, "approvals"), old.approvals, new.approvals)
+        self._agent.verdicts((*path, "approvals"), old.approvals, new.approvals)
 
     def _patch_sources(self) -> None:
         old, new = self._before.sources, self._after.sources
@@ -251,10 +156,10 @@ class _Patch:
             ("sources",),
             [source for source in old if source.source_id not in foreign],
             [source for source in new if source.source_id not in foreign],
+            SOURCES,
             plain=self._inline_source,
             blocks=lambda source: list(source_blocks(source, adjacent=self._adjacent)),
             change=self._change_source,
-            key=lambda source: source.source_id,
         )
         for source in old:
             if source.source_id in foreign:
@@ -270,7 +175,7 @@ class _Patch:
         self._scalars(path, {"id": (old.source_id, new.source_id), "base_path": (old.base_path, new.base_path)})
         self._scalars(path, {"watch": (old.watch, new.watch)})
         self._change_levels(path, old, new)
-        self._rules((*path, "required_tools"), old.required_tools, new.required_tools)
+        self._agent.rules((*path, "required_tools"), old.required_tools, new.required_tools)
 
     def _change_levels(self, path: RawPath, old: Source, new: Source) -> None:
         level = (str(old.default_permission), str(new.default_permission))
@@ -280,6 +185,7 @@ class _Patch:
             (*path, "permission_rules"),
             old.permission_rules,
             new.permission_rules,
+            LEVELS,
             plain=plain_permission_rule,
             change=self._change_permission_rule,
         )
@@ -320,9 +226,9 @@ class _Patch:
             (*path, "rules"),
             before.rules,
             after.rules,
+            POLICY_RULES,
             plain=plain_policy_rule,
             change=self._change_policy_rule,
-            key=lambda rule: rule.name,
         )
 
     def _change_policy_rule(self, path: RawPath, old: PolicyRule, new: PolicyRule) -> None:
@@ -354,4 +260,4 @@ class _Patch:
         old, new = next(iter(self._before.agents.values())), next(iter(self._after.agents.values()))
         if old.agent_id != new.agent_id:
             self._editor.set_members((), {"name": new.agent_id})
-        self._patch_agent((), old, new)
+        self._agent.patch((), old, new)

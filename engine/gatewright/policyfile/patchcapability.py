@@ -6,6 +6,7 @@ import tomllib
 from typing import TYPE_CHECKING, cast
 
 from gatewright.policy.capability import Capability, Exec, kind_of
+from gatewright.policyfile.alike import CAPABILITIES
 from gatewright.policyfile.editor import REMOVED, Editor
 from gatewright.policyfile.listdiff import steps
 from gatewright.policyfile.plain import duration_like, plain_capability, plain_scope
@@ -31,12 +32,12 @@ def patch_capabilities(editor: Editor, path: RawPath, old: Capabilities, new: Ca
 
 
 def _edit_array(editor: Editor, path: RawPath, item: Item, old: Capabilities, new: Capabilities) -> None:
-    plan = list(steps(old, new))
+    plan = list(steps(old, new, CAPABILITIES))
     if any(step.what == "keep" for step in plan):
         for step in plan:
             if step.what == "keep" and old[step.i] != new[step.j]:
                 _change(editor, (*path, step.i), old[step.i], new[step.j])
-    editor.edit_array(item, plan, len(old), list(map(plain_capability, new)))
+    editor.edit_rows(item, old, new, plan, CAPABILITIES, plain_capability)
 
 
 def _edit_tables(editor: Editor, path: RawPath, old: Capabilities, new: Capabilities) -> None:
@@ -44,6 +45,7 @@ def _edit_tables(editor: Editor, path: RawPath, old: Capabilities, new: Capabili
         path,
         old,
         new,
+        CAPABILITIES,
         plain=lambda capability: {str(kind_of(capability)): plain_scope(capability)},
         change=lambda place, one, other: _change(editor, place, one, other),
     )

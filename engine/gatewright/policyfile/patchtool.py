@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.policyfile.alike import CATALOGS
 from gatewright.policyfile.editor import REMOVED
 from gatewright.policyfile.patchvalue import set_words, written_duration
 from gatewright.policyfile.plain import plain_catalog, plain_tiers, plain_tool_settings
@@ -23,9 +24,7 @@ def patch_catalogs(editor: Editor, old: tuple[Catalog, ...], new: tuple[Catalog,
     def change(path: RawPath, before: Catalog, after: Catalog) -> None:
         _set_changed(editor, path, plain_catalog(before), plain_catalog(after))
 
-    editor.edit_list(
-        ("catalogs",), old, new, plain=plain_catalog, change=change, key=lambda catalog: catalog.catalog_id
-    )
+    editor.edit_list(("catalogs",), old, new, CATALOGS, plain=plain_catalog, change=change)
 
 
 def patch_tools(editor: Editor, old: Mapping[str, ToolSettings], new: Mapping[str, ToolSettings]) -> None:

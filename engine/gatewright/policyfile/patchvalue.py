@@ -9,6 +9,8 @@ from gatewright.policyfile.editor import REMOVED, VALUES
 from gatewright.policyfile.plain import duration_like, plain_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gatewright.policyfile.editor import Editor
     from gatewright.policyfile.scan import Item, RawPath
 
@@ -21,6 +23,12 @@ def set_words(editor: Editor, path: RawPath, old: tuple[str, ...] | None, new: t
         editor.remove(path)
     else:
         editor.edit_words(path, old or (), new)
+
+
+def set_scalars(editor: Editor, path: RawPath, pairs: Mapping[str, tuple[object, object]]) -> None:
+    """Write the members of a table that differ, given as (old, new); None: the key is not there."""
+    changes = {key: REMOVED if new is None else new for key, (old, new) in pairs.items() if old != new}
+    editor.set_members(path, changes)
 
 
 def written_value(editor: Editor, item: Item) -> object:

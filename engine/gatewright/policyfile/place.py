@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.problem import Address, Place
 from gatewright.policy.document import Dialect
-from gatewright.policyfile.scan import BOM, Item, Kind, RawPath, Tree, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from gatewright.policyfile.scan import Item, RawPath, Tree
+
+BOM = "\ufeff"
 
 
 class Places:
@@ -32,6 +35,8 @@ class Places:
     @property
     def tree(self) -> Tree:
         """The scanned text."""
+        from gatewright.policyfile.scan import scan
+
         if self._tree is None:
             self._tree = scan(self._text)
         return self._tree
@@ -100,6 +105,8 @@ class Places:
                         yield source_id, ("data_sources", key, "paths", index)
 
     def _text_of(self, item: Item | None) -> str | None:
+        from gatewright.policyfile.scan import Kind
+
         if item is None or item.kind is not Kind.SCALAR:
             return None
         value: object = tomllib.loads(f"v = {self._text[item.start : item.end]}")["v"]
@@ -120,6 +127,8 @@ def ids_of_paths(key: str, count: int, taken: set[str]) -> list[str]:
 
 
 def _elements(item: Item | None) -> list[Item]:
+    from gatewright.policyfile.scan import Kind
+
     return item.elements if item is not None and item.kind in {Kind.TABLES, Kind.ARRAY} else []
 
 

@@ -19,7 +19,6 @@ from gatewright.policy.capability import (
     NetWrite,
     WasmExec,
 )
-from gatewright.policy.hostpattern import check_host_pattern
 from gatewright.policy.prefix import check_prefix
 from gatewright.policyfile.report import shown
 from gatewright.policyfile.row import Raw, Row, kind_of, name_error
@@ -127,6 +126,8 @@ def _name_fault(text: str) -> str | None:
 
 
 def _hosts(row: Row) -> tuple[str, ...]:
+    from gatewright.policy.hostpattern import check_host_pattern
+
     return _texts(row, "allowlist", check_host_pattern, "bad-host")
 
 

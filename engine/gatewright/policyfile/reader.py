@@ -9,24 +9,20 @@ import re
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from gatewright.base.problem import Place, Problem, Severity
-from gatewright.policy.document import Defaults, Dialect, Policy
-from gatewright.policyfile.check import check_policy
+from gatewright.base.problem import Problem, Severity
+from gatewright.policy.document import Agent, Defaults, Dialect, Policy
+from gatewright.policyfile.check import Checked, PolicyCheck
 from gatewright.policyfile.names import Names
-from gatewright.policyfile.patternfile import read_pattern
-from gatewright.policyfile.place import Places
+from gatewright.policyfile.place import BOM, Places
 from gatewright.policyfile.readagent import read_agents, read_defaults
 from gatewright.policyfile.readcatalog import read_catalogs
-from gatewright.policyfile.readdeclaration import read_declarations
 from gatewright.policyfile.readpolicy import read_policy_rules
 from gatewright.policyfile.readsource import read_sources
-from gatewright.policyfile.readtool import read_tool_settings
 from gatewright.policyfile.readworkspace import read_workspace
-from gatewright.policyfile.report import Report
+from gatewright.policyfile.report import Finding, Report, problems_of
 from gatewright.policyfile.row import Raw, Row
-from gatewright.policyfile.scan import BOM, scan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +32,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_KEY_PARTS = 200
+LOOKED_AT = 20
+"""How many rules of each agent show how its author writes them."""
 VERSION = 1
 TOP_KEYS = (
     "gatewright",
@@ -56,21 +54,42 @@ _DUPLICATE = ("Cannot declare", "Cannot overwrite", "Cannot mutate", "Duplicate 
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """A policy built as far as it goes, and what was found on the way: in each table, and in the whole.
+
+    ``known``: the tools with those of its catalogs and as it declares them. ``adjacent``: whether the author writes
+    kinds of rules as ``{ type, value }``.
+    """
+
+    policy: Policy
+    known: KnownTools | None
+    report: Report
+    checked: Checked
+    adjacent: bool
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether anything found is an error."""
+        return any(report.has_errors for report in (self.report, *self.checked.reports))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All that was found."""
+        return tuple(found for report in (self.report, *self.checked.reports) for found in report.findings)
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedPolicy:
-    """What came of a text. ``policy`` is None when there is an error among the problems."""
+    """What came of a text. ``policy`` is None when there is an error among the problems.
+
+    ``reading`` is how it came to that; None of a text that is no TOML.
+    """
 
     policy: Policy | None
     problems: tuple[Problem, ...]
     text: str
     places: Places
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A policy built as far as it goes, and what was found on the way."""
-
-    policy: Policy
-    report: Report
+    reading: Reading | None = None
 
 
 def parse_policy(text: str, *, file: str, known: KnownTools) -> LoadedPolicy:
@@ -80,8 +99,14 @@ def parse_policy(text: str, *, file: str, known: KnownTools) -> LoadedPolicy:
         return LoadedPolicy(None, (raw,), text, Places(text, file, Dialect.GATEWRIGHT))
     reading = _read(raw, PurePath(file).stem, known)
     places = Places(text, file, reading.policy.dialect)
-    problems = reading.report.problems(places)
-    return LoadedPolicy(None if reading.report.has_errors else reading.policy, problems, text, places)
+    problems = problems_of(reading.findings, places, _named(reading) if reading.has_errors else reading.policy)
+    return LoadedPolicy(None if reading.has_errors else reading.policy, problems, text, places, reading)
+
+
+def _named(reading: Reading) -> Policy:
+    """Only the agents' names: what could not be built is left out, so that what stands at which index is not known."""
+    agents = {agent_id: Agent(agent_id) for agent_id in reading.policy.agents}
+    return Policy(agents=agents, dialect=reading.policy.dialect)
 
 
 def value_of(text: str, fallback_id: str) -> Policy | None:
@@ -90,17 +115,28 @@ def value_of(text: str, fallback_id: str) -> Policy | None:
     return None if isinstance(raw, Problem) else _read(raw, fallback_id, None).policy
 
 
-def _read(raw: Raw, stem: str, known: KnownTools | None) -> _Reading:
+def _read(raw: Raw, stem: str, known: KnownTools | None) -> Reading:
     report = Report()
     row = Row(raw, (), report)
     if _is_pattern(raw):
+        from gatewright.policyfile.patternfile import read_pattern
+
         known = known.with_rooted() if known is not None else None
         policy = read_pattern(row, stem or "agent", Names(known, report))
     else:
         policy, known = _gatewright(row, known)
-    if known is not None:
-        check_policy(policy, known, report)
-    return _Reading(policy, report)
+    checked = Checked() if known is None else PolicyCheck(policy, known, sound=not report.has_errors).everything()
+    return Reading(policy, known, report, checked, writes_adjacent(raw))
+
+
+def writes_adjacent(raw: Raw) -> bool:
+    """Whether one of the first rules of an agent has its kind as ``{ type, value }``."""
+    agents = raw.get("agents")
+    tables = cast("Raw", agents).values() if isinstance(agents, dict) else ()
+    lists = [cast("Raw", table).get("tool_rules") for table in tables if isinstance(table, dict)]
+    rules = [rule for rows in lists if isinstance(rows, list) for rule in cast("list[object]", rows)[:LOOKED_AT]]
+    kinds = [cast("Raw", rule).get("rule_type") for rule in rules if isinstance(rule, dict)]
+    return any(isinstance(kind, dict) and "type" in kind for kind in kinds)
 
 
 def _is_pattern(raw: Raw) -> bool:
@@ -109,6 +145,9 @@ def _is_pattern(raw: Raw) -> bool:
 
 def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools | None]:
     """The policy, and the tools with those of its catalogs and as it declares them, which all the rest is held to."""
+    from gatewright.policyfile.readdeclaration import read_declarations
+    from gatewright.policyfile.readtool import read_tool_settings
+
     _check_version(row)
     row.only(TOP_KEYS, "a policy file")
     _refuse_unsupported(row)
@@ -156,7 +195,7 @@ def _refuse_unsupported(row: Row) -> None:
 
 
 def _raw(text: str, file: str) -> Raw | Problem:
-    if fault := _text_fault(text):
+    if fault := text_fault(text):
         return _problem(text, file, *fault)
     try:
         return tomllib.loads(text.removeprefix(BOM))
@@ -169,7 +208,8 @@ def _raw(text: str, file: str) -> Raw | Problem:
         return _problem(text, file, found.start() if found else 0, "a number is too large or a date is impossible")
 
 
-def _text_fault(text: str) -> tuple[int, str] | None:
+def text_fault(text: str) -> tuple[int, str] | None:
+    """Where and why a text is not even to be read as TOML; None when it is."""
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES:
         return 0, f"a policy file may not be larger than {MAX_BYTES // 1024 // 1024} MiB"
     if (at := text.find("\0")) >= 0:
@@ -190,25 +230,29 @@ def _head(line: str) -> str:
 
 
 def _syntax(text: str, file: str, message: str) -> Problem:
+    from gatewright.policyfile.scan import scan
+    from gatewright.policyfile.syntaxfault import explained
+
     found = _AT.search(message)
     said = message[: found.start()] if found else message
     code = "duplicate" if said.startswith(_DUPLICATE) else "syntax"
-    place = _place(text, file, found)
-    if code == "duplicate" and (second := scan(text).duplicates):
-        place = Places(text, file, Dialect.GATEWRIGHT).place_at(second[0])
-    return Problem(Severity.ERROR, code, _in_our_words(said), place)
+    offset = _offset(text, found)
+    if code == "duplicate":
+        second = scan(text).duplicates
+        offset, words = second[0] if second else offset, "this key or table stands here a second time"
+    else:
+        offset, why = explained(text, offset, said)
+        words = f"this is no valid TOML: {why}"
+    return Problem(Severity.ERROR, code, words, Places(text, file, Dialect.GATEWRIGHT).place_at(offset))
 
 
-def _in_our_words(said: str) -> str:
-    if said.startswith(_DUPLICATE):
-        return "this key or table stands here a second time"
-    return f"this is no valid TOML: {said[:1].lower()}{said[1:]}"
-
-
-def _place(text: str, file: str, found: re.Match[str] | None) -> Place:
-    if found and found[1]:
-        return Place(file, int(found[1]), int(found[2]))
-    return Places(text, file, Dialect.GATEWRIGHT).place_at(len(text))
+def _offset(text: str, found: re.Match[str] | None) -> int:
+    if not found or not found[1]:
+        return len(text)
+    line, column = int(found[1]), int(found[2])
+    lines = text.split("\n", line - 1)
+    start = len(text) - len(lines[-1])
+    return min(start + column - 1 + (len(BOM) if line == 1 and text.startswith(BOM) else 0), len(text))
 
 
 def _problem(text: str, file: str, offset: int, message: str) -> Problem:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from gatewright.policyfile.place import BOM
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,7 +22,6 @@ RawPath = tuple[str | int, ...]
 """A path in the file as TOML nests it, e.g. ``("sources", 0, "id")``."""
 Span = tuple[int, int]
 
-BOM = "\ufeff"
 _GAP = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
 _SPACE = re.compile(r"[ \t]*+")
 _KEY = re.compile(r'[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\'')
@@ -126,12 +127,20 @@ class Tree:
         return (section for section in self.sections if section.path[: len(path)] == path and section.segments)
 
 
-def scan(text: str) -> Tree:
-    """Scan a whole text; of a broken one, what stands before the break."""
-    scanner = _Scanner(text)
+def scan(text: str, start: int = 0, end: int | None = None) -> Tree:
+    """Scan a whole text, or the tables whose headers begin between two offsets; of a broken one, what stands before
+    the break. Offsets are those of the whole text.
+    """
+    scanner = _Scanner(text, start, len(text) if end is None else end)
     with contextlib.suppress(_Broken, IndexError):
         scanner.run()
     return scanner.tree
+
+
+def begins_with_header(text: str) -> bool:
+    """Whether nothing but blank lines and comments stands above the first header of a valid text."""
+    found = _GAP.match(text)
+    return text.startswith("[", found.end() if found else 0)
 
 
 def key_span(text: str, position: int) -> Span:
@@ -151,15 +160,15 @@ class _Broken(Exception):
 
 
 class _Scanner:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        start = len(BOM) if text.startswith(BOM) else 0
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self._text, self._end = text, end
+        start = start or (len(BOM) if text.startswith(BOM) else 0)
         root = Item(Kind.TABLE, start, start, start)
         self.tree = Tree(text, root, [Section((), start, start)], [])
 
     def run(self) -> None:
         text, position, table = self._text, self.tree.root.start, self.tree.root
-        while (position := self._gap(position)) < len(text):
+        while (position := self._gap(position)) < self._end:
             if text[position] == "[":
                 position, table = self._header(position)
             else:
@@ -186,7 +195,7 @@ class _Scanner:
             word = _KEY.match(self._text, found.end() if found else position)
             if word is None:
                 raise _Broken
-            keys.append(_plain(word.group()))
+            keys.append(key_of(word.group()))
             spans.append(word.span())
             space = _SPACE.match(self._text, word.end())
             end = space.end() if space else word.end()
@@ -305,7 +314,8 @@ class _Scanner:
         return item
 
 
-def _plain(word: str) -> str:
+def key_of(word: str) -> str:
+    """What a written key says, bare or quoted."""
     if word[0] == "'":
         return word[1:-1]
     if word[0] != '"':

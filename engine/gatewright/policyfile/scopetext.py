@@ -33,6 +33,8 @@ from gatewright.policyfile.size import format_size, parse_size
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gatewright.policy.document import Policy
+
 _ITEM = re.compile(r'\s*(?:"([^"]*)"|([^,"]*))\s*(?:,|$)')
 _LISTS: dict[CapabilityKind, Callable[[tuple[str, ...]], Capability]] = {
     CapabilityKind.NET_READ: NetRead,
@@ -53,9 +55,18 @@ _EXAMPLES = {
 }
 
 
-def scope_example(kind: CapabilityKind) -> str:
-    """What one may type for a kind; empty for a kind without a scope."""
-    return _EXAMPLES.get(kind, "")
+def scope_example(kind: CapabilityKind, policy: Policy | None = None) -> str:
+    """What one may type for a kind; empty for a kind without a scope. Folders are those that the policy names."""
+    folders = _folders(kind, policy) if policy is not None else ()
+    return ", ".join(folders) or _EXAMPLES.get(kind, "")
+
+
+def _folders(kind: CapabilityKind, policy: Policy) -> tuple[str, ...]:
+    """The folders of the roots that tools read and write in, else those of the sources."""
+    if kind not in {CapabilityKind.FS_READ, CapabilityKind.FS_WRITE}:
+        return ()
+    roots = [folder for name, folder in policy.roots.folders.items() if name != "vault"]
+    return tuple(dict.fromkeys(roots or [source.base_path for source in policy.sources]))
 
 
 def scope_text(capability: Capability) -> str:

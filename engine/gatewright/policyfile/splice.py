@@ -5,7 +5,12 @@ Offsets are those of the original text, so that one edit never has to reckon wit
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gatewright.base.errors import WeMustFix
+
+if TYPE_CHECKING:
+    from gatewright.policyfile.scan import Span
 
 
 class Splices:
@@ -21,10 +26,21 @@ class Splices:
         """Put ``text`` in the place of a stretch; at an empty stretch it is inserted, in the order of the calls."""
         self._parts.append((start, end, text.replace("\n", self.newline)))
 
-    def result(self) -> str:
-        """The text with every replacement done. Overlapping removals count once."""
+    @property
+    def span(self) -> Span | None:
+        """From the first place that changes to the last one; None where nothing does."""
+        if not self._parts:
+            return None
+        return min(start for start, _, _ in self._parts), max(end for _, end, _ in self._parts)
+
+    def result(self, within: Span | None = None) -> str:
+        """The text (or the stretch ``within``, which holds all of them) with every replacement done.
+
+        Overlapping removals count once.
+        """
         pieces: list[str] = []
-        at, only_removed = 0, True
+        at, last = within or (0, len(self.text))
+        only_removed = True
         for start, end, text in sorted(self._parts, key=lambda part: part[:2]):
             if start < at and only_removed and start < end <= at:
                 continue  # a change of something that goes altogether
@@ -35,7 +51,7 @@ class Splices:
             pieces.append(text)
             only_removed = not text or (only_removed and end <= at) if end > start or start < at else True
             at = max(at, end)
-        return "".join([*pieces, self.text[at:]])
+        return "".join([*pieces, self.text[at:last]])
 
     def line_start(self, offset: int) -> int:
         """Where the line of ``offset`` begins."""

@@ -11,14 +11,25 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Agent, Policy, Source, ToolSettings
 
 
+_SAID = ("description", "tools", "sources", "tool_rules", "approvals", "capabilities", "user_id")
+
+
 def renamed_agents(before: Policy, after: Policy) -> dict[str, str]:
-    """Old to new ids: where one went and one came at the same place, it is the same agent."""
+    """Old to new ids: where one went and one that is like it came at the same place, it is the same agent."""
     old, new = list(before.agents), list(after.agents)
     gone = [agent_id for agent_id in old if agent_id not in after.agents]
     come = [agent_id for agent_id in new if agent_id not in before.agents]
     if len(gone) != len(come) or [old.index(name) for name in gone] != [new.index(name) for name in come]:
         return {}
-    return dict(zip(gone, come, strict=True))
+    both = dict(zip(gone, come, strict=True))
+    return {name: other for name, other in both.items() if _is_like(before.agents[name], after.agents[other])}
+
+
+def _is_like(old: Agent, new: Agent) -> bool:
+    """Whether at least half of what is said of one of them is said of both; of two of which nothing is said, yes."""
+    pairs = [(getattr(old, name), getattr(new, name)) for name in _SAID]
+    said = [one == other for one, other in pairs if one or other]
+    return 2 * sum(said) >= len(said)
 
 
 def stages(before: Policy, after: Policy) -> Iterator[Policy]:

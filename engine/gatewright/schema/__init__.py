@@ -5,17 +5,23 @@ It knows JSON values only: no tools, no policies, no files.
 
 from __future__ import annotations
 
-from gatewright.schema.check import ArgumentError, SchemaChecker, SchemaProblem, check_schema
-from gatewright.schema.discover import discover_operations
-from gatewright.schema.filter import FilterLint, FilterResult, filter_operations, filter_with_lints
-from gatewright.schema.formats import FORMATS, Format, ProviderLint, ToolListing, format_named
-from gatewright.schema.generate import schema_of
-from gatewright.schema.inline import inline_references
-from gatewright.schema.narrow import narrow
-from gatewright.schema.operation import Confidence, Operation, OperationSet
-from gatewright.schema.prose import clean_text
-from gatewright.schema.survey import OpenEnd, Survey, survey
-from gatewright.schema.walk import Schema
+from typing import TYPE_CHECKING
+
+from gatewright.base.door import door
+
+if TYPE_CHECKING:
+    from gatewright.schema.check import SchemaChecker, SchemaProblem, check_schema
+    from gatewright.schema.discover import discover_operations
+    from gatewright.schema.filter import FilterLint, FilterResult, filter_operations, filter_with_lints
+    from gatewright.schema.formats import FORMATS, Format, ProviderLint, ToolListing, format_named
+    from gatewright.schema.generate import schema_of
+    from gatewright.schema.inline import inline_references
+    from gatewright.schema.narrow import narrow
+    from gatewright.schema.operation import Confidence, Operation, OperationSet
+    from gatewright.schema.phrase import ArgumentError
+    from gatewright.schema.prose import clean_text
+    from gatewright.schema.survey import OpenEnd, Survey, survey
+    from gatewright.schema.walk import Schema
 
 __all__ = [
     "FORMATS",
@@ -44,3 +50,21 @@ __all__ = [
     "schema_of",
     "survey",
 ]
+
+door(
+    __name__,
+    {
+        "gatewright.schema.phrase": ("ArgumentError",),
+        "gatewright.schema.check": ("SchemaChecker", "SchemaProblem", "check_schema"),
+        "gatewright.schema.discover": ("discover_operations",),
+        "gatewright.schema.filter": ("FilterLint", "FilterResult", "filter_operations", "filter_with_lints"),
+        "gatewright.schema.formats": ("FORMATS", "Format", "ProviderLint", "ToolListing", "format_named"),
+        "gatewright.schema.generate": ("schema_of",),
+        "gatewright.schema.inline": ("inline_references",),
+        "gatewright.schema.narrow": ("narrow",),
+        "gatewright.schema.operation": ("Confidence", "Operation", "OperationSet"),
+        "gatewright.schema.prose": ("clean_text",),
+        "gatewright.schema.survey": ("OpenEnd", "Survey", "survey"),
+        "gatewright.schema.walk": ("Schema",),
+    },
+)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import jsonschema_rs
 
@@ -20,10 +20,12 @@ from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.jsonvalue import checked_object
 from gatewright.schema.draft import is_draft_7
 from gatewright.schema.inline import inline_references
-from gatewright.schema.phrase import ArgumentError, phrase_errors
-from gatewright.schema.sample import is_large, sampled
 from gatewright.schema.tagged import Unions, value_at
 from gatewright.schema.walk import Schema, as_object, map_children, pointer_text, walk
+
+if TYPE_CHECKING:
+    from gatewright.schema.phrase import ArgumentError
+
 
 MAX_ERRORS = 20
 _PATTERNS = jsonschema_rs.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_000_000)
@@ -80,6 +82,8 @@ class SchemaChecker:
 
         Messages name what is allowed and never repeat what was sent.
         """
+        from gatewright.schema.phrase import ArgumentError
+
         try:
             if self._validator.is_valid(value):
                 return ()
@@ -90,6 +94,9 @@ class SchemaChecker:
 
     def _phrased(self, value: object) -> tuple[ArgumentError, ...]:
         """The engine lists every error before it hands out the first, so a large value is looked at in part."""
+        from gatewright.schema.phrase import phrase_errors
+        from gatewright.schema.sample import is_large, sampled
+
         if not is_large(value):
             return phrase_errors(islice(self._validator.iter_errors(value), MAX_ERRORS), self._unions, value)
         part = sampled(value)
@@ -106,6 +113,8 @@ def _is_real(error: jsonschema_rs.ValidationError, value: object) -> bool:
 
 def _unreadable(value: object, error: Exception) -> ArgumentError:
     """A refusal for what the engine cannot take; the cause in our words, since its words may repeat the input."""
+    from gatewright.schema.phrase import ArgumentError
+
     try:
         checked_object(value)
     except GatewrightError as refused:

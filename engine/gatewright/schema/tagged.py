@@ -74,10 +74,18 @@ def value_at(root: object, path: Path) -> object:
 
 
 def _tagged(branches: list[Schema]) -> Tagged | None:
-    for field in properties_of(branches[0]) if branches else ():
-        choices = [choice_of(properties_of(branch).get(field)) for branch in branches]
-        values = tuple(choice.names if choice else () for choice in choices)
+    """By a property that every branch for an object fixes; a branch that takes none is never the one that is meant."""
+    objects = [branch for branch in branches if _takes_objects(branch)]
+    for field in properties_of(objects[0]) if objects else ():
+        choices = [choice_of(properties_of(branch).get(field)) for branch in objects]
+        values = [choice.names if choice else () for choice in choices]
         names = [name for part in values for name in part]
         if all(values) and len(set(names)) == len(names):
-            return Tagged(field, values)
+            rest = iter(values)
+            return Tagged(field, tuple(next(rest) if _takes_objects(branch) else () for branch in branches))
     return None
+
+
+def _takes_objects(branch: Schema) -> bool:
+    kind = branch.get("type", "object")
+    return kind == "object" or "object" in (as_list(kind) or ())

@@ -1,14 +1,21 @@
 """Files on disk as agents may use them: sources, their levels, their blocks. It knows no agent and no gate."""
 
-from gatewright.policy.glob import Explanation, PermissionRules, check_pattern
-from gatewright.sources.filesource import FileSource
-from gatewright.sources.held import BlockStorePort, StoredBlock
-from gatewright.sources.manager import SourceManager
-from gatewright.sources.overlay import Entry, HitCounts, Listing, Overlay
-from gatewright.sources.protection import ProtectedSet, Protection
-from gatewright.sources.reconcile import Strategy
-from gatewright.sources.state import FileState
-from gatewright.sources.watch import Noticed, OutsideChange, SourceWatcher
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.door import door
+
+if TYPE_CHECKING:
+    from gatewright.policy.glob import Explanation, PermissionRules, check_pattern
+    from gatewright.sources.filesource import FileSource
+    from gatewright.sources.held import BlockStorePort, StoredBlock
+    from gatewright.sources.manager import SourceManager
+    from gatewright.sources.overlay import Entry, HitCounts, Listing, Overlay
+    from gatewright.sources.protection import ProtectedSet, Protection
+    from gatewright.sources.reconcile import Strategy
+    from gatewright.sources.state import FileState
+    from gatewright.sources.watch import Noticed, OutsideChange, SourceWatcher
 
 __all__ = [
     "BlockStorePort",
@@ -30,3 +37,18 @@ __all__ = [
     "Strategy",
     "check_pattern",
 ]
+
+door(
+    __name__,
+    {
+        "gatewright.policy.glob": ("Explanation", "PermissionRules", "check_pattern"),
+        "gatewright.sources.filesource": ("FileSource",),
+        "gatewright.sources.held": ("BlockStorePort", "StoredBlock"),
+        "gatewright.sources.manager": ("SourceManager",),
+        "gatewright.sources.overlay": ("Entry", "HitCounts", "Listing", "Overlay"),
+        "gatewright.sources.protection": ("ProtectedSet", "Protection"),
+        "gatewright.sources.reconcile": ("Strategy",),
+        "gatewright.sources.state": ("FileState",),
+        "gatewright.sources.watch": ("Noticed", "OutsideChange", "SourceWatcher"),
+    },
+)

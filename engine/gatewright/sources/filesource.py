@@ -15,7 +15,6 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
-from gatewright.blocks import TextBlock, diff_text
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment, FileText
 from gatewright.sources import descriptor
@@ -30,19 +29,22 @@ from gatewright.sources.filetext import (
     with_patch,
 )
 from gatewright.sources.held import ABSENT, BlockStorePort, HeldBlock, HeldBlocks, no_block
-from gatewright.sources.reconcile import Outcome, Sides, Strategy, decide, told
 from gatewright.sources.spelling import as_on_disk
-from gatewright.sources.state import FileState, OnDisk, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
     from gatewright.base.jsonvalue import JsonValue
+    from gatewright.blocks import TextBlock
     from gatewright.policy.document import Source
     from gatewright.policy.glob import PermissionRules
     from gatewright.sources.protection import Protection
+    from gatewright.sources.reconcile import Strategy
+    from gatewright.sources.state import FileState, OnDisk
 
+MAX_LISTED = 5_000
+"""Entries of one listing of a folder."""
 BASE = "."
 _COMPARED_CHARS = 4 * 1024 * 1024
 
@@ -109,6 +111,8 @@ class FileSource:
 
     def assess_save(self, relative: str) -> Assessment:
         """Append if the block only extends the file as it is on disk, else overwrite; with the diff."""
+        from gatewright.blocks import diff_text
+
         block = self._block(relative)
         if block is None:
             return Assessment(Action.OVERWRITE)
@@ -124,6 +128,8 @@ class FileSource:
 
     def assess_load(self, relative: str) -> Assessment:
         """Read, asking when edits in the block would be lost, with the diff from them to the disk."""
+        from gatewright.blocks import diff_text
+
         try:
             block = self._block(relative)
         except WorkspaceError:
@@ -140,6 +146,8 @@ class FileSource:
 
     def assess_reconcile(self, relative: str, strategy: Strategy) -> Assessment:
         """Telling is reading; taking the disk's text is what loading is; the rest changes the block."""
+        from gatewright.sources.reconcile import Strategy
+
         if strategy is Strategy.ASK:
             return Assessment(Action.READ)
         return self.assess_load(relative) if strategy is Strategy.THEIRS else Assessment(Action.OVERWRITE)
@@ -154,6 +162,8 @@ class FileSource:
 
     def assess_text(self, relative: str, new_text: str) -> Assessment:
         """The diff from what stands there now, without an action."""
+        from gatewright.blocks import diff_text
+
         try:
             old = self.read(relative).content
         except ToolFailure:
@@ -162,6 +172,8 @@ class FileSource:
 
     def text_gone(self, relative: str) -> str | None:
         """The diff that takes the text of a file away; None where there is none, or too much to compare."""
+        from gatewright.blocks import diff_text
+
         text = self.text_of(relative)
         return diff_text(relative, text, "") if text else None
 
@@ -273,6 +285,8 @@ class FileSource:
 
     def create(self, relative: str, content: str) -> JsonValue:
         """Make a new file and its block, and the folders above it."""
+        from gatewright.blocks import TextBlock
+
         parts = _file_parts(relative)
         block = self._block(relative)
         if block is not None and block.unsaved:
@@ -306,6 +320,8 @@ class FileSource:
 
     def status(self, relative: str) -> dict[str, JsonValue]:
         """Path, state, whether there are edits that were not written; and the problem where the file cannot be had."""
+        from gatewright.sources.state import FileState
+
         row: dict[str, JsonValue] = {"path": relative}
         try:
             block = self._block(relative)
@@ -320,6 +336,8 @@ class FileSource:
 
     def diff(self, relative: str) -> dict[str, JsonValue]:
         """What writing the block would change on disk, as a unified diff of bounded size; empty when they are equal."""
+        from gatewright.blocks import diff_text
+
         block = self._block(relative)
         if block is None:
             raise no_block()
@@ -331,6 +349,9 @@ class FileSource:
 
     def reconcile(self, relative: str, strategy: Strategy) -> dict[str, JsonValue]:
         """Bring block and disk into step; a conflict changes nothing and is told with its places and both diffs."""
+        from gatewright.sources.reconcile import Outcome, Sides, decide, told
+        from gatewright.sources.state import FileState
+
         block = self._block(relative)
         if block is None:
             raise no_block()
@@ -354,6 +375,8 @@ class FileSource:
 
     def take_in(self, relative: str) -> FileState | None:
         """After a change from outside: a block without edits follows the disk. The state before; None without block."""
+        from gatewright.sources.state import FileState
+
         block = self._block(relative)
         if block is None:
             return None
@@ -370,10 +393,14 @@ class FileSource:
     # inside
 
     def _state_of(self, relative: str, block: HeldBlock | None) -> tuple[FileState, OnDisk]:
+        from gatewright.sources.state import state_of
+
         disk = self._on_disk(relative)
         return state_of(block, disk), disk
 
     def _on_disk(self, relative: str) -> OnDisk:
+        from gatewright.sources.state import OnDisk
+
         try:
             content = self._bytes(relative)[0]
             decode_text(content)
@@ -391,6 +418,8 @@ class FileSource:
         return self._blocks.keep_in_step(relative, text, content, limit=self.source.max_file_bytes)
 
     def _from_disk(self, relative: str) -> HeldBlock:
+        from gatewright.blocks import TextBlock
+
         content, _ = self._bytes(relative)
         text = decode_text(content)
         try:

@@ -13,12 +13,12 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from watchfiles import Change, watch
-
 from gatewright.sources.leftover import is_leftover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from watchfiles import Change
 
 MAX_TOLD = 2_000
 _POLL_MS = 1_500
@@ -106,6 +106,8 @@ class FolderWatch:
 
     def _watched(self, identity: tuple[int, int], *, is_back: bool, polls: bool) -> None:
         """Until the base is another folder, or the end."""
+        from watchfiles import Change, watch
+
         first = True
         for found in watch(
             self.base,
@@ -132,6 +134,8 @@ class FolderWatch:
                 return
 
     def _news(self, found: Iterable[tuple[Change, str]]) -> FolderNews | None:
+        from watchfiles import Change
+
         prefix = self.base.rstrip("/") + "/"
         told: dict[Change, set[str]] = {change: set() for change in Change}
         for number, (change, path) in enumerate(found):

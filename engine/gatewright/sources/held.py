@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
-from gatewright.blocks import TextBlock
 from gatewright.sources.filetext import decode_text, digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
+
+    from gatewright.blocks import TextBlock
 
 ABSENT = "absent"
 """In the place of a digest: when block and disk were last in step, there was no file."""
@@ -98,11 +99,15 @@ class HeldBlocks:
 
     def get(self, relative: str) -> HeldBlock | None:
         """The block of a file, or None. Raises WorkspaceError for a damaged one."""
+        from gatewright.blocks import TextBlock
+
         stored = self.store.get(self.label_of(relative))
         return None if stored is None else HeldBlock(TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
 
     def keep(self, relative: str, text: TextBlock, disk_digest: str, *, limit: int) -> HeldBlock:
         """Store a block; a history much longer than a file may be is dropped, so that it cannot fill the disk."""
+        from gatewright.blocks import TextBlock
+
         snapshot = text.snapshot()
         if len(snapshot) > _HISTORY_FACTOR * limit + _HISTORY_BYTES:
             text = TextBlock.from_text(text.text)
@@ -112,6 +117,8 @@ class HeldBlocks:
 
     def keep_in_step(self, relative: str, text: TextBlock, content: bytes, *, limit: int) -> HeldBlock:
         """Store a block that is now compared with a file of that content."""
+        from gatewright.blocks import TextBlock
+
         label, digest = self.label_of(relative), digest_of(content)
         before = self.store.get(label)
         base = _base_label(label, digest)
@@ -134,6 +141,8 @@ class HeldBlocks:
 
     def base_of(self, relative: str, block: HeldBlock) -> str | None:
         """The text that block and file were last in step with; None where it is not known."""
+        from gatewright.blocks import TextBlock
+
         if block.disk_digest == ABSENT:
             return ""
         if not block.unsaved:

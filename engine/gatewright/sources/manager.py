@@ -28,16 +28,8 @@ from gatewright.policy.target import (
     Located,
     Refusal,
 )
-from gatewright.sources.descriptor import identity_of, look_along
-from gatewright.sources.diskpath import DiskPaths
-from gatewright.sources.filesource import BASE, FileSource, real_base
+from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource, real_base
 from gatewright.sources.known import KnownPlaces
-from gatewright.sources.listing import list_entries
-from gatewright.sources.overlay import Overlay
-from gatewright.sources.permit import permit, permit_loss, refuse_stale
-from gatewright.sources.reconcile import Strategy
-from gatewright.sources.route import Route, relative_in
-from gatewright.sources.tree import MAX_LISTED, doomed, list_tree, remove_tree, status_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +39,9 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Source
     from gatewright.sources.descriptor import Identity
     from gatewright.sources.held import BlockStorePort
+    from gatewright.sources.overlay import Overlay
     from gatewright.sources.protection import Protection
+    from gatewright.sources.reconcile import Strategy
     from gatewright.sources.state import FileState
 
 Answer = TypeVar("Answer")
@@ -145,6 +139,8 @@ class SourceManager:
 
     def overlay(self, source_id: str) -> Overlay:
         """What people see of a source: its tree with levels, and counts. Raises WorkspaceError for an unknown id."""
+        from gatewright.sources.overlay import Overlay
+
         source = self._running.get(source_id)
         if source is None:
             raise WorkspaceError(f"source `{source_id}` is not attached")
@@ -169,6 +165,8 @@ class SourceManager:
 
     def protects(self, path: Path) -> bool:
         """Whether a file or folder on disk is protected, by its path (with or without links) or by identity."""
+        from gatewright.sources.descriptor import identity_of
+
         absolute = os.path.normpath(os.path.abspath(path))  # noqa: PTH100 - links are looked at below
         protected = self._protection.now()
         try:
@@ -182,16 +180,22 @@ class SourceManager:
 
     def locate(self, path: str, *, source_id: str | None, allowed: Sequence[str]) -> Located | Refusal:
         """Where a model's path leads; touches metadata only."""
+        from gatewright.sources.route import Route
+
         return Route(self._places).of_path(path, source_id, allowed)
 
     def locate_label(self, label: str, *, allowed: Sequence[str]) -> Located | Refusal:
         """Where a block's label leads."""
+        from gatewright.sources.route import Route
+
         return Route(self._places).of_label(label, allowed)
 
     def find_file(
         self, path: str, *, folder: str | None, prefixes: Sequence[str] = (), parameter: str = "", writes: bool = False
     ) -> FileTarget | Refusal:
         """Where a path that any tool is given leads on disk; touches metadata only."""
+        from gatewright.sources.diskpath import DiskPaths
+
         roots = DiskPaths(self._running.values(), self._protection.now(), folder, prefixes)
         return roots.find(path, parameter=parameter, writes=writes)
 
@@ -205,6 +209,8 @@ class SourceManager:
         return LevelDecision(Permission.NONE) if at is None else self.level(at)
 
     def _place_of(self, label: str) -> Located | None:
+        from gatewright.sources.route import relative_in
+
         relative = relative_in(label)
         for source in self._running.values() if relative is not None else ():
             if source.label(relative or BASE) == label:
@@ -216,6 +222,8 @@ class SourceManager:
         return self._level(self._places, at)
 
     def _level(self, places: KnownPlaces, at: Located) -> LevelDecision:
+        from gatewright.sources.descriptor import look_along
+
         source = _source(places, at)
         protected = self._protection.now()
         try:
@@ -250,6 +258,8 @@ class SourceManager:
 
         Raises where a file in the folder may not be deleted, too: refuse the call then.
         """
+        from gatewright.sources.tree import doomed
+
         source = self._source(at)
         if not (recursive and source.look(at.relative).is_folder):
             return Assessment(Action.DELETE, later=cache(partial(source.text_gone, at.relative)))
@@ -274,6 +284,8 @@ class SourceManager:
     async def list_folder(self, at: Located, limit: int = MAX_LISTED) -> list[JsonValue]:
         """Entries of a folder that are not none, folders first: name, kind, size, permission, loaded."""
 
+        from gatewright.sources.listing import list_entries
+
         def work(source: FileSource) -> list[JsonValue]:
             return list_entries(source, at.relative, self.overlay(source.source_id).level_of, limit)
 
@@ -281,6 +293,8 @@ class SourceManager:
 
     async def load(self, at: Located, *, asked: Approved = False) -> JsonValue:
         """Read the disk into the block; edits that were not written go only when somebody was ``asked``."""
+
+        from gatewright.sources.permit import permit_loss
 
         def work(source: FileSource) -> JsonValue:
             permit_loss(source.assess_load(at.relative), asked)
@@ -313,6 +327,8 @@ class SourceManager:
     async def reload(self, at: Located, *, asked: Approved = False) -> JsonValue:
         """As ``load``, with a block that is there."""
 
+        from gatewright.sources.permit import permit_loss
+
         def work(source: FileSource) -> JsonValue:
             permit_loss(source.assess_load(at.relative), asked)
             return source.reload(at.relative)
@@ -341,6 +357,8 @@ class SourceManager:
         folder itself. The last row says what was left out.
         """
 
+        from gatewright.sources.tree import list_tree
+
         def work(source: FileSource) -> list[JsonValue]:
             level_of = self.overlay(source.source_id).level_of
             return list_tree(source, at.relative, level_of, pattern=pattern, limit=limit, recursive=recursive)
@@ -359,6 +377,8 @@ class SourceManager:
         Of a folder every file has to be one that may be deleted by its own level; ``asked``: somebody agreed to those
         that ask, and so to the call.
         """
+
+        from gatewright.sources.tree import doomed, remove_tree
 
         def work(source: FileSource) -> JsonValue:
             if not (recursive and source.look(at.relative).is_folder):
@@ -386,6 +406,8 @@ class SourceManager:
         return self._alone(at, lambda source: source.take_in(relative), changes=True)
 
     def _status(self, source: FileSource, at: Located) -> JsonValue:
+        from gatewright.sources.tree import status_below
+
         try:
             folder = at.relative == BASE or source.look(at.relative).is_folder
         except ToolFailure:
@@ -411,6 +433,8 @@ class SourceManager:
         approved: Approved = False,
     ) -> Answer:
         """One call per file at a time, among processes too where it changes a block; the level is asked once more."""
+        from gatewright.sources.permit import permit, refuse_stale
+
         path = self._source(at).absolute(at.relative)
         alone = self._blocks.exclusive() if changes else nullcontext()
         with self._locks[hash(path) % _STRIPES], alone:
@@ -431,6 +455,8 @@ class SourceManager:
 
 
 def _strategy(name: str) -> Strategy:
+    from gatewright.sources.reconcile import Strategy
+
     try:
         return Strategy(name)
     except ValueError:

@@ -9,22 +9,30 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from heapq import nsmallest
+from typing import TYPE_CHECKING, TypeAlias
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.policy.permission import Permission
+from gatewright.policy.target import LevelDecision
 from gatewright.sources.descriptor import entries_of, identity_of, unusable
 from gatewright.sources.filesource import BASE
 from gatewright.sources.leftover import is_leftover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from gatewright.policy.target import LevelDecision
     from gatewright.sources.descriptor import Identity
     from gatewright.sources.filesource import FileSource
 
+FIRST = 500
+"""Entries of a large folder that are told before the rest of them is looked at."""
+_NAMED = 1_000_000
+_PIECE = 100
 _LOOK_EVERY = 256
+_OUTSIDE = LevelDecision(Permission.NONE)
+_Seen: TypeAlias = "tuple[str, os.stat_result | None]"
+"""A name in a folder and what stands there; None where it cannot be looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The entries of a folder, folders first; ``truncated`` when there are more."""
+    """The entries of a folder, folders first, by name whatever its case; ``truncated`` when there are more."""
 
     entries: tuple[Entry, ...]
     truncated: bool
@@ -90,23 +98,66 @@ class Overlay:
         self.plain = plain
         self._source = source
 
-    def scan(self, folder: str = BASE, *, limit: int = 10_000, cancelled: Callable[[], bool] = _never) -> Listing:
-        """The entries of one folder. Raises WorkspaceError when it is missing or unreadable."""
+    def scan(
+        self,
+        folder: str = BASE,
+        *,
+        limit: int = 10_000,
+        cancelled: Callable[[], bool] = _never,
+        first: Callable[[Listing], None] | None = None,
+    ) -> Listing:
+        """The entries of one folder. Raises WorkspaceError when it is missing or unreadable.
+
+        ``first`` is given the beginning of a large folder as soon as that is known, marked as truncated.
+        """
         parts = _parts(folder)
-        entries: list[Entry] = []
-        truncated = False
         try:
-            with entries_of(self._source.base, parts) as found:
-                for number, entry in enumerate(found):
-                    if number >= limit or (number % _LOOK_EVERY == 0 and cancelled()):
-                        truncated = True
-                        break
-                    if not is_leftover(entry.name):
-                        entries.append(self._entry(parts, entry))
+            with entries_of(self._source.base, parts) as entries:
+                return self._scanned("/".join((*parts, "")), entries, limit, cancelled, first)
         except ToolFailure as failure:
             raise WorkspaceError(f"`{self._source.absolute('/'.join(parts) or BASE)}`: {failure}") from None
-        entries.sort(key=lambda entry: (not entry.is_folder, entry.name))
-        return Listing(tuple(entries), truncated)
+
+    def _scanned(
+        self,
+        prefix: str,
+        entries: Iterable[os.DirEntry[str]],
+        limit: int,
+        cancelled: Callable[[], bool],
+        first: Callable[[Listing], None] | None,
+    ) -> Listing:
+        """Names first, which cost little; what stands behind them is looked at piece by piece."""
+        named: list[os.DirEntry[str]] = []
+        for number, entry in enumerate(entries):
+            if number >= _NAMED or (number % _LOOK_EVERY == 0 and cancelled()):
+                break
+            if not is_leftover(entry.name):
+                named.append(entry)
+        wanted = nsmallest(limit, named, key=_order)
+        found: list[Entry] = []
+        for start in range(0, len(wanted), _PIECE):
+            if cancelled():
+                return Listing(tuple(found), truncated=True)
+            if start == FIRST and first is not None:
+                first(Listing(tuple(found), truncated=True))
+            found += self._judged(prefix, [_seen(entry) for entry in wanted[start : start + _PIECE]])
+        return Listing(tuple(found), truncated=len(found) < len(named))
+
+    def _judged(self, prefix: str, found: Sequence[_Seen]) -> Iterator[Entry]:
+        """Entries with their levels; where the rules decide alone, all of them are asked at once."""
+        inodes = [status.st_ino for _, status in found if status is not None]
+        if self.plain is None or not self.plain(prefix, inodes):
+            for name, status in found:
+                yield _entry(prefix, name, status, self._level(prefix + name, status))
+            return
+        rules = self._source.rules
+        levels = [LevelDecision(rule.permission, at, rule.pattern) for at, rule in enumerate(rules.rules)]
+        levels += [LevelDecision(rules.default), _OUTSIDE]  # the last also stands at -1
+        paths = [prefix + name + ("/" if _is_folder(status) else "") for name, status in found]
+        for (name, status), index in zip(found, rules.indexes(paths), strict=True):
+            yield _entry(prefix, name, status, levels[index])
+
+    def _level(self, relative: str, status: os.stat_result | None) -> LevelDecision:
+        return _OUTSIDE if status is None else self.level_of(relative, _is_folder(status), (identity_of(status),))
 
     def hit_counts(self, *, limit: int = 1_000_000, cancelled: Callable[[], bool] = _never) -> HitCounts:
         """Count the files below the base by what decides them here; stops after ``limit`` entries."""
@@ -148,27 +199,44 @@ class Overlay:
                 continue
             count.add(level)
 
-    def _entry(self, parts: tuple[str, ...], entry: os.DirEntry[str]) -> Entry:
-        relative = "/".join((*parts, entry.name))
-        shown = os.fsencode(entry.name).decode("utf-8", "replace")
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except OSError:
-            return Entry(shown, relative, False, Permission.NONE, None, None, False, "it cannot be looked at")
-        folder = stat.S_ISDIR(status.st_mode)
-        level = self.level_of(relative, folder, (identity_of(status),))
-        failure = None if folder else unusable(status)
-        return Entry(
-            shown,
-            relative,
-            folder,
-            level.permission,
-            level.index if level.source_id is None else None,
-            level.pattern,
-            level.protected,
-            None if failure is None else str(failure),
-            level.source_id,
-        )
+
+def _seen(entry: os.DirEntry[str]) -> _Seen:
+    try:
+        return entry.name, entry.stat(follow_symlinks=False)
+    except OSError:
+        return entry.name, None
+
+
+def _is_folder(status: os.stat_result | None) -> bool:
+    return status is not None and stat.S_ISDIR(status.st_mode)
+
+
+def _order(entry: os.DirEntry[str]) -> tuple[bool, str, str]:
+    """Folders first, then by name, whatever its case."""
+    return not entry.is_dir(follow_symlinks=False), _shown(entry.name).casefold(), entry.name
+
+
+def _shown(name: str) -> str:
+    return name if name.isascii() else os.fsencode(name).decode("utf-8", "replace")
+
+
+def _entry(prefix: str, name: str, status: os.stat_result | None, level: LevelDecision) -> Entry:
+    shown = _shown(name)
+    if status is None:
+        return Entry(shown, prefix + name, False, Permission.NONE, None, None, False, "it cannot be looked at")
+    folder = stat.S_ISDIR(status.st_mode)
+    failure = None if folder else unusable(status)
+    return Entry(
+        shown,
+        prefix + name,
+        folder,
+        level.permission,
+        level.index if level.source_id is None else None,
+        level.pattern,
+        level.protected,
+        None if failure is None else str(failure),
+        level.source_id,
+    )
 
 
 @dataclass(slots=True)

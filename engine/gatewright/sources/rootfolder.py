@@ -28,7 +28,6 @@ from gatewright.sources.filetext import (
 )
 from gatewright.sources.permit import permit, refuse_stale
 from gatewright.sources.rootpath import RootPaths
-from gatewright.sources.rootwalk import Walk
 
 if TYPE_CHECKING:
     import os
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from gatewright.policy.target import Approved, FileTarget, Refusal
     from gatewright.sources.protection import Protection
     from gatewright.sources.rootpath import RootPlace, SourcesPort
+    from gatewright.sources.rootwalk import Walk
 
 MAX_TEXT_BYTES = 1024 * 1024
 """The largest text that is read, searched or written."""
@@ -238,6 +238,8 @@ class RootFolders:
     # inside
 
     def _walk(self, at: RootPlace, stopped: Callable[[], bool] | None = None) -> Walk:
+        from gatewright.sources.rootwalk import Walk
+
         return Walk(at, self._level, self._paths.protection.now().prefixes, stopped, MAX_TEXT_BYTES)
 
     def _bytes(self, at: RootPlace, limit: int) -> tuple[bytes, os.stat_result]:

@@ -22,7 +22,7 @@ from gatewright.policy.target import NOT_PERMITTED
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import descriptor
 from gatewright.sources.descriptor import entries_of, identity_of, unusable
-from gatewright.sources.filesource import BASE
+from gatewright.sources.filesource import BASE, MAX_LISTED
 from gatewright.sources.leftover import is_leftover
 from gatewright.sources.listing import is_nameable
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     LevelOf = Callable[[str, bool, Sequence[Identity]], LevelDecision]
 
-MAX_LISTED = 5_000
 MAX_REMOVED = 10_000
 _MAX_EXAMINED = 200_000
 _MAX_DEPTH = 200

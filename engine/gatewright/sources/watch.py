@@ -14,18 +14,16 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from watchfiles import Change, watch
-
 from gatewright.base.errors import GatewrightError, ToolFailure
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
 from gatewright.sources.leftover import is_leftover
-from gatewright.sources.state import FileState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gatewright.sources.manager import SourceManager
+    from gatewright.sources.state import FileState
 
 MAX_TOLD = 1_000
 _POLL_TICKS = 4
@@ -149,6 +147,8 @@ class _Watch:
 
     def _watched(self) -> None:
         """Until the base is another folder, or the end."""
+        from watchfiles import Change, watch
+
         identity = _signature(self.base)
         first = True
         for found in watch(
@@ -216,6 +216,8 @@ class _Watch:
 
     def _taken_in(self, path: str, *, without_block: bool = False) -> OutsideChange | None:
         """What became of a path; None where that is nothing to tell."""
+        from gatewright.sources.state import FileState
+
         if self._done.is_set():
             return None
         try:

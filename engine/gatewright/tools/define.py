@@ -12,17 +12,16 @@ from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
 from gatewright.tools.declaration import Normalization, ResultType, check_conduct
-from gatewright.tools.flat import check_parameters
 from gatewright.tools.model import OperationFactsOf, model_shape
 from gatewright.tools.naming import check_operation_name, check_tool_name, major_of
 from gatewright.tools.needs import kinds_of
 from gatewright.tools.operation import OperationSpec
 from gatewright.tools.shape import InputShape, MethodShape
-from gatewright.tools.signature import Binding, bind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gatewright.tools.signature import Binding, Made
     from gatewright.tools.tool import Tool
 
 MARK = "__gatewright_operation__"
@@ -109,7 +108,11 @@ def _marked(declared: type[Tool], base: type[Tool], where: str) -> dict[str, Cal
 
 
 def _method_shape(declared: type[Tool], methods: Mapping[str, Callable[..., Any]], where: str) -> MethodShape:
+    from gatewright.tools.flat import check_parameters
+    from gatewright.tools.signature import bind
+
     bindings: dict[str, Binding] = {}
+    made: Made = {}
     specs: list[OperationSpec] = []
     for attribute, method in methods.items():
         mark = cast("OperationMark", getattr(method, MARK))
@@ -117,7 +120,7 @@ def _method_shape(declared: type[Tool], methods: Mapping[str, Callable[..., Any]
         check_operation_name(name, declared.name)
         if name in bindings:
             raise RegistrationError(f"{where} has two operations named `{name}`")
-        bindings[name] = bind(method, f"operation `{name}` of {where}", is_method=True)
+        bindings[name] = bind(method, f"operation `{name}` of {where}", is_method=True, made=made)
         specs.append(_spec(declared, name, mark, bindings[name], where))
     check_parameters(specs, declared.operation_field, where)
     for name in declared.operation_capabilities:

@@ -15,11 +15,9 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.schema import OperationSet, discover_operations, filter_operations, filter_with_lints, schema_of
 from gatewright.schema.walk import Schema, objects, properties_of
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.mark import marks_of_fields
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of
 from gatewright.tools.parameter import Mark, Parameter
 from gatewright.tools.shape import PLAIN
-from gatewright.tools.signature import first_message
 
 Run = Callable[[Any, Any, ToolExecutionContext], Awaitable[object]]
 
@@ -72,6 +70,8 @@ class ModelShape:
         self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext
     ) -> object:
         """Build the model and hand it over."""
+        from gatewright.tools.signature import first_message
+
         called = self.operations_of(arguments)
         if called is None or (len(frozenset(called)) == 1 and operation not in called):
             raise WeMustFix(f"the arguments do not call `{operation}`")
@@ -163,6 +163,8 @@ def _all_properties(schema: Schema) -> dict[str, Schema]:
 
 def _marks(model: Any, where: str) -> dict[str, tuple[Mark, ...]]:
     """The marks of each field. Raises RegistrationError for one field with different ones."""
+    from gatewright.tools.mark import marks_of_fields
+
     marks: dict[str, tuple[Mark, ...]] = {}
     for held in _models(model):
         for name, found in marks_of_fields(held, where).items():

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from gatewright.base.errors import AlreadyRegistered, RegistrationError
 from gatewright.policy.right import ToolFacts
-from gatewright.tools.manifest import manifest_of, write_manifest
 from gatewright.tools.tool import Tool
 
 Key = tuple[str, int]
@@ -94,10 +93,14 @@ class ToolRegistry:
 
     def manifest(self) -> dict[str, object]:
         """The definitions of all tools, in the same order, as JSON values; `read_definitions` reads them back."""
+        from gatewright.tools.manifest import manifest_of
+
         return manifest_of(self.tools())
 
     def write_manifest(self, path: str | Path) -> None:
         """Write them to ``path``, whole or not at all. Raises OSError."""
+        from gatewright.tools.manifest import write_manifest
+
         write_manifest(self.tools(), Path(path))
 
     def _withdraw(self, key: Key) -> None:

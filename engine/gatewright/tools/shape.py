@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.errors import WeMustFix
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import OperationSet
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.flat import cleaner, flat_schema, plain_schema
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of
 from gatewright.tools.parameter import Parameter
-from gatewright.tools.signature import Binding
+
+if TYPE_CHECKING:
+    from gatewright.tools.signature import Binding
+
 
 PLAIN = ""
 """The name under which policies hold the one operation of a tool without operations."""
@@ -85,6 +87,8 @@ class PlainShape:
 
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
         """The parameters object, closed."""
+        from gatewright.tools.flat import plain_schema
+
         return plain_schema(self.binding.parameters) if PLAIN in shown else None
 
     def cleaned(self, text: str, shown: frozenset[str]) -> str:  # noqa: ARG002
@@ -128,11 +132,15 @@ class MethodShape:
 
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
         """Written for the shown operations; nothing in it comes from a hidden one."""
+        from gatewright.tools.flat import flat_schema
+
         rows = [spec for spec in self.operations if spec.name in shown]
         return flat_schema(self.operation_field, rows, frozenset(self.bindings) - shown) if rows else None
 
     def cleaned(self, text: str, shown: frozenset[str]) -> str:
         """Names that a shown operation or a parameter of one bears may stay."""
+        from gatewright.tools.flat import cleaner
+
         kept = {parameter.name for name in shown for parameter in self.parameters(name)}
         return cleaner(frozenset(self.bindings) - shown, shown | kept)(text)
 

@@ -32,6 +32,8 @@ from gatewright.tools.mark import marks_in
 from gatewright.tools.parameter import Parameter
 
 Function = Callable[..., Awaitable[object]]
+Made = dict[int, tuple[Any, tuple[TypeAdapter[Any], Schema]]]
+"""By the identity of an annotation: the annotation, kept alive by it, and what was made of it."""
 _PLAIN = frozenset({str, int, float, bool})
 
 
@@ -73,9 +75,10 @@ def first_message(error: ValidationError) -> str:
     return f"{text} at `{place}`" if place else text
 
 
-def bind(function: Function, where: str, *, is_method: bool) -> Binding:
+def bind(function: Function, where: str, *, is_method: bool, made: Made | None = None) -> Binding:
     """Read the signature of ``function``; ``where`` names it in errors.
 
+    ``made``: what was made of annotations before; the methods of one tool share most of theirs.
     Raises RegistrationError, naming the parameter, for a function that is not async or is generic, and for a parameter
     without annotation, without JSON Schema, that is ``self`` outside a class, or that is no plain named one.
     """
@@ -89,7 +92,8 @@ def bind(function: Function, where: str, *, is_method: bool) -> Binding:
     docstring = parse_docstring(function.__doc__)
     _check_described(docstring, hints, where)
     own = [row for row in rows if row.name not in contexts]
-    typed = {row.name: _typed(hints[row.name], f"{where}: parameter `{row.name}`") for row in own}
+    made = {} if made is None else made
+    typed = {row.name: _typed(hints[row.name], f"{where}: parameter `{row.name}`", made) for row in own}
     return Binding(
         function,
         docstring,
@@ -164,12 +168,14 @@ def _check_described(docstring: Docstring, hints: Mapping[str, object], where: s
             raise RegistrationError(f"{where}: the docstring describes `{name}`, which is no parameter{hint}")
 
 
-def _typed(hint: Any, what: str) -> tuple[TypeAdapter[Any], Schema]:
+def _typed(hint: Any, what: str, made: Made) -> tuple[TypeAdapter[Any], Schema]:
     """What checks and converts values of the annotation ``hint``, and its JSON Schema."""
-    try:
-        return _plain_typed(hint) if _is_plain(hint) else _made_typed(hint)
-    except (PydanticUserError, SchemaError):
-        return _refuse(hint, what)
+    if id(hint) not in made:
+        try:
+            made[id(hint)] = (hint, _plain_typed(hint) if _is_plain(hint) else _made_typed(hint))
+        except (PydanticUserError, SchemaError):
+            return _refuse(hint, what)
+    return made[id(hint)][1]
 
 
 def _is_plain(hint: Any) -> bool:

@@ -33,7 +33,6 @@ from gatewright.tools.naming import major_of
 from gatewright.tools.needs import kinds_of, kinds_of_effects
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.parameter import Parameter
-from gatewright.tools.result import checked_result, normalized
 from gatewright.tools.schemashape import selected
 from gatewright.tools.shape import PLAIN, InputShape, MethodShape, PlainShape
 
@@ -230,11 +229,15 @@ class Tool:
         self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext
     ) -> JsonValue | bytes:
         """Do it; ``operation`` is ``""`` for a tool without operations. Raises ToolFailure for the model to read."""
+        from gatewright.tools.result import checked_result
+
         result = await self._shape.run(self, operation, arguments, context)
         return checked_result(result, self.normalization)
 
     def normalize(self, result: JsonValue | bytes) -> bytes:
         """The bytes that stand for ``result``; a tool whose normalisation is custom has its own."""
+        from gatewright.tools.result import normalized
+
         if self.normalization is Normalization.CUSTOM:
             raise ToolFailure(f"`{self.name}` does not say how its results are normalised", code="bad-result")
         return normalized(result)

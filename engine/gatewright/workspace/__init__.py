@@ -1,24 +1,31 @@
 """Assembly, and the one door for the app and the command line. It does not know widgets or options."""
 
-from gatewright.gate import (
-    Approval,
-    ApprovalRequest,
-    Decision,
-    Grant,
-    Outcome,
-    PermissionBroker,
-    Remember,
-    Session,
-    StageTrace,
-    Status,
-)
-from gatewright.workspace.assembly import audit_log, permission_broker
-from gatewright.workspace.library import format_names
-from gatewright.workspace.pathrow import PathRow
-from gatewright.workspace.sandbox import CopyCancelled, Sandbox
-from gatewright.workspace.template import create_workspace, template_names, write_demo
-from gatewright.workspace.watching import SourceWatching
-from gatewright.workspace.workspace import Workspace
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.door import door
+
+if TYPE_CHECKING:
+    from gatewright.gate import (
+        Approval,
+        ApprovalRequest,
+        Decision,
+        Grant,
+        Outcome,
+        PermissionBroker,
+        Remember,
+        Session,
+        StageTrace,
+        Status,
+    )
+    from gatewright.workspace.assembly import audit_log, permission_broker
+    from gatewright.workspace.library import format_names
+    from gatewright.workspace.pathrow import PathRow
+    from gatewright.workspace.sandbox import CopyCancelled, Sandbox
+    from gatewright.workspace.template import create_workspace, template_names, write_demo
+    from gatewright.workspace.watching import SourceWatching
+    from gatewright.workspace.workspace import Workspace
 
 __all__ = [
     "Approval",
@@ -43,3 +50,28 @@ __all__ = [
     "template_names",
     "write_demo",
 ]
+
+door(
+    __name__,
+    {
+        "gatewright.gate": (
+            "Approval",
+            "ApprovalRequest",
+            "Decision",
+            "Grant",
+            "Outcome",
+            "PermissionBroker",
+            "Remember",
+            "Session",
+            "StageTrace",
+            "Status",
+        ),
+        "gatewright.workspace.assembly": ("audit_log", "permission_broker"),
+        "gatewright.workspace.library": ("format_names",),
+        "gatewright.workspace.pathrow": ("PathRow",),
+        "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox"),
+        "gatewright.workspace.template": ("create_workspace", "template_names", "write_demo"),
+        "gatewright.workspace.watching": ("SourceWatching",),
+        "gatewright.workspace.workspace": ("Workspace",),
+    },
+)

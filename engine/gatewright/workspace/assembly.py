@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import PolicyInvalid
-from gatewright.base.problem import Problem, Severity
+from gatewright.base.problem import Problem, Severity, Subject
 from gatewright.builtins import builtin_tools, file_tool
 from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
 from gatewright.gate.rates import FILE_NAME as RATES_FILE
-from gatewright.memory import AgentBlocks, BlockService, BlockStore, Shelf, owner_of
+from gatewright.memory import AgentBlocks, BlockStore, Shelf, owner_of
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
 from gatewright.sources import Protection, SourceManager
 from gatewright.sources.rootfolder import RootFolders
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gatewright.base.clock import Clock
     from gatewright.base.problem import Address, Place
     from gatewright.gate.decision import Places
+    from gatewright.memory import BlockService
     from gatewright.policy.document import Policy, Source
     from gatewright.tools import DefinedTool, Tool
 
@@ -90,6 +91,8 @@ class Parts:
 
     def blocks_of(self, agent_id: str) -> BlockService:
         """The operator's hand on the blocks of one agent and the shared ones; "": on the shared ones alone."""
+        from gatewright.memory import BlockService
+
         owner = owner_of(agent_id) if agent_id else ""
         texts = SourceTexts(self.sources)
         return BlockService(self.blocks, owner=owner, levels=texts.level, operator=True, shelf=self.shelf, files=texts)
@@ -166,7 +169,7 @@ def base_problems(
         problem = _base_problem(source, policy_path, records, trust=trust)
         if problem:
             severity, code, message = problem
-            found.append(Problem(severity, code, message, places(address)))
+            found.append(Problem(severity, code, message, places(address), subject=Subject(address)))
     return tuple(found)
 
 

@@ -18,7 +18,6 @@ from gatewright.base.problem import Severity
 from gatewright.policy.setting import settings_of
 from gatewright.policyfile.known import CatalogFacts
 from gatewright.tools import DefinedTool, read_definitions
-from gatewright.tools.manifest import manifest_of
 from gatewright.tools.naming import major_of
 from gatewright.workspace.jsonfile import parse_json
 from gatewright.workspace.location import is_inside
@@ -196,6 +195,8 @@ class CatalogBook:
 
     def _drift(self, where: str, definition: ToolDefinition, own: Tool | None) -> list[Finding]:
         """What is to be said where the program itself has the tool."""
+        from gatewright.tools.manifest import manifest_of
+
         if own is None or read_definitions(manifest_of([own]))[0] == (definition,):
             return []
         message = f"`{definition.name}` is not what the manifest of {where} says; the program's own counts"

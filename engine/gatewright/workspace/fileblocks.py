@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
-from gatewright.blocks import Append, Replace
 from gatewright.memory import AgentBlocks
 from gatewright.sources.filetext import encode_text, in_line_ending_of
 from gatewright.sources.held import is_base_label
@@ -30,6 +29,8 @@ class SourceTexts:
 
     def fitted(self, text: str, edit: Edit) -> Edit:
         """The edit with the line ends of the text, as the sources themselves do it."""
+        from gatewright.blocks import Append, Replace
+
         match edit:
             case Append(content=str() as content):
                 return replace(edit, content=in_line_ending_of(text, content))

@@ -24,7 +24,8 @@ def parse_json(content: bytes, what: str) -> object:
         return json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_float)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
-        raise WorkspaceError(f"{what} is not JSON: {error.msg} at {where}") from None
+        said = error.msg.removesuffix(" at")
+        raise WorkspaceError(f"{what} is not JSON: {said} at {where}") from None
     except JsonRefused as error:
         raise WorkspaceError(f"{what} is not usable JSON: {error}") from None
     except RecursionError:

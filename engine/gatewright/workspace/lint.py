@@ -8,11 +8,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gatewright.base.problem import Problem, Severity
+from gatewright.base.problem import Problem, Severity, Subject
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.shadow import shadowed
 
 if TYPE_CHECKING:
+    from gatewright.base.problem import Address
     from gatewright.policy.document import PermissionRule, Source
     from gatewright.policy.shadow import Shadow
     from gatewright.policyfile import LoadedPolicy
@@ -40,8 +41,9 @@ def _problem(loaded: LoadedPolicy, source: Source, shadow: Shadow) -> Problem:
     which, match = ("rule", "matches") if len(shadow.by) == 1 else ("rules", "match")
     end = ", with the same level" if shadow.harmless else ""
     message = (
-        f"rule {shadow.index + 1} `{rules[shadow.index].pattern}` of source `{source.source_id}` decides no path: "
+        f"rule {shadow.index + 1} `{rules[shadow.index].pattern}` of source `{source.source_id}` can never decide: "
         f"{which} {above} above it {match} all that it matches{end}"
     )
-    place = loaded.places.place(("sources", source.source_id, "permission_rules", shadow.index))
-    return Problem(Severity.WARNING, "rule-shadowed", message, place)
+    address: Address = ("sources", source.source_id, "permission_rules", shadow.index)
+    place = loaded.places.place(address)
+    return Problem(Severity.WARNING, "rule-shadowed", message, place, subject=Subject(address))

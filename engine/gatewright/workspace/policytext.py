@@ -6,16 +6,11 @@ Every method may be called from any thread; text, policy and what was read of bo
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix, WorkspaceError
-from gatewright.policyfile import (
-    overwrite_policy_text,
-    parse_policy,
-    patch_text,
-    read_policy_text,
-    write_policy_text,
-)
+from gatewright.policyfile import overwrite_policy_text, parse_policy, read_policy_text, write_policy_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +19,7 @@ if TYPE_CHECKING:
     from gatewright.gate.decision import Places
     from gatewright.policy.document import Policy
     from gatewright.policyfile import KnownTools, LoadedPolicy
+    from gatewright.policyfile.edited import EditableText
 
 
 class PolicyText:
@@ -35,14 +31,19 @@ class PolicyText:
     def __init__(self, path: Path, loaded: LoadedPolicy, policy: Policy, known: KnownTools) -> None:
         self._path, self._known = path, known
         self._lock, self._saving = threading.Lock(), threading.Lock()
-        self.saved, self.saved_policy = loaded.text, policy
+        self.saved, self.saved_policy, self._saved = loaded.text, policy, loaded
         self._now = (policy, loaded)
+        self._editable: tuple[Policy, EditableText | None] | None = None
 
     def of(self, policy: Policy) -> LoadedPolicy:
-        """The text as it would be saved for ``policy``, read again; byte-identical to the file for what it says."""
+        """The text as it would be saved for ``policy``, read again; byte-identical to the file for what it says.
+
+        It hangs on the saved text and ``policy`` alone, not on what was edited in between: what differs elsewhere than
+        in agents of the saved policy is patched and read in whole, and on top of that these agents, each by itself.
+        """
         with self._lock:
-            if self._now[0] is not policy:
-                self._now = (policy, self._read(patch_text(self.saved, self.saved_policy, policy)))
+            if self._now[0] is not policy and self._now[0] != policy:
+                self._now = (policy, self._edited(policy) or self._read(self._patched(policy)))
             return self._now[1]
 
     def places(self, policy: Policy) -> Places:
@@ -63,9 +64,23 @@ class PolicyText:
             if overwrite and self.changed_outside():
                 self._save_over(policy)
             elif policy != self.saved_policy:
-                loaded = self.of(policy)
+                loaded = self._in_whole(policy)
                 write_policy_text(self._path, loaded.text, expected=self.saved)
                 self._keep(policy, loaded)
+
+    def write_again(self, policy: Policy) -> None:
+        """Write the whole text where the file is gone. Raises WorkspaceError, also where there is one again."""
+        with self._saving:
+            loaded = self._in_whole(policy)
+            write_policy_text(self._path, loaded.text, expected=None)
+            self._keep(policy, loaded)
+
+    def saving_over(self, policy: Policy) -> tuple[str | None, str]:
+        """What the file holds now, None where it cannot be read, and what saving over that would write."""
+        on_disk = self._on_disk()
+        if on_disk is None or on_disk == self.saved:
+            return on_disk, self.of(policy).text
+        return on_disk, self._rebased(on_disk, policy) or self.of(policy).text
 
     def changed_outside(self) -> bool:
         """Whether the file on disk is no longer what was read or saved here."""
@@ -73,17 +88,55 @@ class PolicyText:
 
     def _save_over(self, policy: Policy) -> None:
         on_disk = self._on_disk()
-        text = (None if on_disk is None else self._rebased(on_disk, policy)) or self.of(policy).text
+        text = (None if on_disk is None else self._rebased(on_disk, policy)) or self._in_whole(policy).text
         overwrite_policy_text(self._path, text, seen=on_disk)
         self._keep(policy, self._read(text))
 
     def _keep(self, policy: Policy, loaded: LoadedPolicy) -> None:
         with self._lock:
-            self.saved, self.saved_policy = loaded.text, policy
-            self._now = (policy, loaded)
+            self.saved, self.saved_policy, self._saved = loaded.text, policy, loaded
+            self._now, self._editable = (policy, loaded), None
+
+    def _edited(self, policy: Policy) -> LoadedPolicy | None:
+        """What changing agents by themselves gives; None where the whole has to be looked at."""
+        base = self._without_edited_agents(policy)
+        if self._editable is None or self._editable[0] != base:
+            self._editable = (base, self._made_editable(base))
+        editable = self._editable[1]
+        return None if editable is None else editable.edited(policy)
+
+    def _without_edited_agents(self, policy: Policy) -> Policy:
+        """``policy`` with the agents as they were saved; those that are new stay."""
+        saved = self.saved_policy
+        agents = {agent_id: saved.agents.get(agent_id, agent) for agent_id, agent in policy.agents.items()}
+        base = replace(policy, agents=agents)
+        return saved if base == saved else base
+
+    def _made_editable(self, base: Policy) -> EditableText | None:
+        from gatewright.policyfile.edited import EditableText
+
+        if base is self.saved_policy:
+            return EditableText.of(self._saved, base, str(self._path))
+        try:
+            loaded = self._read(self._patched(base))
+        except (NotSupported, WeMustFix):
+            return None
+        return EditableText.of(loaded, base, str(self._path)) if loaded.policy == base else None
+
+    def _in_whole(self, policy: Policy) -> LoadedPolicy:
+        """What is to be saved: read from end to end, whatever its parts said."""
+        loaded = self._read(self.of(policy).text)
+        return loaded if loaded.policy == policy else self._read(self._patched(policy))
+
+    def _patched(self, policy: Policy) -> str:
+        from gatewright.policyfile import patch_text
+
+        return patch_text(self.saved, self.saved_policy, policy)
 
     def _rebased(self, on_disk: str, policy: Policy) -> str | None:
         """The text on disk edited to say ``policy``; None when it is not good enough to be edited."""
+        from gatewright.policyfile import patch_text
+
         loaded = self._read(on_disk)
         if loaded.policy is None:
             return None

@@ -83,8 +83,8 @@ def refuse_hidden_requirement(after: Policy, edit: Edit, facts: Callable[[], tup
     for agent in agents:
         for found in hidden_requirements(after, agent, majors):
             raise EditRefused(
-                f"`{agent.agent_id}` must {found.demand} {found.what} by tool rule {found.index + 1}, "
-                "so it cannot be hidden"
+                f"{found.what} cannot be hidden from `{agent.agent_id}`, which {found.demand} "
+                f"(tool rule {found.index + 1})"
             )
 
 

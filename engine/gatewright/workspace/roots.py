@@ -6,12 +6,14 @@ It reads no policy text and decides no call.
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
-from gatewright.base.problem import Problem, Severity
+from gatewright.base.problem import Problem, Severity, Subject
 from gatewright.builtins import root_tools, why_absent
 from gatewright.policyfile.known import Rooted
+from gatewright.tools.parameter import FileParameter
 from gatewright.workspace.location import is_inside, resolved
 
 if TYPE_CHECKING:
@@ -51,6 +53,18 @@ def absences() -> dict[str, str]:
     return {tool.name: why_absent(tool.name, tool.needs_roots) for tool in root_tools()}
 
 
+@cache
+def roots_by_tool() -> Mapping[str, tuple[str, ...]]:
+    """The roots that each of these tools takes paths in."""
+    return {tool.name: _roots_of(tool) for tool in root_tools()}
+
+
+def _roots_of(tool: RootTool) -> tuple[str, ...]:
+    markers = (mark.marker for one in tool.parameters() for mark in one.marks)
+    found = (root for marker in markers if isinstance(marker, FileParameter) for root in marker.roots)
+    return tuple(dict.fromkeys(found))
+
+
 class RootTools:
     """The tools on files of roots in a registry. One of a program or a catalog with the same name comes before ours."""
 
@@ -86,7 +100,8 @@ def root_problems(
         problem = _overlap(name, folders) or _problem(name, roots, folder, policy_path, records, trust=trust)
         if problem is not None:
             severity, code, message = problem
-            found.append(Problem(severity, code, message, places(("workspace", "roots", name))))
+            address: Address = ("workspace", "roots", name)
+            found.append(Problem(severity, code, message, places(address), subject=Subject(address)))
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ Over 400 lines, since it is the one face of everything below; what it does is do
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -15,37 +16,23 @@ from weakref import WeakSet
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.problem import Problem, Severity
-from gatewright.gate import SelfCheck, SessionStore, is_durable, selfcheck
-from gatewright.gate.sessionstore import FOLDER as SESSIONS
-from gatewright.policy import edit as edits
+from gatewright.gate import is_durable
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.toolname import split_name
-from gatewright.schema import survey
-from gatewright.sources.folderwatch import FolderWatch
 from gatewright.tools import DefinedTool
-from gatewright.workspace import export as exporting
 from gatewright.workspace.assembly import Folders, assemble, based, catalog_book, folder_problems, load_valid
 from gatewright.workspace.catalog import as_it_came
+from gatewright.workspace.grantreach import grant_problems
 from gatewright.workspace.lint import lints
 from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
-from gatewright.workspace.pathrow import PathRow, path_rows
 from gatewright.workspace.policytext import PolicyText
-from gatewright.workspace.refusal import (
-    refuse_bad_pattern,
-    refuse_hidden_requirement,
-    refuse_orphaned_rule,
-    refuse_unloadable,
-    refuse_unreadable,
-    refuse_untrusted,
-)
-from gatewright.workspace.sandbox import CopyWatch, Sandbox
 from gatewright.workspace.savedview import SavedViews
 from gatewright.workspace.trust import TrustRecords
 from gatewright.workspace.watching import SourceWatching
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from gatewright.base.clock import Clock
     from gatewright.base.jsonvalue import JsonValue
@@ -58,7 +45,9 @@ if TYPE_CHECKING:
         Gate,
         Outcome,
         PermissionBroker,
+        SelfCheck,
         Session,
+        SessionStore,
         StageTrace,
     )
     from gatewright.memory import BlockService
@@ -68,9 +57,11 @@ if TYPE_CHECKING:
     from gatewright.policyfile import LoadedPolicy
     from gatewright.schema import Schema, Survey
     from gatewright.sources import Noticed, SourceManager
-    from gatewright.sources.folderwatch import FolderNews
+    from gatewright.sources.folderwatch import FolderNews, FolderWatch
     from gatewright.tools import Tool
     from gatewright.workspace.catalog import CatalogBook
+    from gatewright.workspace.pathrow import PathRow
+    from gatewright.workspace.sandbox import Sandbox
 
 
 class Workspace:
@@ -161,6 +152,9 @@ class Workspace:
     @property
     def sessions(self) -> SessionStore:
         """Where sessions are kept between runs of a program, in the state folder."""
+        from gatewright.gate import SessionStore
+        from gatewright.gate.sessionstore import FOLDER as SESSIONS
+
         return SessionStore(self._folders.state / SESSIONS, self._clock)
 
     @property
@@ -193,6 +187,8 @@ class Workspace:
 
     def survey(self, tool_name: str) -> Survey | None:
         """What the tool's whole schema says of operations, for whoever declares them; None for an unknown tool."""
+        from gatewright.schema import survey
+
         tool = self._tool(tool_name)
         return None if tool is None else survey(as_it_came(tool).input_schema(), tool.description)
 
@@ -213,6 +209,16 @@ class Workspace:
 
     def check(self, edit: Edit) -> Policy:
         """The policy that the edit would make. Raises EditRefused; changes nothing."""
+        from gatewright.policy import edit as edits
+        from gatewright.workspace.refusal import (
+            refuse_bad_pattern,
+            refuse_hidden_requirement,
+            refuse_orphaned_rule,
+            refuse_unloadable,
+            refuse_unreadable,
+            refuse_untrusted,
+        )
+
         after = edits.apply(self.policy, edit)
         refuse_bad_pattern(edit)
         refuse_untrusted(self.policy, after, self.policy_path, self._records, self.place)
@@ -224,6 +230,8 @@ class Workspace:
 
     def apply(self, edit: Edit) -> ChangeSet:
         """Make the edit the policy in force. Raises EditRefused, and then nothing has changed."""
+        from gatewright.policy import edit as edits
+
         with self._changing:
             after = self.check(edit)
             changed = edits.change_set(edit)
@@ -264,7 +272,7 @@ class Workspace:
     def current_problems(self) -> tuple[Problem, ...]:
         """Every problem of the policy as it is now; reads ``text()`` anew, so not for the GUI thread."""
         loaded = self._current()
-        return (*loaded.problems, *self._base_problems(loaded, trust=False), *lints(loaded))
+        return (*loaded.problems, *self._told_beside(loaded, loaded.policy, trust=False))
 
     def save(self, *, overwrite: bool = False) -> None:
         """Write the difference into the file, atomically. Raises WorkspaceError; the edits are kept then.
@@ -275,6 +283,21 @@ class Workspace:
         """
         policy, text, _ = self._now()
         text.save(policy, overwrite=overwrite)
+
+    def write_again(self) -> None:
+        """Write the policy where its file is gone. Raises WorkspaceError, also where a file is there again."""
+        policy, text, _ = self._now()
+        text.write_again(policy)
+
+    def saving_over(self) -> tuple[str | None, str]:
+        """What the file holds now, None where it cannot be read, and what ``save(overwrite=True)`` would write."""
+        policy, text, _ = self._now()
+        return text.saving_over(policy)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing is where the policy was read from."""
+        return not os.path.lexists(self.policy_path)
 
     def changed_outside(self) -> bool:
         """Whether the file on disk, or a manifest that it names, is no longer what was read or saved here."""
@@ -305,6 +328,8 @@ class Workspace:
 
     def export(self, folder: Path, *, dialect: str = "gatewright", agent_id: str | None = None) -> tuple[Path, ...]:
         """Write the policy, its manifests, and the folders it names, for a deployment. Raises WorkspaceError."""
+        from gatewright.workspace import export as exporting
+
         policy, _, book = self._now()
         texts = self.export_texts(dialect, agent_id)
         whole = dialect == "gatewright"
@@ -314,14 +339,20 @@ class Workspace:
 
     def export_texts(self, dialect: str, agent_id: str | None = None) -> dict[str, str]:
         """File name to text of what ``export`` writes."""
+        from gatewright.workspace import export as exporting
+
         return exporting.export_texts(self.policy, self.text(), dialect, agent_id)
 
     def not_exported(self, dialect: str) -> tuple[str, ...]:
         """The agents that ``export`` in that dialect writes no file for, since they have no tool."""
+        from gatewright.workspace import export as exporting
+
         return exporting.not_exported(self.policy, dialect)
 
     def explain_paths(self, source_id: str, paths: Iterable[str]) -> tuple[PathRow, ...]:
         """The level of paths by a source's rules; protected files are none."""
+        from gatewright.workspace.pathrow import path_rows
+
         source = self.policy.source(source_id)
         if source is None:
             raise WorkspaceError(f"no source `{source_id}`")
@@ -360,6 +391,8 @@ class Workspace:
 
         Nothing is taken into blocks. ``notify`` is called in a thread of ours. Raises WorkspaceError.
         """
+        from gatewright.sources.folderwatch import FolderWatch
+
         source = self.sources.get(source_id)
         if source is None:
             raise WorkspaceError(f"source `{source_id}` is not attached")
@@ -381,6 +414,8 @@ class Workspace:
 
         What was checked before and has not changed is not checked again, unless ``afresh``.
         """
+        from gatewright.gate import selfcheck
+
         return selfcheck(self.gate, agent_ids, afresh=afresh)
 
     def decide(
@@ -420,6 +455,8 @@ class Workspace:
         ``cancelled`` is asked before every entry, ``progress`` told the files and bytes copied so far. Raises
         WorkspaceError when it is too large, CopyCancelled when it was cancelled; then nothing of the copy is left.
         """
+        from gatewright.workspace.sandbox import CopyWatch, Sandbox
+
         idle = CopyWatch()
         watch = CopyWatch(cancelled or idle.cancelled, progress or idle.progress)
         policy, text, book = self._now()
@@ -441,7 +478,7 @@ class Workspace:
 
     def _read(self, book: CatalogBook, *, trust: bool) -> tuple[LoadedPolicy, Policy, tuple[Problem, ...]]:
         loaded, policy = load_valid(self.policy_path, book.known)
-        problems = (*loaded.problems, *self._base_problems(loaded, trust=trust), *lints(loaded))
+        problems = (*loaded.problems, *self._told_beside(loaded, policy, trust=trust))
         if any(problem.is_error for problem in problems):
             raise PolicyInvalid(problems)
         return loaded, policy, problems
@@ -470,8 +507,17 @@ class Workspace:
         if watching is not None:
             watching.follow()
 
-    def _base_problems(self, loaded: LoadedPolicy, *, trust: bool) -> tuple[Problem, ...]:
-        return folder_problems(loaded, self.policy_path, self._records, trust=trust)
+    def _told_beside(self, loaded: LoadedPolicy, policy: Policy | None, *, trust: bool) -> Iterator[Problem]:
+        """What the text alone does not tell: of the folders that a policy names, and what is worth a warning."""
+        yield from folder_problems(loaded, self.policy_path, self._records, trust=trust)
+        if policy is not None:
+            yield from grant_problems(policy, self.folder, lambda: self._facts_of(loaded), loaded.places.place)
+        yield from lints(loaded)
+
+    def _facts_of(self, loaded: LoadedPolicy) -> tuple[ToolFacts, ...]:
+        """The tools that a text was held to; of one with edited agents, those of now."""
+        known = loaded.reading.known if loaded.reading is not None else None
+        return self.gate.snapshot().facts if known is None else known.facts
 
     def _adopt(self, policy: Policy, text: PolicyText, book: CatalogBook) -> None:
         with self._lock:

@@ -24,11 +24,13 @@ class Collector(QObject):
         self._timer.timeout.connect(self.tick)
         gc.disable()
         gc.freeze()  # what start-up made stays; looking through it again would only cost time
-        self._seen = gc.get_freeze_count()
+        self._seen: int | None = None
         self._timer.start()
 
     def tick(self) -> None:
         """A dose where the window is used; everything, once, where it is not and much came since the last time."""
+        if self._seen is None:
+            self._seen = gc.get_freeze_count()  # it counts one by one: not while the window comes up
         self.collect()
         if _is_unused() and gc.get_freeze_count() > self._seen + DOSE:
             self.sweep()

@@ -1,32 +1,33 @@
-"""Starts the app: application, event loop, first workspace, clean end. It knows nothing of policies."""
+"""Starts the app: is there a display, which application, which event loop. It knows no window.
 
-import asyncio
+Qt is loaded here, before anything that imports it by itself.
+"""
+
 import os
-import signal
 import sys
-import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from typing import TYPE_CHECKING
 
-from platformdirs import user_log_path
-from PySide6.QtWidgets import QApplication
+from gatewright_gui.qt.plainimport import load_qt
 
-from gatewright_gui.app.build import new_window
-from gatewright_gui.app.collector import Collector
-from gatewright_gui.qt import loop
-from gatewright_gui.theme import ThemeChoice
-from gatewright_gui.window.main_window import MainWindow
+if TYPE_CHECKING:
+    from gatewright_gui.theme import ThemeChoice
 
 NO_DISPLAY = 2
 
 
-def run(workspace: Path | None = None, *, theme: ThemeChoice | None = None) -> int:
+def run(workspace: Path | None = None, *, theme: "ThemeChoice | None" = None) -> int:
     """Show the window and stay until it is closed; the exit code."""
     if not has_display(os.environ, sys.platform):
         sys.stderr.write("no display: set DISPLAY or WAYLAND_DISPLAY, or run `gatewright tour --out DIR`\n")
         return NO_DISPLAY
+    load_qt()
+    from PySide6.QtWidgets import QApplication
+
+    from gatewright_gui.app.living import live
+    from gatewright_gui.qt import loop
+
     app = QApplication.instance()
     if not isinstance(app, QApplication):
         app = QApplication(sys.argv[:1])
@@ -40,66 +41,3 @@ def has_display(environ: Mapping[str, str], platform: str) -> bool:
     if platform in {"win32", "darwin"}:
         return True
     return any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
-
-
-async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | None) -> int:
-    """One window from its first to its last moment."""
-    window = new_window(app, theme=theme)
-    collector = Collector(app)
-    ended = asyncio.Event()
-    window.closed.connect(ended.set)
-    hook = sys.excepthook
-    sys.excepthook = _hook(window)
-    _on_signals(window.close_now)
-    try:
-        window.show()
-        await open_first(window, workspace)
-        await ended.wait()
-    finally:
-        sys.excepthook = hook
-        await window.shut()
-        collector.stop()
-        with suppress(OSError):
-            window.preferences.save()
-    return 0
-
-
-async def open_first(window: MainWindow, workspace: Path | None) -> None:
-    """What was asked for, else what was open last, else the demo."""
-    if workspace is not None:
-        await window.open(workspace)
-        return
-    last = window.preferences.last_workspace
-    if last is not None and last.exists():
-        await window.open(last)
-        return
-    if last is not None:
-        window.preferences.forget_recent_workspace(last)
-    await window.show_demo()
-    if last is not None:
-        window.document.say("warning", f"`{last}` is not there any more; this is the demo")
-
-
-def _on_signals(stop: Callable[[], None]) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError, ValueError):
-            asyncio.get_running_loop().add_signal_handler(number, stop)
-
-
-def _hook(window: MainWindow) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
-    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        keep_details("".join(traceback.format_exception(kind, error, trace)))
-        window.report_failure(f"{kind.__name__}: {error}", error)
-
-    return report
-
-
-def keep_details(text: str) -> Path | None:
-    """Append to the user's error log; None when that cannot be written."""
-    try:
-        folder = user_log_path("gatewright", ensure_exists=True)
-        with (folder / "errors.log").open("a", encoding="utf-8") as log:
-            log.write(text + "\n")
-    except OSError:
-        return None
-    return folder / "errors.log"

@@ -39,7 +39,8 @@ def sources_words(policy: Policy, agent: Agent) -> str:
     if not attached:
         return "none"
     if len(attached) == 1:
-        return attached[0].source_id
+        only = attached[0].source_id
+        return f"every source ({only})" if agent.sources is None else only
     if agent.sources is None:
         return "every source"
     return f"{len(attached)} of {len(policy.sources)}"

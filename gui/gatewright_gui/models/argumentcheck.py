@@ -10,9 +10,11 @@ from typing import Any
 
 from gatewright.base.errors import JsonRefused, SchemaError
 from gatewright.base.jsonvalue import JsonValue, parse_object
-from gatewright.schema.check import ArgumentError, SchemaChecker
+from gatewright.schema.check import SchemaChecker
+from gatewright.schema.phrase import ArgumentError
 from gatewright_gui.models.jsonpath import Path, path_of, path_words
 from gatewright_gui.models.jsonplaces import JsonPlaces, line_and_column, offset_of
+from gatewright_gui.session.calls import Missing, ShownTool
 
 MAX_PLACED = 300_000
 """Characters of a text whose parts are looked for; in a longer one a fault has no place."""
@@ -49,10 +51,13 @@ class PlaceFault:
 
 
 class ArgumentChecker:
-    """One schema, compiled when it is first asked; safe to ask from any thread."""
+    """One schema, compiled when it is first asked; safe to ask from any thread.
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._schema = schema
+    With `missing`, the arguments of the operation that `selector` names are looked at as the gate does.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], selector: str | None = None, missing: Missing | None = None) -> None:
+        self._schema, self._selector, self._missing = schema, selector, missing
         self._checker: SchemaChecker | None = None
         self._is_broken = False
 
@@ -63,12 +68,25 @@ class ArgumentChecker:
                 self._checker = SchemaChecker(dict(self._schema))
             except SchemaError:
                 self._is_broken = True
-        return self._checker.errors(dict(values)) if self._checker is not None else ()
+        found = self._checker.errors(dict(values)) if self._checker is not None else ()
+        return found or self._lacks(values)
+
+    def _lacks(self, values: Mapping[str, JsonValue]) -> tuple[ArgumentError, ...]:
+        """What the operation needs, where the schema that is shown has all of them in one and cannot say so."""
+        operation = values.get(self._selector) if self._selector is not None else None
+        if self._missing is None or not isinstance(operation, str):
+            return ()
+        return tuple(ArgumentError(issue.pointer, issue.message) for issue in self._missing(operation, values))
 
     def faults(self, values: Mapping[str, JsonValue]) -> tuple[PlaceFault, ...]:
         """The same by places."""
         held = dict(values)
         return tuple(PlaceFault(path_of(held, error.pointer), error.message) for error in self.errors(held))
+
+
+def checker_of(tool: ShownTool) -> ArgumentChecker:
+    """What checks the arguments of a tool."""
+    return ArgumentChecker(tool.schema, tool.operation_field, tool.missing)
 
 
 def syntax_faults(text: str) -> tuple[TextFault, ...]:

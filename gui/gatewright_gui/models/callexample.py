@@ -12,6 +12,8 @@ from gatewright_gui.models.jsonpath import NOTHING
 
 MAX_DEPTH = 4
 MAX_CHARS = 160
+ANY_TEXT = "..."
+"""Stands for a text of which the schema says nothing."""
 _FORMATS: Mapping[str, str] = {
     "date": "2026-07-15",
     "date-time": "2026-07-15T09:30:00Z",
@@ -104,7 +106,7 @@ def _number(schema: Mapping[str, Any]) -> JsonValue:
 def _text(schema: Mapping[str, Any]) -> str:
     given = _FORMATS.get(str(schema.get("format") or ""))
     least, most = schema.get("minLength"), schema.get("maxLength")
-    text = given or "..."
+    text = given or ANY_TEXT
     if isinstance(least, int) and 0 < len(text) < least <= 200:
         text = text + "." * (least - len(text))
     return text[:most] if isinstance(most, int) and 0 <= most < len(text) else text

@@ -18,6 +18,8 @@ KIND_ROLE = Qt.ItemDataRole.UserRole + 2
 """`decide` or `run`."""
 LIVE_ROLE = Qt.ItemDataRole.UserRole + 3
 """Whether it was run in the real workspace."""
+TELLING_ROLE = Qt.ItemDataRole.UserRole + 4
+"""The argument that tells the call from others of the same operation; may be empty."""
 LIVE_WORD = "LIVE"
 
 
@@ -69,15 +71,19 @@ class CallHistoryModel(QAbstractTableModel):
             case Qt.ItemDataRole.DisplayRole:
                 return _text(record, index.column())
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{record.kind} {_text(record, CALL)} by {record.request.agent_id}, {_text(record, VERDICT)}"
+                call = f"{_text(record, CALL)} {record.telling}".rstrip()
+                return f"{record.kind} {call} by {record.request.agent_id}, {_text(record, VERDICT)}"
             case Qt.ItemDataRole.ToolTipRole:
-                return f"{_kind(record)}: {record.reason}"
+                told = f" {record.telling}" if record.telling else ""
+                return f"{_kind(record)}: {record.called}{told} as {record.request.agent_id}\n{record.reason}"
             case _ if role == VERDICT_ROLE:
                 return record.verdict
             case _ if role == KIND_ROLE:
                 return record.kind
             case _ if role == LIVE_ROLE:
                 return record.is_live
+            case _ if role == TELLING_ROLE:
+                return record.telling
             case _:
                 return None
 

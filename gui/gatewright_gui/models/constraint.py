@@ -1,6 +1,7 @@
 """A constraint as a small form: what most people want to say of an argument, and JSON Schema. It knows no tool."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import cast
@@ -19,6 +20,10 @@ _WORDS = {
     "max_items": "maxItems",
     "truth": "const",
 }
+_NAME = r"([^/\\.][^/\\]*|\.[^/\\.][^/\\]*|\.\.[^/\\]+)"
+"""One name in a path: neither `.` nor `..`, nor empty."""
+_BELOW = f"(/{_NAME})+$"
+"""What follows the folder in a path below it."""
 _COUNTS = frozenset({"min_length", "max_length", "min_items", "max_items"})
 
 
@@ -27,6 +32,7 @@ class ConstraintForm:
     """What the form can say; None: nothing is said of it."""
 
     one_of: tuple[str, ...] | None = None
+    below: str | None = None
     pattern: str | None = None
     min_length: int | None = None
     max_length: int | None = None
@@ -50,6 +56,9 @@ def form_of(schema: JsonValue) -> ConstraintForm | None:
         if not _fits(name, value):
             return None
         found[name] = tuple(cast("list[str]", value)) if name == "one_of" else value
+    if (folder := _folder_of(found.get("pattern"))) is not None:
+        found["below"] = folder
+        del found["pattern"]
     if isinstance(found.get("truth"), str):
         found.pop("truth")
     if isinstance(schema.get("const"), str) and "enum" not in schema:
@@ -65,7 +74,9 @@ def schema_of(form: ConstraintForm) -> dict[str, JsonValue]:
         value: object = getattr(form, one.name)
         if value is None:
             continue
-        if one.name == "one_of":
+        if one.name == "below":
+            found["pattern"] = below(str(value))
+        elif one.name == "one_of":
             texts = list(cast("tuple[JsonValue, ...]", value))
             found.update({"const": texts[0]} if len(texts) == 1 else {"enum": texts})
         else:
@@ -80,6 +91,7 @@ def constraint_words(schema: JsonValue) -> str:
         return "never" if schema is False else json.dumps(schema, ensure_ascii=False)
     said = [
         _listed(form.one_of),
+        f"a path in {form.below}" if form.below is not None else "",
         f"matches {form.pattern}" if form.pattern is not None else "",
         _span(form.min_length, form.max_length, "characters"),
         _range(form.minimum, form.maximum),
@@ -88,6 +100,29 @@ def constraint_words(schema: JsonValue) -> str:
         f"is {'true' if form.truth else 'false'}" if form.truth is not None else "",
     ]
     return ", ".join(text for text in said if text) or "anything"
+
+
+def below(folder: str) -> str:
+    """The pattern of paths below a folder that lead nowhere else: no name in them is `..`."""
+    return f"^{_escaped(folder)}{_BELOW}"
+
+
+def is_folder(text: str) -> bool:
+    """Whether a text names a folder by names that lead down only; it may begin at the top."""
+    return all(name not in {"", ".", ".."} for name in text.removeprefix("/").split("/"))
+
+
+def _folder_of(pattern: object) -> str | None:
+    """The folder that a pattern was made of."""
+    if not isinstance(pattern, str) or not pattern.startswith("^") or not pattern.endswith(_BELOW):
+        return None
+    folder = re.sub(r"\\(.)", r"\1", pattern[1 : -len(_BELOW)])
+    return folder if is_folder(folder) and below(folder) == pattern else None
+
+
+def _escaped(text: str) -> str:
+    """The text as a pattern that matches it alone."""
+    return re.sub(r"([^\w/ -])", r"\\\1", text)
 
 
 def _fits(name: str, value: JsonValue) -> bool:
@@ -129,7 +164,8 @@ def json_fault(text: str) -> str:
     try:
         value: object = json.loads(text)
     except json.JSONDecodeError as error:
-        return f"line {error.lineno}, column {error.colno}: {error.msg.lower()}"
+        said = error.msg.lower().removesuffix(" at")
+        return f"line {error.lineno}, column {error.colno}: {said}"
     except RecursionError:
         return "this is nested too deep"
     return "" if isinstance(value, Mapping | bool) else "a constraint is a JSON object, or true or false"

@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from gatewright_gui.session.calls import RuleLink
-from gatewright_gui.session.conversation import Fact, SessionState
+from gatewright_gui.session.conversation import Bucket, Fact, SessionState
 from gatewright_gui.session.question import Standing, span
 
 Index = QModelIndex | QPersistentModelIndex
@@ -73,7 +73,10 @@ class ConversationModel(QAbstractTableModel):
     @property
     def counts_down(self) -> bool:
         """Whether some row says how long it still takes."""
-        return any(self._left_s(row) > 0 or (row.standing and row.standing.expires_wall_s) for row in self._rows)
+        return any(
+            self._left_s(row) > 0 or (row.standing and row.standing.expires_wall_s) or self._fills(row)
+            for row in self._rows
+        )
 
     def tick(self) -> None:
         """Time passed."""
@@ -133,6 +136,9 @@ class ConversationModel(QAbstractTableModel):
         if row.standing is not None:
             return self._standing(row.standing)
         fact = row.fact
+        bucket = self._bucket(row)
+        if fact is not None and bucket is not None:
+            return _rate_text(bucket, fact.text)
         if fact is None or fact.left_s is None:
             return row.text
         left_s = self._left_s(row)
@@ -145,14 +151,31 @@ class ConversationModel(QAbstractTableModel):
         else:
             left_s = standing.expires_wall_s - self._wall()
             until = f"for {span(left_s)}" if left_s >= 1 else "no more"
-        return f"{verb} {until} by {standing.who or 'the operator'}"
+        where = f" {standing.where}" if standing.where else ""
+        return f"{verb} {until}{where}, by {standing.who or 'the operator'}"
 
     def _tip(self, row: Row) -> str:
+        if row.standing is not None:
+            return f"{row.standing.words}\n{self._text(row)}"
         link = row.fact.rule if row.fact is not None else None
         where = f"\nline {link.line} of the policy; Enter goes there" if link is not None and link.line else ""
         return f"{row.what}: {self._text(row)}{where}"
 
+    def _bucket(self, row: Row) -> Bucket | None:
+        """How much of a rate is left now."""
+        fact = row.fact
+        if fact is None or fact.bucket is None:
+            return None
+        return fact.bucket.after(self._steady() - fact.seen_s)
+
+    def _fills(self, row: Row) -> bool:
+        bucket = self._bucket(row)
+        return bucket is not None and bucket.next_s > 0
+
     def _holds(self, row: Row) -> bool:
+        bucket = self._bucket(row)
+        if bucket is not None:
+            return bucket.left < 1
         if row.fact is not None and row.fact.left_s is not None:
             return self._left_s(row) > 0
         return row.holds
@@ -170,6 +193,11 @@ def _rows(state: SessionState) -> list[Row]:
     rows += [Row("key-round", one.what, standing=one) for one in state.standing]
     rows += [Row(ICONS[fact.kind], fact.what, fact, text=fact.text, holds=fact.holds) for fact in state.facts]
     return rows
+
+
+def _rate_text(bucket: Bucket, pace: str) -> str:
+    more = f"next in {_clock(bucket.next_s)} \u00b7 " if bucket.left < 1 and bucket.next_s > 0 else ""
+    return f"{bucket.left:,} of {bucket.calls:,} left \u00b7 {more}{pace}"
 
 
 def _clock(seconds: float) -> str:

@@ -13,10 +13,12 @@ from typing import Any, Literal
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from gatewright.policy.permission import Permission
-from gatewright_gui.models.filestate import sentence_of, words_of
-from gatewright_gui.models.level import mark_of
-from gatewright_gui.session.files import FolderEntry, FolderListing, PathLevel
+from gatewright_gui.models.filestate import look_of, sentence_of, words_of
+from gatewright_gui.models.level import LevelMark, mark_below, mark_of
+from gatewright_gui.qt.look import Role
+from gatewright_gui.session.files import FolderEntry, FolderListing, PathLevel, inside
 from gatewright_gui.session.filestate import FileStanding, FolderStanding, Standings
+from gatewright_gui.session.folderlevels import FilesBelow
 
 Index = QModelIndex | QPersistentModelIndex
 NAME, LEVEL, RULE, STATE = range(4)
@@ -31,6 +33,8 @@ KIND = Qt.ItemDataRole.UserRole + 3
 """`folder`, `file` or `note`."""
 STANDING = Qt.ItemDataRole.UserRole + 4
 """FileStanding or FolderStanding of a row; None where no block is."""
+SHOWN = Qt.ItemDataRole.UserRole + 5
+"""FolderRow: all that is drawn of a row."""
 _ENTRY = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
 _FLAGS = {
     "folder": _ENTRY,
@@ -48,11 +52,27 @@ _ANSWERED = frozenset(
             RELATIVE,
             KIND,
             STANDING,
+            SHOWN,
         ),
     )
 )
 """A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
 State = Literal["unread", "reading", "read"]
+Below = Callable[[str], FilesBelow | None]
+"""Which levels the files of a folder have, whose path ends with `/`; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRow:
+    """A row as it is drawn; `mark` is None for a row that only says something, and of a folder what its files have."""
+
+    name: str
+    kind: Literal["folder", "file", "note"]
+    mark: LevelMark | None = None
+    rule_word: str = ""
+    state: str = ""
+    state_icon: str | None = None
+    state_role: Role | None = None
 
 
 @dataclass(slots=True)
@@ -71,6 +91,9 @@ class _Node:
     listing: FolderListing | None = None
     children: list["_Node"] = field(default_factory=list["_Node"])
     level: PathLevel | None = None
+    given: tuple[LevelMark, str] | None = None
+    """What its row says: the level, and what decided."""
+    given_at: int = -1
     generation: int = -1
     first: int = 0
     page: int | None = None
@@ -97,6 +120,7 @@ class FolderTreeModel(QAbstractItemModel):
         self._by_path: dict[str, _Node] = {}
         self._standings = Standings()
         self._news: Mapping[str, str] = {}
+        self._below: Below | None = None
         self._next_key = 0
         self._root = self._new("", "", "folder")
         self._is_open = False
@@ -108,7 +132,7 @@ class FolderTreeModel(QAbstractItemModel):
         """Another folder: nothing of the old one stays. The base is read when it is asked for."""
         self.beginResetModel()
         self._nodes, self._by_path = {}, {}
-        self._standings, self._news = Standings(), {}
+        self._standings, self._news, self._below = Standings(), {}, None
         self._root = self._new("", "", "folder")
         self._is_open = is_open
         self._generation += 1
@@ -120,6 +144,15 @@ class FolderTreeModel(QAbstractItemModel):
         """The rules changed: every level is worked out anew when its row is drawn."""
         self._generation += 1
         self.recoloured.emit()  # a change of data over many rows would make the view lay every open row out again
+
+    def set_below(self, below: Below | None) -> None:
+        """Say of folders which levels their files have; None: nothing was counted."""
+        self._below = below
+        self.recolour()
+
+    def below(self, path: str) -> FilesBelow | None:
+        """Which levels the files of a folder have, whose path ends with `/`, as far as that is known."""
+        return self._below(path) if self._below is not None else None
 
     def refresh(self) -> None:
         """Ask again for every folder that was read."""
@@ -155,8 +188,14 @@ class FolderTreeModel(QAbstractItemModel):
 
     def set_standings(self, standings: Standings) -> None:
         """Show which files have a block, and how the two stand to each other."""
-        self._standings = standings
-        self.recoloured.emit()
+        if standings != self._standings:
+            self._standings = standings
+            self.recoloured.emit()
+
+    @property
+    def has_states(self) -> bool:
+        """Whether there is anything to say in the column of states."""
+        return bool(self._standings.files or self._news)
 
     def set_news(self, news: Mapping[str, str]) -> None:
         """Say of these paths what just happened to them, in a word or two."""
@@ -204,6 +243,11 @@ class FolderTreeModel(QAbstractItemModel):
     def is_changing(self) -> bool:
         """Whether rows come and go just now: where a view goes then is nobody's choice."""
         return self._is_changing
+
+    def was_read(self, relative: str) -> bool:
+        """Whether something is known of what is in a folder."""
+        node = self._find(relative)
+        return node is not None and node.listing is not None
 
     @property
     def is_reading(self) -> bool:
@@ -294,6 +338,8 @@ class FolderTreeModel(QAbstractItemModel):
                 return node.name if node.kind == "note" else self._tooltip(node)
             case Qt.ItemDataRole.AccessibleTextRole:
                 return self._spoken(node, index.column())
+            case _ if role == SHOWN:
+                return self._shown(node)
             case _ if role == PATH_LEVEL:
                 return None if node.kind == "note" else self._level(node)
             case _ if role == RELATIVE:
@@ -342,12 +388,37 @@ class FolderTreeModel(QAbstractItemModel):
             node.level, node.generation = self._work_out(node), self._generation
         return node.level
 
+    def _given(self, node: _Node) -> tuple[LevelMark, str]:
+        """Of a file its level; of a folder that of its files, without files that of a new one."""
+        if node.given is None or node.given_at != self._generation:
+            node.given, node.given_at = self._work_out_given(node), self._generation
+        return node.given
+
+    def _work_out_given(self, node: _Node) -> tuple[LevelMark, str]:
+        is_plain_folder = node.kind == "folder" and not node.protected and node.unusable is None
+        below = self.below(_model_path(node)) if is_plain_folder else None
+        if below is not None:
+            return mark_below(below), below.rule_word
+        level = self._level_of(inside(_model_path(node))) if is_plain_folder else self._level(node)
+        return mark_of(level), level.rule_word
+
     def _work_out(self, node: _Node) -> PathLevel:
         path = _model_path(node)
         if node.protected:
             return PathLevel(path, Permission.NONE, protected=True)
         level = self._level_of(path)
         return level if node.unusable is None else replace(level, unusable=node.unusable)
+
+    def _shown(self, node: _Node) -> FolderRow:
+        if node.kind == "note":
+            return FolderRow(node.name, node.kind)
+        given = self._given(node)
+        known = self._standings.files if node.kind == "file" else self._standings.folders
+        standing = known.get(node.relative)
+        if standing is None:
+            return FolderRow(node.name, node.kind, *given, self._news.get(node.relative, ""))
+        look = look_of(standing.state)
+        return FolderRow(node.name, node.kind, *given, words_of(standing), look.icon, look.role)
 
     def _text(self, node: _Node, column: int) -> str:
         if column == NAME:
@@ -356,22 +427,25 @@ class FolderTreeModel(QAbstractItemModel):
             return ""
         if column == STATE:
             return words_of(self.standing_at(self._index(node))) or self._news.get(node.relative, "")
-        level = self._level(node)
-        return mark_of(level).word if column == LEVEL else level.rule_word
+        mark, rule_word = self._given(node)
+        return mark.word if column == LEVEL else rule_word
 
     def _tooltip(self, node: _Node) -> str:
         standing = self.standing_at(self._index(node))
         told = f"\n{sentence_of(standing)}" if isinstance(standing, FileStanding) else ""
         news = f"\n{self._news[node.relative]}" if node.relative in self._news else ""
-        return f"{node.relative}\n{self._level(node).sentence}{told}{news}"
+        below = self.below(_model_path(node)) if node.kind == "folder" else None
+        files = f"\n{below.sentence}" if below is not None else ""
+        return f"{node.relative}\n{self._level(node).sentence}{files}{told}{news}"
 
     def _spoken(self, node: _Node, column: int) -> str:
         if column != NAME or node.kind == "note":
             return self._text(node, column)
         standing = self.standing_at(self._index(node))
-        level, state, news = self._level(node), words_of(standing), self._news.get(node.relative, "")
+        (mark, rule_word), state = self._given(node), words_of(standing)
+        news = self._news.get(node.relative, "")
         told = "".join(f", {words}" for words in (state, news) if words)
-        return f"{node.kind} {node.name}, {mark_of(level).word}, {level.rule_word}{told}"
+        return f"{node.kind} {node.name}, {mark.word}, {rule_word}{told}"
 
     # which rows there are: of a large folder one page, as the view asks for every row that it has
 
@@ -384,8 +458,10 @@ class FolderTreeModel(QAbstractItemModel):
         below: list[tuple[str, int | None]] = []
         if last < len(entries):
             below.append((f"{len(entries) - last:,} more entries: click to show", last))
-        if node.listing is not None and node.listing.truncated:
-            below.append((f"more than {len(entries):,} entries, the rest is not listed", None))
+        if node.listing is not None and node.listing.is_partial:
+            below.append((f"the first {len(entries):,} entries: the others are being looked at", None))
+        elif node.listing is not None and node.listing.truncated:
+            below.append((f"more than {len(entries):,} entries: the rest is not listed, the filter finds it", None))
         self._merge(node, entries[node.first : last], above, below)
 
     def _merge(
@@ -410,7 +486,8 @@ class FolderTreeModel(QAbstractItemModel):
             else:
                 row = self._insert(node, row, fresh) + 1
                 fresh = []
-            child.protected, child.unusable, child.level = entry.protected, entry.unusable, None
+            child.protected, child.unusable = entry.protected, entry.unusable
+            child.level = child.given = None
         row = self._insert(node, row, fresh)
         self._insert(node, row, [self._note(node, *note) for note in below])
         self._is_changing = False

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from gatewright.policy.permission import Permission
 from gatewright_gui.qt.look import LevelName
 from gatewright_gui.session.files import PathLevel
+from gatewright_gui.session.folderlevels import FilesBelow
 
 PROTECTED_WORD = "protected"
 PROTECTED_ICON = "lock"
@@ -13,6 +15,8 @@ OUTSIDE_WORD = "outside"
 OUTSIDE_ICON = "circle-slash"
 UNUSABLE_WORD = "unusable"
 UNUSABLE_ICON = "ban"
+MIXED_WORD = "mixed"
+MIXED_ICON = "layers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +31,8 @@ class LevelLook:
 LEVELS: Mapping[Permission, LevelLook] = {
     Permission.NONE: LevelLook("none", "eye-off", "not even read or listed"),
     Permission.READ_ONLY: LevelLook("read_only", "eye", "read; every change is refused"),
-    Permission.PARTNER: LevelLook("partner", "users", "read; every change asks first"),
-    Permission.HUMAN: LevelLook("human", "hand", "read; every change asks first"),
+    Permission.PARTNER: LevelLook("partner", "users", "read; every change asks first (same as human)"),
+    Permission.HUMAN: LevelLook("human", "hand", "read; every change asks first (same as partner)"),
     Permission.APPEND: LevelLook("append", "plus", "read, create, add at the end; no overwriting or deleting"),
     Permission.READ_WRITE: LevelLook("read_write", "pencil", "read and write; deleting asks first"),
     Permission.ADMIN: LevelLook("admin", "shield", "everything, deleting too"),
@@ -41,7 +45,18 @@ class LevelMark:
 
     word: str
     icon: str
-    role: LevelName
+    role: LevelName | Literal["blocked"]
+
+
+def mark_below(below: FilesBelow) -> LevelMark:
+    """What to show for a folder: the level that its files have, or that they have several."""
+    word, *others = below.words
+    if others:
+        return LevelMark(MIXED_WORD, MIXED_ICON, "blocked")
+    if word == PROTECTED_WORD:
+        return LevelMark(PROTECTED_WORD, PROTECTED_ICON, "none")
+    look = LEVELS[Permission(word)]
+    return LevelMark(word, look.icon, look.role)
 
 
 def mark_of(level: PathLevel) -> LevelMark:

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from gatewright.policy.rule import RuleKind
+from gatewright.base.durationwords import rate_words
+from gatewright.policy.rule import RateLimit, RuleKind
 from gatewright_gui.models.limitrow import LimitRow, Owner, holds_for, owner_words, title_of, value_of
 from gatewright_gui.models.limitvalue import limit_text, read_limit
 from gatewright_gui.models.placedrows import PlacedRows
@@ -164,6 +165,8 @@ class LimitListModel(PlacedRows[LimitRow]):
         text = self._text(row, index)
         if index.column() == Column.WHERE:
             return f"{text} of {self._file}. Click: go there" if self.line_at(index.row()) else text
+        if index.column() == Column.VALUE and isinstance(row.kind, RateLimit):
+            text = f"{text}: {rate_words(row.kind.calls, row.kind.per_s)}"
         if row.is_own:
             return f"{text}. Enter or F2: change it; Del: remove it"
         return f"{text}. It is inherited, from {owner_words(row)}: change it where it stands"

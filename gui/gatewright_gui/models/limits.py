@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
+from gatewright.base.durationwords import duration_words, rate_words
 from gatewright.base.problem import Address
 from gatewright.policy import rule as kinds
 from gatewright.policy.document import Agent, Source
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import OPERATION_CONDITION, ToolRule
 from gatewright.policy.toolname import names_tool
-from gatewright.tools.usage import duration_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,22 @@ def rules_on(agent: Agent, sources: Iterable[Source], facts: ToolFacts) -> Itera
 
 
 def limits_of(agent: Agent, facts: ToolFacts, operation: str | None, sources: Iterable[Source] = ()) -> str:
-    """Words for the rules on a tool; with an operation, only those whose conditions name it."""
-    words = [
-        f"{text} at {placed.source_id}" if placed.source_id else text
+    """Words for the rules on a tool; with an operation, only those whose conditions name it.
+
+    What holds a call back comes first: a column may have no room for more.
+    """
+    found = [
+        placed
         for placed in rules_on(agent, sources, facts)
         if _concerns(placed.rule, operation) and not _goes_without_saying(placed)
-        if (text := _words(placed.rule))
     ]
-    return ", ".join(words)
+    if len(found) > 1:
+        found.sort(key=lambda placed: isinstance(placed.rule.rule_type, _LAST))
+    words = ((_words(placed.rule), placed.source_id) for placed in found)
+    return ", ".join([f"{text} at {source_id}" if source_id else text for text, source_id in words if text])
+
+
+_LAST = (kinds.ContinueLoop, kinds.ExitLoop, kinds.Needed)
 
 
 def _goes_without_saying(placed: PlacedRule) -> bool:
@@ -122,7 +130,8 @@ def _sentence(rule: ToolRule) -> str:
         case kinds.Cooldown():
             return f"calls start at least {duration_words(kind.seconds)} apart"
         case kinds.RateLimit():
-            return f"at most {kind.calls:,} calls per {duration_words(kind.per_s)}, over all sessions"
+            pace = rate_words(kind.calls, kind.per_s)
+            return f"at most {kind.calls:,} calls per {duration_words(kind.per_s)}, over all sessions: {pace}"
         case kinds.Periodic():
             return f"the model is reminded when nothing of it succeeded for {duration_words(kind.seconds)}"
         case kinds.StartConstraint():

@@ -222,6 +222,16 @@ class MatrixModel(QAbstractTableModel):
             del self._rows[row + 1 : row + 1 + len(fitting)]
             self.endRemoveRows()
 
+    def top_of(self, row: int) -> int:
+        """The row of the tool that a row belongs to; -1 beyond the rows."""
+        return bisect_left(self._rows, (self._rows[row][0], -1)) if 0 <= row < len(self._rows) else -1
+
+    def set_many_open(self, rows: Iterable[int], on: bool) -> None:
+        """Show or hide the operations of many tools in one step."""
+        names = {self._grid.layout.tools[self._rows[row][0]].name for row in rows if self.can_open(row)}
+        self._open = self._open | names if on else self._open - names
+        self._set_rows()
+
     def set_all_open(self, on: bool) -> None:
         """Open or close every tool that is shown."""
         self._open = {tool.name for tool in self._grid.layout.tools} if on else set()

@@ -1,18 +1,26 @@
 """What limits a row of the tree without hiding it: rules with a condition, limits, settings. It decides nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gatewright.base.problem import Address
-from gatewright.policy.document import Agent, Policy
+from gatewright.base.durationwords import duration_words
+from gatewright.base.problem import Address, Problem
+from gatewright.policy.capability import kind_of
+from gatewright.policy.capabilityedit import scope_of
+from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.permission import verdict_for
 from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.right import ToolFacts, ToolRight
-from gatewright.policy.rule import RequiresConsent
+from gatewright.policy.right import OperationFacts, ToolFacts, ToolRight
+from gatewright.policy.rule import ANY_TOOL, AllowedOperations, RequiresConsent
 from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import Verdict
-from gatewright.tools.usage import duration_words
 from gatewright_gui.models.limits import PlacedRule, rules_on, sentence
 from gatewright_gui.session.readings import Reading
+
+PROBLEM = "problem"
+NAMES_SHOWN = 6
+RULES_SHOWN = 6
+"""So many rules of a source one sentence names at most."""
 
 _SAYS = {Verdict.DENY: "is denied", Verdict.ASK: "asks first", Verdict.ALLOW: "is allowed"}
 
@@ -31,12 +39,53 @@ def notes_of(policy: Policy, agent: Agent, right: ToolRight, operation: str | No
     facts = right.facts
     names = (operation,) if operation is not None else tuple(op.operation for op in right.operations)
     found = (
+        *_in_part(right, operation),
+        *_waiting(agent, right, names),
         *_would_ask(right, operation),
+        *_scopes(agent, facts, names),
+        *_paths(policy, agent, facts, names),
         *_rules(policy, agent, facts, names),
         *_policy(policy, agent, facts, names),
         *_settings(policy, facts, operation),
     )
     return tuple(dict.fromkeys(found))
+
+
+def _in_part(right: ToolRight, operation: str | None) -> Iterator[Note]:
+    """Why a tool is on in part though it is ticked whole: what is ticked and off, by which layer."""
+    if operation is not None:
+        return
+    by_layer: dict[str, list[str]] = {}
+    for row in right.operations:
+        if row.is_overruled and row.operation:
+            layer = next(reason.layer for reason in row.reasons if reason.verdict is Verdict.DENY)
+            by_layer.setdefault(str(layer), []).append(row.operation)
+    if by_layer and right.shown:
+        parts = [f"{_some(names)} off by {layer}" for layer, names in by_layer.items()]
+        text = f"the model sees {len(right.shown)} of {len(right.operations)}: ticked, yet {'; '.join(parts)}"
+        yield Note("in part", text)
+
+
+def _waiting(agent: Agent, right: ToolRight, names: tuple[str, ...]) -> Iterator[Note]:
+    """The rules of a tool that is not listed: they wait for it."""
+    if right.listed:
+        return
+    for index, rule in enumerate(agent.tool_rules):
+        if rule.tool_name != ANY_TOOL and names_tool(rule.tool_name, right.facts.name, right.facts.major):
+            kind = rule.rule_type
+            if isinstance(kind, AllowedOperations):
+                order = [op.operation for op in right.operations if op.operation in kind.operations]
+                said = f"lists {_some(order)}; ticking the tool brings {'that' if len(order) == 1 else 'these'} back"
+            elif any(rule.binds(name) for name in names):
+                said = "holds again as soon as the tool is ticked"
+            else:
+                continue
+            yield Note("waits", f"tool rule {index + 1} {said}", ("agents", agent.agent_id, "tool_rules", index))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
 
 
 def _would_ask(right: ToolRight, operation: str | None) -> Iterator[Note]:
@@ -47,6 +96,59 @@ def _would_ask(right: ToolRight, operation: str | None) -> Iterator[Note]:
     for reason in row.reasons:
         if reason.verdict is Verdict.ASK:
             yield Note("if it were on", reason.text, reason.address)
+
+
+def _scopes(agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
+    """How far the grants go that the operations need, where a list bounds them."""
+    needed = {kind for op in facts.operations if op.name in names for kind in op.capabilities}
+    for index, capability in enumerate(agent.capabilities):
+        scope = scope_of(capability)
+        if scope and kind_of(capability) in needed:
+            text = f"{kind_of(capability)} reaches no further than {', '.join(f'`{one}`' for one in scope)}"
+            yield Note("capability", text, ("agents", agent.agent_id, "capabilities", index))
+
+
+def _paths(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
+    """What the levels of a source say to a single operation, where that depends on the path."""
+    op = next((op for op in facts.operations if op.name in names), None)
+    if not facts.needs_source or len(names) != 1 or op is None or not op.actions:
+        return
+    for source in policy.sources_of(agent):
+        if text := _by_path(source, op):
+            yield Note("source", text, ("sources", source.source_id, "default_permission"))
+
+
+def _by_path(source: Source, op: OperationFacts) -> str:
+    """What each rule says in order, the first that matches decides; empty where all say the same."""
+    said = {
+        level: " or ".join(dict.fromkeys(verdict_for(level, action) for action in op.actions))
+        for level in source.levels
+    }
+    if len(set(said.values())) < 2:
+        return ""
+    rules = source.permission_rules
+    parts = [f"`{rule.pattern}` {said[rule.permission]}" for rule in rules[:RULES_SHOWN]]
+    if len(rules) > RULES_SHOWN:
+        parts.append(f"{len(rules) - RULES_SHOWN:,} more rules")
+    return f"in {source.source_id} it goes by the path: {', '.join(parts)}, elsewhere {said[source.default_permission]}"
+
+
+def problem_notes(
+    problems: Iterable[Problem], agent_id: str, right: ToolRight, operation: str | None
+) -> tuple[Note, ...]:
+    """What is wrong with what the model sees of a tool; what is off has its reasons."""
+    if right.is_hidden:
+        return ()
+    return tuple(
+        Note(PROBLEM, problem.message, problem.subject.address)
+        for problem in problems
+        if problem.subject is not None
+        and agent_id in problem.subject.agents
+        and any(
+            tool == right.facts.name and (operation is None or name in {None, operation})
+            for tool, name in problem.subject.tools
+        )
+    )
 
 
 def reading_notes(policy: Policy, facts: ToolFacts, reading: Reading | None) -> tuple[Note, ...]:

@@ -5,7 +5,7 @@ row shows, says and takes has to agree and is read together.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from PySide6.QtCore import QAbstractTableModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -28,11 +28,13 @@ LEVEL_ROLE = Qt.ItemDataRole.UserRole + 1
 DECIDING = Qt.ItemDataRole.UserRole + 2
 """Whether the row decides the path that is looked at."""
 DEAD = Qt.ItemDataRole.UserRole + 3
-"""Whether the row is known to decide no file."""
-DEAD_WORDS = Qt.ItemDataRole.UserRole + 4
+"""Whether the row is known to decide no path, whatever files there will be."""
+IDLE_WORDS = Qt.ItemDataRole.UserRole + 4
 """Why a row decides no file, in two or three words; empty for a row that decides some."""
 SHADOWED_BY = Qt.ItemDataRole.UserRole + 5
 """Row of the first rule that hides this one; None for a rule that is not hidden."""
+SHOWN = Qt.ItemDataRole.UserRole + 6
+"""RuleRow: all that is drawn of a row."""
 _ANSWERED = frozenset(
     map(
         int,
@@ -45,14 +47,37 @@ _ANSWERED = frozenset(
             LEVEL_ROLE,
             DECIDING,
             DEAD,
-            DEAD_WORDS,
+            IDLE_WORDS,
             SHADOWED_BY,
+            SHOWN,
         ),
     )
 )
 """A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
 DEFAULT_TEXT = "no rule matched"
 MIME = "application/x-gatewright-permission-rule"
+
+
+_RULE = (
+    Qt.ItemFlag.ItemIsEnabled
+    | Qt.ItemFlag.ItemIsSelectable
+    | Qt.ItemFlag.ItemNeverHasChildren
+    | Qt.ItemFlag.ItemIsDragEnabled
+)
+_DEFAULT = _RULE & ~Qt.ItemFlag.ItemIsDragEnabled
+_EDITED_RULE, _EDITED_DEFAULT = _RULE | Qt.ItemFlag.ItemIsEditable, _DEFAULT | Qt.ItemFlag.ItemIsEditable
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """A row as it is drawn. `words`: of each column."""
+
+    words: tuple[str, ...]
+    level: Permission
+    idle_words: str
+    is_dead: bool
+    is_deciding: bool
+    is_default: bool
 
 
 class RuleVerbs(Protocol):
@@ -89,11 +114,13 @@ class PermissionRuleModel(QAbstractTableModel):
         self._is_counting = True
         self._deciding: int | None = None
         self._trial: tuple[int, PatternCount | None] | None = None
+        self._shown: dict[int, RuleRow] = {}
 
     # what is shown
 
     def set_source(self, source: Source | None) -> None:
         """Show the rules of a source; None shows nothing."""
+        self._shown.clear()
         if source is None or not self._is_open:
             self.beginResetModel()
             self._is_open, self._hits, self._deciding = source is not None, None, None
@@ -113,11 +140,13 @@ class PermissionRuleModel(QAbstractTableModel):
 
     def set_hits(self, hits: Hits | None) -> None:
         """Show counts; None: they are being made."""
+        before = (self._is_counting, self._fresh, self._hits)
         self._is_counting = hits is None
         self._fresh = hits is not None and len(hits.rules) == len(self._rules)
         if hits is not None:
             self._hits = hits if self._fresh else None
-        self._all_changed()
+        if before != (self._is_counting, self._fresh, self._hits):
+            self._all_changed()
 
     def forget_hits(self) -> None:
         """There are no counts, and none are being made."""
@@ -128,6 +157,7 @@ class PermissionRuleModel(QAbstractTableModel):
         """While a pattern is typed: what it would decide in that row, None while it is counted. No row: it is over."""
         before = self._trial
         self._trial = None if row is None else (row, count)
+        self._shown.clear()
         for changed in {one[0] for one in (before, self._trial) if one is not None}:
             if changed < self.rowCount():
                 self.dataChanged.emit(self.index(changed, HITS), self.index(changed, HITS))
@@ -145,7 +175,7 @@ class PermissionRuleModel(QAbstractTableModel):
 
     @property
     def dead_rows(self) -> tuple[int, ...]:
-        """Rules that are known to decide no file."""
+        """Rules that are known to decide no path, whatever files there will be."""
         return tuple(row for row in range(len(self._rules)) if self._is_dead(row))
 
     @property
@@ -200,14 +230,16 @@ class PermissionRuleModel(QAbstractTableModel):
                 return self._spoken(row, column)
             case Qt.ItemDataRole.TextAlignmentRole if column in {NUMBER, HITS}:
                 return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            case _ if role == SHOWN:
+                return self.shown(row)
             case _ if role == LEVEL_ROLE:
                 return self.level_at(row)
             case _ if role == DECIDING:
                 return row == self._deciding
             case _ if role == DEAD:
                 return self._is_dead(row)
-            case _ if role == DEAD_WORDS:
-                return self._dead_words(row)
+            case _ if role == IDLE_WORDS:
+                return self._idle_words(row)
             case _ if role == SHADOWED_BY:
                 shadow = self._shadow(row)
                 return shadow.by[0] if shadow is not None and shadow.by else None
@@ -233,15 +265,12 @@ class PermissionRuleModel(QAbstractTableModel):
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Rules can be edited and dragged; of the default only the level can be edited."""
-        flags = super().flags(index)
         if not index.isValid():
-            return flags | Qt.ItemFlag.ItemIsDropEnabled
-        is_rule = index.row() < len(self._rules)
-        if is_rule:
-            flags |= Qt.ItemFlag.ItemIsDragEnabled
-        if index.column() == LEVEL or (is_rule and index.column() in {PATTERN, COMMENT}):
-            flags |= Qt.ItemFlag.ItemIsEditable
-        return flags | Qt.ItemFlag.ItemNeverHasChildren
+            return Qt.ItemFlag.ItemIsDropEnabled
+        column = index.column()
+        if index.row() < len(self._rules):
+            return _EDITED_RULE if column in {LEVEL, PATTERN, COMMENT} else _RULE
+        return _EDITED_DEFAULT if column == LEVEL else _DEFAULT
 
     # dragging
 
@@ -295,6 +324,15 @@ class PermissionRuleModel(QAbstractTableModel):
         rule = self.rule_at(row)
         return rule.permission if rule else self._default
 
+    def shown(self, row: int) -> RuleRow:
+        """All that is drawn of a row; kept until something changes."""
+        if row not in self._shown:
+            words = tuple(self._text(row, column) for column in range(len(HEADERS)))
+            is_default = row == len(self._rules)
+            idle, is_dead, is_deciding = self._idle_words(row), self._is_dead(row), row == self._deciding
+            self._shown[row] = RuleRow(words, self.level_at(row), idle, is_dead, is_deciding, is_default)
+        return self._shown[row]
+
     def _text(self, row: int, column: int) -> str:
         if column == HITS:
             return self._hit_text(row)
@@ -331,27 +369,30 @@ class PermissionRuleModel(QAbstractTableModel):
         return self._hits.shadow_of(row) if self._fresh and self._hits is not None else None
 
     def _is_dead(self, row: int) -> bool:
-        if row >= len(self._rules):
-            return False
-        known = self._fresh and self._hits is not None and not self._hits.truncated
-        return self._shadow(row) is not None or (known and self._count(row) == 0)
+        return row < len(self._rules) and self._shadow(row) is not None
 
-    def _dead_words(self, row: int) -> str:
-        if not self._is_dead(row):
-            return ""
-        shadow = self._shadow(row)
+    def _has_no_file(self, row: int) -> bool:
+        """Whether a rule decides nothing of what is in the folder now: it may decide what comes."""
+        known = self._fresh and self._hits is not None and not self._hits.truncated
+        return row < len(self._rules) and known and self._count(row) == 0
+
+    def _idle_words(self, row: int) -> str:
+        shadow = self._shadow(row) if row < len(self._rules) else None
         if shadow is None:
-            return "no files"
+            return "no file yet" if self._has_no_file(row) else ""
         first, *rest = shadow.by
         return f"shadowed by rule {first + 1}" + (f" and {len(rest)} more" if rest else "")
 
-    def _dead_sentence(self, row: int) -> str:
+    def _idle_sentence(self, row: int) -> str:
         shadow = self._shadow(row)
         if shadow is None:
-            return "decides no file now: nothing in the folder matches it that is not decided by a rule above it"
+            return (
+                "decides no file that is in the folder now: none matches it, or a rule above decides those that do;"
+                " it holds for files to come"
+            )
         names = ", ".join(f"{at + 1} `{self._rules[at].pattern}`" for at in shadow.by if at < len(self._rules))
         level = "with the same level, so that it can go" if self._is_harmless(shadow) else "with another level"
-        return f"can never decide: whatever it matches is decided above it, {level}, by rule {names}"
+        return f"dead, it can never decide: whatever it matches is decided above it, {level}, by rule {names}"
 
     def _is_harmless(self, shadow: Shadow) -> bool:
         """By the levels as they are shown: those may be newer than the count."""
@@ -362,18 +403,19 @@ class PermissionRuleModel(QAbstractTableModel):
         if column == LEVEL:
             level = self.level_at(row)
             return f"{level}: {LEVELS[level].explanation}"
-        if column in {HITS, COMMENT} and self._is_dead(row):
-            return "\n".join(part for part in (self._dead_sentence(row), self._raw(row, COMMENT)) if part)
+        if column in {HITS, COMMENT} and self._idle_words(row):
+            return "\n".join(part for part in (self._idle_sentence(row), self._raw(row, COMMENT)) if part)
         if column == HITS:
             return "files that this row decides"
         return self._text(row, column)
 
     def _spoken(self, row: int, column: int) -> str:
-        dead = f", {self._dead_words(row)}" if column == HITS and self._is_dead(row) else ""
+        idle = f", {self._idle_words(row)}" if column == HITS and self._idle_words(row) else ""
         deciding = ", decides the path that is looked at" if column == PATTERN and row == self._deciding else ""
-        return f"{HEADERS[column]} {self._text(row, column)}{dead}{deciding}"
+        return f"{HEADERS[column]} {self._text(row, column)}{idle}{deciding}"
 
     def _all_changed(self) -> None:
+        self._shown.clear()
         if self.rowCount():
             self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(HEADERS) - 1))
 

@@ -61,6 +61,10 @@ class PlacedRows(QAbstractTableModel, Generic[R]):
         """What a row shows."""
         return self._rows[row] if 0 <= row < len(self._rows) else None
 
+    def row_of(self, address: Address) -> int | None:
+        """The row that stands at a place."""
+        return next((at for at, row in enumerate(self._rows) if row.address == address), None)
+
     def line_at(self, row: int) -> int | None:
         """The line at which a row stands, once it is known."""
         held = self.row_at(row)

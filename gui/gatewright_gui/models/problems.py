@@ -1,9 +1,9 @@
 """Problems of a policy as a table: the reasons of others first, then errors, then by place.
 
-It does not know how to get to a place.
+Each with what it is about, as the window calls it, and its line. It does not know how to get to either.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -11,12 +11,15 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from gatewright.base.problem import Problem
 from gatewright_gui.session.causes import causes_of
+from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, RulePlace, ToolPlace
 
 Index = QModelIndex | QPersistentModelIndex
 IS_ERROR = Qt.ItemDataRole.UserRole + 1
 LINE = Qt.ItemDataRole.UserRole + 2
-HEADINGS = ("Problem", "Place", "Code")
-MESSAGE, PLACE, CODE = range(3)
+PROBLEM = Qt.ItemDataRole.UserRole + 3
+HEADINGS = ("Problem", "About", "Line", "Code")
+MESSAGE, ABOUT, PLACE, CODE = range(4)
+PlaceOf = Callable[[Problem], RulePlace | None]
 
 
 class ProblemModel(QAbstractTableModel):
@@ -25,16 +28,22 @@ class ProblemModel(QAbstractTableModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._problems: tuple[Problem, ...] = ()
+        self._about: tuple[str, ...] = ()
 
-    def set_problems(self, problems: Sequence[Problem]) -> None:
-        """Show these."""
+    def set_problems(self, problems: Sequence[Problem], place_of: PlaceOf = lambda _: None) -> None:
+        """Show these; `place_of`: where each can be looked at."""
         causes = causes_of(problems)
         new = tuple(sorted(problems, key=lambda problem: (problem not in causes, *_order(problem))))
-        if new == self._problems:
+        about = tuple(place_words(place_of(problem)) for problem in new)
+        if (new, about) == (self._problems, self._about):
             return
         self.beginResetModel()
-        self._problems = new
+        self._problems, self._about = new, about
         self.endResetModel()
+
+    def find(self, problem: object) -> int | None:
+        """The row of a problem."""
+        return next((row for row, held in enumerate(self._problems) if held == problem), None)
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -47,7 +56,7 @@ class ProblemModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._problems)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Message, place, code."""
+        """Message, what it is about, line, code."""
         return 0 if parent.isValid() else len(HEADINGS)
 
     def headerData(  # noqa: N802
@@ -64,17 +73,41 @@ class ProblemModel(QAbstractTableModel):
         problem = self._problems[index.row()]
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return (_words(problem), _where(problem), problem.code)[index.column()]
+                about = self._about[index.row()]
+                return (_words(problem), about, _where(problem), problem.code)[index.column()]
             case Qt.ItemDataRole.ToolTipRole:
-                return str(problem)
+                return _tip(problem, self._about[index.row()], index.column())
             case Qt.ItemDataRole.AccessibleTextRole if index.column() == MESSAGE:
                 return f"{problem.severity}: {_words(problem)}"
             case _ if role == IS_ERROR:
                 return problem.is_error
+            case _ if role == PROBLEM:
+                return problem
             case _ if role == LINE:
                 return problem.place.line if problem.place else None
             case _:
                 return None
+
+
+def place_words(place: RulePlace | None) -> str:
+    """A place in the window as a trail; empty for a line of the file."""
+    match place:
+        case ToolPlace(agent_id, tool, operation):
+            return " > ".join(filter(None, (agent_id, tool, operation)))
+        case AgentPlace(agent_id):
+            return agent_id
+        case LevelPlace(source_id, index):
+            return f"{source_id} > level {index + 1}" if index is not None else source_id
+        case LinePlace() | None:
+            return ""
+
+
+def _tip(problem: Problem, about: str, column: int) -> str:
+    if column == ABOUT and about:
+        return f"Show {about} (Enter)"
+    if column == PLACE and problem.place is not None:
+        return f"Show line {problem.place.line} of the policy file (Ctrl+Enter)"
+    return str(problem)
 
 
 def _order(problem: Problem) -> tuple[bool, str, int, int]:

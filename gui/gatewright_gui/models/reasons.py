@@ -9,7 +9,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from gatewright.base.problem import Address
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.notes import Note
+from gatewright_gui.models.notes import PROBLEM, Note
 
 Index = QModelIndex | QPersistentModelIndex
 WHY = Qt.ItemDataRole.UserRole + 1
@@ -35,6 +35,11 @@ class Why:
     text: str
     line: int | None
     file: str = ""
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether it says that something is wrong with the policy."""
+        return self.verdict is None and self.layer == PROBLEM
 
     @property
     def where(self) -> str:

@@ -3,14 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from gatewright.policy.capability import Capability
+from gatewright.policy.capabilityedit import scope_of
 from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightChange, Standing
 from gatewright.policy.rule import RequiresConsent, ToolRule
 from gatewright_gui.models.limits import PlacedRule, sentence
+from gatewright_gui.session.verbs.capabilities import scope_text
 
 Index = QModelIndex | QPersistentModelIndex
 BEFORE, AFTER = Qt.ItemDataRole.UserRole + 1, Qt.ItemDataRole.UserRole + 2
@@ -33,6 +36,25 @@ class ChangeRow:
     kind: str
     before: Standing | None = None
     after: Standing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLines:
+    """What changes of one agent: the lines that there is room for, what each is found by, and how many of each kind."""
+
+    rows: Sequence[ChangeRow]
+    texts: Sequence[str]
+    counts: Mapping[str, int]
+
+
+def lines_of(diff: AgentDiff, room: int = MOST_ROWS) -> AgentLines:
+    """Made beside the window: an agent of a large catalog has thousands."""
+    rows = tuple(islice(rows_of(diff), max(room, 0)))
+    texts = tuple([f"{row.agent_id} {row.what} {row.now} {row.then}".casefold() for row in rows])
+    counts = Counter([str(row.kind) for row in diff.rows])
+    if others := sum(1 for _ in _others(diff)):
+        counts[OTHER] = others
+    return AgentLines(rows, texts, counts)
 
 
 class RightChangesModel(QAbstractTableModel):
@@ -69,31 +91,41 @@ class RightChangesModel(QAbstractTableModel):
         self._counts = Counter()
         self.endResetModel()
 
-    def add(self, diff: AgentDiff) -> None:
+    @property
+    def room(self) -> int:
+        """How many more lines the table takes."""
+        return max(MOST_ROWS - len(self._rows), 0)
+
+    def add(self, lines: AgentLines) -> None:
         """The lines of one more agent."""
-        new = list(rows_of(diff))
-        self._counts.update(row.kind for row in new)
-        room = new[: max(MOST_ROWS - len(self._rows), 0)]
-        texts = [f"{row.agent_id} {row.what} {row.now} {row.then}".casefold() for row in room]
-        first = len(self._rows)
-        chosen = [first + at for at, row in enumerate(room) if self._fits(row, texts[at])]
+        self._counts.update(lines.counts)
+        first, room = len(self._rows), self.room
+        self._rows += lines.rows[:room]
+        self._texts += lines.texts[:room]
+        chosen = self._fitting(range(first, len(self._rows)))
         if chosen:
             self.beginInsertRows(QModelIndex(), len(self._shown), len(self._shown) + len(chosen) - 1)
-        self._rows += room
-        self._texts += texts
-        self._shown += chosen
-        if chosen:
+            self._shown += chosen
             self.endInsertRows()
 
     def set_filter(self, text: str, kind: str) -> None:
         """Only lines with all of these words, and of that kind; an empty one stands for all."""
-        self._words, self._kind = tuple(text.casefold().split()), kind
+        wanted = tuple(text.casefold().split()), kind
+        if wanted == (self._words, self._kind):
+            return
         self.beginResetModel()
-        self._shown = [at for at, row in enumerate(self._rows) if self._fits(row, self._texts[at])]
+        self._words, self._kind = wanted
+        self._shown = list(self._fitting(range(len(self._rows))))
         self.endResetModel()
 
-    def _fits(self, row: ChangeRow, text: str) -> bool:
-        return (not self._kind or row.kind == self._kind) and all(word in text for word in self._words)
+    def _fitting(self, places: Sequence[int]) -> Sequence[int]:
+        """Which of these fit, one word after the other: each leaves fewer to look at."""
+        rows, texts, kind = self._rows, self._texts, self._kind
+        if kind:
+            places = [at for at in places if rows[at].kind == kind]
+        for word in self._words:
+            places = [at for at in places if word in texts[at]]
+        return places
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
         """How many lines fit."""
@@ -131,6 +163,11 @@ class RightChangesModel(QAbstractTableModel):
 
 def rows_of(diff: AgentDiff) -> Iterator[ChangeRow]:
     """Every line of one agent: what else changes first, then the operations in the order of the catalog."""
+    yield from _others(diff)
+    yield from map(_operation, diff.rows)
+
+
+def _others(diff: AgentDiff) -> Iterator[ChangeRow]:
     name = diff.agent_id
     if diff.sources is not None:
         yield ChangeRow(name, "sources", _sources(diff.sources[0]), _sources(diff.sources[1]), OTHER)
@@ -141,7 +178,6 @@ def rows_of(diff: AgentDiff) -> Iterator[ChangeRow]:
         yield ChangeRow(name, f"limit of {rule.tool_name}", _limit(rule), "none", OTHER)
     for rule in diff.limits_come:
         yield ChangeRow(name, f"limit of {rule.tool_name}", "none", _limit(rule), OTHER)
-    yield from map(_operation, diff.rows)
 
 
 def _operation(row: RightChange) -> ChangeRow:
@@ -154,7 +190,13 @@ def _sources(sources: Sequence[str] | None) -> str:
 
 
 def _capabilities(capabilities: Sequence[Capability]) -> str:
-    return ", ".join(type(one).__name__ for one in capabilities) or "none"
+    """With what each reaches: a wider list of the same kind is a change too."""
+    return ", ".join(_capability(one) for one in capabilities) or "none"
+
+
+def _capability(one: Capability) -> str:
+    reach = scope_text(one) or ("nothing" if scope_of(one) is not None else "")
+    return f"{type(one).__name__} ({reach})" if reach else type(one).__name__
 
 
 def _limit(rule: ToolRule) -> str:

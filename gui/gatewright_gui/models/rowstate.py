@@ -10,7 +10,7 @@ from gatewright.policy.verdict import Verdict, strictest
 
 
 class RowState(StrEnum):
-    """What a box shows; `OVERRULED` is ticked and turned off by another layer."""
+    """What a box shows; `OVERRULED` is ticked and turned off by another layer, `MIXED` a tool that is on in part."""
 
     ON = "on"
     OFF = "off"
@@ -35,13 +35,14 @@ def operation_state(right: OperationRight) -> RowState:
 
 
 def tool_state(right: ToolRight) -> RowState:
-    """Of a tool with all its operations."""
-    ticked = [op for op in right.operations if op.ticked]
+    """Of a tool with all its operations: on where every one of them is ticked, and no other layer turns it off."""
+    ticked = right.ticked_count
     if not ticked:
         return RowState.OFF
-    if all(op.is_overruled for op in ticked):
+    on = sum([op.ticked and not op.is_hidden for op in right.operations])
+    if not on:
         return RowState.OVERRULED
-    return RowState.ON if len(ticked) == len(right.operations) else RowState.MIXED
+    return RowState.ON if on == len(right.operations) else RowState.MIXED
 
 
 def tool_verdict(right: ToolRight) -> Verdict:

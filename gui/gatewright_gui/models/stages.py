@@ -14,15 +14,17 @@ Index = QModelIndex | QPersistentModelIndex
 STAGE, VERDICT, REASON, RULE, TIME = range(5)
 HEADERS = ("Stage", "Verdict", "Reason", "Rule", "Time")
 STATE = Qt.ItemDataRole.UserRole + 1
-"""A Verdict, or `working`, `waiting`, `skipped`."""
+"""A Verdict, or `working`, `waiting`, `skipped`, `cancelled`, `failed`."""
 APPROVAL = "approval"
 """The stage at which a call waits for an answer."""
 SLOW_S = 0.2
 """From when on it is told how long a stage has been at work."""
 FIRST_ACTING = len(DECIDING_NAMES)
 """The first row whose stage acts."""
-State = Verdict | Literal["working", "waiting", "skipped"]
-_WORDS: dict[str, str] = {"working": "at work", "waiting": "", "skipped": "not reached"}
+EXECUTE = "execute"
+"""The stage at which a tool fails."""
+State = Verdict | Literal["working", "waiting", "skipped", "cancelled", "failed"]
+_WORDS: dict[str, str] = {"working": "at work", "waiting": "", "skipped": "not reached", "cancelled": "cancelled"}
 
 
 class StageModel(QAbstractTableModel):
@@ -37,11 +39,13 @@ class StageModel(QAbstractTableModel):
         self._is_held = False
         self._is_asking = False
         self._last = STAGE_NAMES[-1]
+        self._cut_at = self._failed = ""
 
     def start_over(self, *, running: bool, to_the_end: bool = True) -> None:
         """Nothing has passed yet; without `to_the_end` only the deciding stages will."""
         self._rows.clear()
         self._is_running, self._is_held, self._is_asking = running, False, False
+        self._cut_at = self._failed = ""
         self._last = STAGE_NAMES[-1] if to_the_end else DECIDING_NAMES[-1]
         self._since_s = self._steady()
         self._changed()
@@ -71,10 +75,22 @@ class StageModel(QAbstractTableModel):
         found = self._rows.get(STAGE_NAMES[row]) if 0 <= row < len(STAGE_NAMES) else None
         return self._reason(found) if found is not None else ""
 
-    def finish(self, rows: Sequence[StageRow], *, to_the_end: bool = True, asks: bool = False) -> None:
-        """What passed in the end. `asks`: somebody would have to answer before the call goes on."""
+    def finish(
+        self,
+        rows: Sequence[StageRow],
+        *,
+        to_the_end: bool = True,
+        asks: bool = False,
+        cut_at: str = "",
+        failed: str = "",
+    ) -> None:
+        """What passed in the end. `asks`: somebody would have to answer before the call goes on.
+
+        `cut_at`: the stage at which it was cancelled. `failed`: how it failed although it was executed.
+        """
         self._rows = {row.name: row for row in rows}
         self._is_running, self._is_held, self._is_asking = False, False, asks
+        self._cut_at, self._failed = cut_at, failed
         self._last = STAGE_NAMES[-1] if to_the_end else DECIDING_NAMES[-1]
         self._changed()
 
@@ -92,6 +108,10 @@ class StageModel(QAbstractTableModel):
         """What became of a stage."""
         name = STAGE_NAMES[row]
         found = self._rows.get(name)
+        if name == self._cut_at:
+            return "cancelled"
+        if name == EXECUTE and self._failed:
+            return "failed"
         if found is not None:
             return Verdict.ASK if self._asks_at(found) else found.verdict
         if not self._is_running or row > STAGE_NAMES.index(self._last):
@@ -152,7 +172,8 @@ class StageModel(QAbstractTableModel):
                 return self._so_far(row)
             return _WORDS[str(self.state_at(row))] if column == VERDICT else ""
         if column == VERDICT:
-            return str(self.state_at(row))
+            state = self.state_at(row)
+            return self._failed if state == "failed" else str(state)
         if column == REASON:
             return self._reason(found)
         if column == RULE:

@@ -19,7 +19,7 @@ from gatewright.policy.rule import ANY_TOOL, AllowedOperations, ContinueLoop, To
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import names_tool, split_name
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.tooltree import COLUMNS, ToolTreeModel
+from gatewright_gui.models.tooltree import COLUMNS, FLAGS, LEAF_FLAGS, ToolTreeModel
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -118,6 +118,10 @@ class ToolFilterModel(QAbstractItemModel):
         """How many operations fit."""
         return sum(map(len, self._shown.fitting))
 
+    def held_tools(self) -> Sequence[QModelIndex]:
+        """The tools whose rows somebody keeps: what a view has open is among them, and few others."""
+        return [index for index in self.persistentIndexList() if not index.internalId() and not index.column()]
+
     def right_at(self, row: int) -> ToolRight:
         """The tool of a row."""
         return self._tree.rights[self._shown.rows[row]]
@@ -185,12 +189,12 @@ class ToolFilterModel(QAbstractItemModel):
 
     def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008
         """A cell."""
+        at = parent.row()
         if not 0 <= column < COLUMNS or row < 0:
             return QModelIndex()
-        if not parent.isValid():
+        if at < 0:
             return self.createIndex(row, column, 0) if row < len(self._shown.rows) else QModelIndex()
-        at = parent.row()
-        if parent.internalId() or parent.column() or row >= self._shown.sizes[at]:
+        if row >= self._shown.sizes[at] or parent.internalId() or parent.column():
             return QModelIndex()
         return self.createIndex(row, column, at + 1)
 
@@ -201,9 +205,10 @@ class ToolFilterModel(QAbstractItemModel):
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
         """Tools, or the operations of one."""
-        if not parent.isValid():
+        at = parent.row()
+        if at < 0:
             return len(self._shown.rows)
-        return 0 if parent.internalId() or parent.column() else self._shown.sizes[parent.row()]
+        return 0 if parent.internalId() or parent.column() else self._shown.sizes[at]
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
         """The same everywhere."""
@@ -215,8 +220,11 @@ class ToolFilterModel(QAbstractItemModel):
         return self.rowCount(parent) > 0
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """The first column can be ticked."""
-        return self._tree.flags(index)
+        """The first column can be ticked; a view asks for this of every row whenever it lays them out."""
+        column = index.column()
+        if column < 0:
+            return Qt.ItemFlag.NoItemFlags
+        return (LEAF_FLAGS if index.internalId() else FLAGS)[column != 0]
 
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole

@@ -13,7 +13,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from gatewright.policy.document import Agent, Source
-from gatewright.policy.right import OperationRight, Reason, ToolRight
+from gatewright.policy.right import Layer, OperationRight, Reason, ToolRight
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models import rowstate
 from gatewright_gui.models.limits import limits_of
@@ -48,16 +48,16 @@ COLUMNS = len(Column)
 HEADINGS = ("Tool or operation", "Verdict", "Ask", "Tier", "Limits", "Origin", "Tokens")
 HEADING_TIPS = (
     "The box is what this agent's own list and rules say",
-    "What all layers together say; what is off is not shown to the model",
-    "Ask a human before the call is made",
+    "What all layers together say; what is off is not shown to the model. A allows what is selected, D denies it",
+    "Ask a human before the call is made; K does it for what is selected",
     "How much it can do: read only, side effects, privileged",
     "Rules that limit how often or in which order it may be called",
     "Where the tool comes from",
     "What the model is sent of the tool costs, in the format of the preview; ~ marks an estimate",
 )
 _CELL = Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEnabled
-_FLAGS = (_CELL | Qt.ItemFlag.ItemIsUserCheckable, _CELL)
-_LEAF_FLAGS = tuple(flags | Qt.ItemFlag.ItemNeverHasChildren for flags in _FLAGS)
+FLAGS = (_CELL | Qt.ItemFlag.ItemIsUserCheckable, _CELL)
+LEAF_FLAGS = tuple(flags | Qt.ItemFlag.ItemNeverHasChildren for flags in FLAGS)
 """Of the first column and of the others; a view asks for them again and again."""
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
@@ -87,6 +87,7 @@ class ToolTreeModel(QAbstractItemModel):
         self._sizes: tuple[int, ...] = ()
         self._readings: Mapping[str, Reading] = {}
         self._tokens: Mapping[str, int] = {}
+        self._grounds: Mapping[str, str] = {}
         self._tokens_exact = True
 
     # content
@@ -147,6 +148,14 @@ class ToolTreeModel(QAbstractItemModel):
     def reading_of(self, tool: str) -> Reading | None:
         """How a stranger's tool is read; None for the others."""
         return self._readings.get(tool)
+
+    def set_grounds(self, grounds: Mapping[str, str]) -> None:
+        """What the files are that tools work on, in words."""
+        self._grounds = grounds
+
+    def ground_of(self, tool: str) -> str:
+        """What a tool works on; empty where that is not known."""
+        return self._grounds.get(tool, "")
 
     @property
     def agent(self) -> Agent:
@@ -224,7 +233,7 @@ class ToolTreeModel(QAbstractItemModel):
         """The first column can be ticked."""
         if not index.isValid():
             return Qt.ItemFlag.NoItemFlags
-        return (_LEAF_FLAGS if index.internalId() else _FLAGS)[index.column() != 0]
+        return (LEAF_FLAGS if index.internalId() else FLAGS)[index.column() != 0]
 
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
@@ -285,7 +294,7 @@ class ToolTreeModel(QAbstractItemModel):
         wanted = Qt.CheckState(value) == Qt.CheckState.Checked
         if operation is not None:
             return self._verbs.tick_operation(tool.facts.name, operation.operation, wanted)
-        mixed = 0 < tool.ticked_count < len(tool.operations)
+        mixed = _check_state(tool, None) == Qt.CheckState.PartiallyChecked
         return self._verbs.tick_tool(tool.facts.name, wanted and not mixed)
 
     def _text(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
@@ -310,7 +319,9 @@ class ToolTreeModel(QAbstractItemModel):
 
     def _tip(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
         if column is Column.NAME:
-            return _description(tool, operation)
+            ground = self.ground_of(tool.facts.name).replace("`", "") if operation is None else ""
+            lines = (_description(tool, operation), ground, *self._said(tool, operation))
+            return "\n".join(text for text in lines if text)
         if column is Column.LIMITS and (said := self._said(tool, operation)):
             return "\n".join(text for text in (*said, self._text(tool, operation, column)) if text)
         if column is Column.ASK:
@@ -339,10 +350,12 @@ def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
             return "mixed"
     if _state(tool, operation) is RowState.OVERRULED:
         reasons = [r for r in _reasons(tool, operation) if r.verdict is Verdict.DENY]
-        return f"off: {reasons[0].layer}" if reasons else "off"
+        return f"off: {_SHORT.get(reasons[0].layer, reasons[0].layer)}" if reasons else "off"
     return VERDICT_WORDS[_verdict(tool, operation)]
 
 
+_SHORT = {Layer.CAPABILITY: "no grant"}
+"""What a column has no room to say whole."""
 _ASK_TIPS = {
     Asking.NO: "does not ask first",
     Asking.YES: "asks first",
@@ -388,9 +401,17 @@ def _reasons(tool: ToolRight, operation: OperationRight | None) -> tuple[Reason,
 def _check_state(tool: ToolRight, operation: OperationRight | None) -> Qt.CheckState:
     if operation is not None:
         return Qt.CheckState.Checked if operation.ticked else Qt.CheckState.Unchecked
-    if tool.ticked_count == len(tool.operations):
-        return Qt.CheckState.Checked
-    return Qt.CheckState.PartiallyChecked if tool.ticked_count else Qt.CheckState.Unchecked
+    state = rowstate.tool_state(tool)
+    if state is RowState.OVERRULED:
+        return Qt.CheckState.Checked if tool.ticked_count == len(tool.operations) else Qt.CheckState.PartiallyChecked
+    return _BOXES[state]
+
+
+_BOXES = {
+    RowState.ON: Qt.CheckState.Checked,
+    RowState.MIXED: Qt.CheckState.PartiallyChecked,
+    RowState.OFF: Qt.CheckState.Unchecked,
+}
 
 
 def _description(tool: ToolRight, operation: OperationRight | None) -> str:

@@ -13,6 +13,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.filedialog import dress
+from gatewright_gui.qt.folderdialog import FolderDialog
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
 
@@ -137,12 +138,8 @@ async def _picked(dialog: QFileDialog) -> Path | None:
 
 
 async def choose_folder(parent: QWidget | None, title: str, start: Path) -> Path | None:
-    """Let a folder be chosen; None when dismissed."""
-    dialog = QFileDialog(parent, title, str(start))
-    dialog.setFileMode(QFileDialog.FileMode.Directory)
-    dialog.setLabelText(QFileDialog.DialogLabel.FileName, "Folder:")
-    dialog.setOption(QFileDialog.Option.ShowDirsOnly, on=True)
-    return await _picked(dialog)
+    """Let a folder be chosen, also one that is not there yet; None when dismissed."""
+    return await _picked(FolderDialog(parent, title, start))
 
 
 async def choose_open_file(parent: QWidget | None, title: str, start: Path, name_filter: str = "") -> Path | None:

@@ -3,7 +3,7 @@
 It does not know colours or widgets; it reads text and says places.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -48,18 +48,30 @@ def _compared(lines: Sequence[str], old: int, new: int) -> Iterator[ChangedLette
     before, after = lines[old], lines[new]
     if max(len(before), len(after)) > MAX_LINE:
         return
-    start = 1
-    limit = min(len(before), len(after))
-    while start < limit and before[start] == after[start]:
-        start += 1
-    tail = 0
-    while tail < limit - start and before[-1 - tail] == after[-1 - tail]:
-        tail += 1
+    limit = min(len(before), len(after)) - 1
+    start = 1 + _shared(limit, lambda first, last: before[1 + first : 1 + last] == after[1 + first : 1 + last])
+    ends, others = len(before), len(after)
+    tail = _shared(
+        limit + 1 - start,
+        lambda first, last: before[ends - last : ends - first] == after[others - last : others - first],
+    )
     if start + tail <= 2 + _indent(before):
         return  # nothing in common: the colours of the whole lines say it already
     for line, text, is_added in ((old, before, False), (new, after, True)):
         if start < len(text) - tail:
             yield ChangedLetters(line, start, len(text) - tail, is_added)
+
+
+def _shared(most: int, is_same: Callable[[int, int], bool]) -> int:
+    """How many letters are shared, by halving: slices compare far quicker than letters one by one."""
+    low, high = 0, max(most, 0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if is_same(low, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _indent(line: str) -> int:

@@ -10,7 +10,11 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.builtins import RootTool
 from gatewright.policy.capability import FsRead, FsWrite
 from gatewright.policy.document import Agent
-from gatewright.policy.permission import Permission
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.target import Refusal
+from gatewright.policy.verdict import Verdict
+from gatewright.tools.parameter import Role
+from gatewright.tools.shape import PLAIN
 from gatewright.tools.tool import Tool
 from gatewright.workspace import Workspace
 
@@ -21,26 +25,46 @@ MAX_FOLDERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class FileChoice:
-    """One file or folder. `path`: as a call names it; `place`: the id of the source, or the name of the root."""
+    """One file or folder. `path`: as a call names it; `place`: the id of the source, or the name of the root.
+
+    `is_writable`: the agent may change it, perhaps after it was asked for.
+    """
 
     path: str
     place: str
     is_folder: bool = False
+    is_writable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FileChoices:
-    """What can be named. `is_cut`: there is more than is offered."""
+    """What can be named. `is_cut`: there is more than is offered. `label`: that of the block of a file in a source."""
 
     rows: tuple[FileChoice, ...] = ()
     is_cut: bool = False
+    label: str = ""
+
+    def example(self, operation: str, *, changes: bool) -> str:
+        """A path to try an operation with: a file that is there, one that may be changed; for a new file another."""
+        files = [row for row in self.rows if not row.is_folder]
+        found = next((row for row in files if row.is_writable), None) if changes else next(iter(files), None)
+        if found is None or operation != "create":
+            return found.path if found is not None else ""
+        folder, taken = found.path.rpartition("/")[0], {row.path for row in files}
+        free = (f"{folder}/example{number or ''}.md".lstrip("/") for number in range(len(files) + 1))
+        return next(path for path in free if path not in taken)
 
 
 def files_of(tool: Tool | None) -> FilesOf:
     """What the paths in the arguments of a tool name."""
     if isinstance(tool, RootTool):
         return "roots"
-    return "sources" if tool is not None and tool.needs_source else "nothing"
+    return "sources" if tool is not None and (tool.needs_source or _takes_labels(tool)) else "nothing"
+
+
+def _takes_labels(tool: Tool) -> bool:
+    names = [spec.name for spec in tool.operations] or [PLAIN]
+    return any(parameter.role is Role.LABEL for name in names for parameter in tool.parameters(name))
 
 
 def file_choices(workspace: Workspace, agent_id: str, files: FilesOf) -> FileChoices:
@@ -50,11 +74,21 @@ def file_choices(workspace: Workspace, agent_id: str, files: FilesOf) -> FileCho
         return FileChoices()
     found = _in_sources(workspace, agent) if files == "sources" else _in_roots(workspace, agent)
     rows: list[FileChoice] = []
+    is_cut = False
     for row in found:
-        if len(rows) >= MAX_OFFERED:
-            return FileChoices(tuple(rows), is_cut=True)
+        is_cut = len(rows) >= MAX_OFFERED
+        if is_cut:
+            break
         rows.append(row)
-    return FileChoices(tuple(rows))
+    return FileChoices(tuple(rows), is_cut, _label(workspace, rows) if files == "sources" else "")
+
+
+def _label(workspace: Workspace, rows: list[FileChoice]) -> str:
+    row = next((row for row in rows if not row.is_folder), None)
+    if row is None:
+        return ""
+    at = workspace.sources.locate(row.path, source_id=row.place, allowed=(row.place,))
+    return "" if isinstance(at, Refusal) else workspace.sources.label_of(at)
 
 
 def _in_sources(workspace: Workspace, agent: Agent) -> Iterator[FileChoice]:
@@ -75,28 +109,34 @@ def _in_sources(workspace: Workspace, agent: Agent) -> Iterator[FileChoice]:
                 if entry.protected or entry.unusable or (entry.permission is Permission.NONE and not entry.is_folder):
                     continue
                 if entry.permission is not Permission.NONE:
-                    yield FileChoice(entry.relative, source.source_id, entry.is_folder)
+                    can_write = verdict_for(entry.permission, Action.OVERWRITE) is not Verdict.DENY
+                    yield FileChoice(entry.relative, source.source_id, entry.is_folder, can_write)
                 if entry.is_folder:
                     folders.append(entry.relative)
 
 
 def _in_roots(workspace: Workspace, agent: Agent) -> Iterator[FileChoice]:
     base = workspace.policy_path.parent
-    granted = [
-        Path(os.path.realpath(base / prefix))
-        for capability in agent.capabilities
-        if isinstance(capability, FsRead | FsWrite)
-        for prefix in capability.prefixes
-    ]
+    granted, written_in = _prefixes(agent, base, FsRead, FsWrite), _prefixes(agent, base, FsWrite)
     for name, written in workspace.policy.roots.folders.items():
         root = Path(os.path.realpath(base / written))
         for here, folders, files in os.walk(root):
             if not any(Path(here).is_relative_to(prefix) for prefix in granted):
                 continue
+            can_write = any(Path(here).is_relative_to(prefix) for prefix in written_in)
             folders.sort()
             below = Path(here).relative_to(root).as_posix()
             start = name if below == "." else f"{name}/{below}"
             for listed, is_folder in ((folders, True), (sorted(files), False)):
                 for one in listed:
                     if not (Path(here) / one).is_symlink():
-                        yield FileChoice(f"{start}/{one}", name, is_folder)
+                        yield FileChoice(f"{start}/{one}", name, is_folder, can_write)
+
+
+def _prefixes(agent: Agent, base: Path, *kinds: type[FsRead] | type[FsWrite]) -> list[Path]:
+    return [
+        Path(os.path.realpath(base / prefix))
+        for capability in agent.capabilities
+        if isinstance(capability, kinds)
+        for prefix in capability.prefixes
+    ]

@@ -3,21 +3,69 @@
 It makes no call.
 """
 
+import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from gatewright.base.errors import GatewrightError
 from gatewright.base.problem import Address
 from gatewright.gate.decision import dotted
+from gatewright.gate.pipeline import STAGES
 from gatewright.policy.document import Policy
+from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Decision, Outcome, Session, StageTrace, Workspace
-from gatewright_gui.session.calls import CallRecord, CallRequest, EarlierCall, Kind, RuleLink, StageRow, visible
+from gatewright_gui.session.calls import (
+    CANCELLED,
+    CallRecord,
+    CallRequest,
+    EarlierCall,
+    Kind,
+    RuleLink,
+    StageRow,
+    telling_argument,
+    visible,
+)
+from gatewright_gui.session.question import own
 
 MAX_WHOLE = 16_000_000
 """Bytes of a result that was cut for the model; of a larger one only what the model gets is kept."""
+_MAX_READ = 200_000
+"""Characters of arguments that are read for a call that was given up."""
+_STAGE_NAMES = tuple(stage.name for stage in STAGES)
+
+
+@dataclass(slots=True)
+class Course:
+    """How far a call has come, written in the thread of calls: what is known of one that never ends.
+
+    `is_asked`: a question is open. `began_s`: on the steady clock.
+    """
+
+    operation: str = ""
+    telling: str = ""
+    is_asked: bool = False
+    stages: dict[str, StageRow] = field(default_factory=dict[str, StageRow])
+    began_s: float = field(default_factory=time.perf_counter)
+
+    def passed(self, row: StageRow) -> None:
+        """A stage passed. One that passed before begins another round: what came after it is open again."""
+        if row.name in self.stages:
+            self.stages = {name: kept for name, kept in self.stages.items() if _before(name, row.name)}
+        self.stages[row.name] = row
+
+    @property
+    def stage(self) -> str:
+        """The stage at work."""
+        if self.is_asked:
+            return "approval"
+        return next((name for name in _STAGE_NAMES if name not in self.stages), _STAGE_NAMES[-1])
+
+
+def _before(name: str, other: str) -> bool:
+    return _STAGE_NAMES.index(name) < _STAGE_NAMES.index(other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +81,7 @@ class Asked:
     is_live: bool
     given_up: Callable[[], bool]
     earlier: EarlierCall | None = None
+    course: Course = field(default_factory=Course)
 
 
 def size_of(records: list[CallRecord]) -> int:
@@ -54,7 +103,7 @@ def _length(arguments: object) -> int:
 
 def earlier_call(record: CallRecord | None) -> EarlierCall | None:
     """What is kept of the call that another one repeats."""
-    if record is None:
+    if record is None or record.status == CANCELLED:
         return None
     return EarlierCall(record.number, record.wall_s, record.verdict, record.stage, record.code)
 
@@ -81,7 +130,7 @@ def _earlier(reason: str, asked: Workspace) -> str:
     if grant is not None and grant.expires_wall_s is not None:
         form = "%H:%M" if grant.expires_wall_s - time.time() < 43_200 else "%Y-%m-%d"
         until = f", until {time.strftime(form, time.localtime(grant.expires_wall_s))}"
-    return f"approved earlier by {found[2]}{until} (standing approval {found[1]})"
+    return f"approved earlier by {own(found[2])}{until} (standing approval {found[1]})"
 
 
 def stage_row(row: StageTrace, workspace: Workspace, asked: Workspace) -> StageRow:
@@ -90,7 +139,7 @@ def stage_row(row: StageTrace, workspace: Workspace, asked: Workspace) -> StageR
     if row.address is not None:
         link = RuleLink(dotted(row.address), row.address, line_of(workspace, row.address))
     reason = _earlier(row.reason, asked) if row.stage == "approval" else row.reason
-    return StageRow(row.stage, row.verdict, visible(reason), row.elapsed_us, link)
+    return StageRow(row.stage, row.verdict, visible(own(reason)), row.elapsed_us, link)
 
 
 def line_of(workspace: Workspace, address: Address) -> int | None:
@@ -102,12 +151,25 @@ def line_of(workspace: Workspace, address: Address) -> int | None:
     return None
 
 
-def _operation(workspace: Workspace, request: CallRequest, decision: Decision) -> str:
+def _operation(workspace: Workspace, request: CallRequest, arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """The operation that is called, and the argument that tells the call from others of it."""
     agent = workspace.gate.snapshot().agent(request.agent_id)
     plan = agent.plan(request.tool) if agent is not None else None
-    if plan is None or not plan.has_operations:
-        return ""
-    return _called(decision.arguments, plan.tool.operation_field or "") or ""
+    selector = (plan.tool.operation_field or "") if plan is not None and plan.has_operations else ""
+    return (_called(arguments, selector) or "") if selector else "", telling_argument(arguments, selector)
+
+
+def read_request(asked: Asked) -> None:
+    """Find out what is called before it is, so that a call that never ends can be named."""
+    given: object = asked.request.arguments
+    if isinstance(given, str):
+        try:
+            given = json.loads(given) if len(given) <= _MAX_READ else None
+        except (ValueError, RecursionError):
+            return
+    if isinstance(given, Mapping):
+        arguments = cast("Mapping[str, Any]", given)
+        asked.course.operation, asked.course.telling = _operation(asked.workspace, asked.request, arguments)
 
 
 def _called(arguments: Mapping[str, Any], field: str) -> str | None:
@@ -134,16 +196,17 @@ def record_of(
     """The record of a call that was decided, or with an outcome that was sent through the whole gate."""
     workspace, request = asked.workspace, asked.request
     rule = decision.rule
+    operation, telling = _operation(workspace, request, decision.arguments)
     return CallRecord(
         asked.number,
         asked.kind,
         time.time(),
         request,
-        _operation(workspace, request, decision),
+        operation,
         decision.verdict,
         decision.stage,
         decision.code,
-        visible(decision.reason),
+        visible(own(decision.reason)),
         decision.model_message,
         RuleLink(rule.rule_id, rule.address, line_of(workspace, rule.address)) if rule is not None else None,
         tuple(stage_row(row, workspace, gate) for row in decision.trace),
@@ -161,6 +224,34 @@ def record_of(
         change=change,
         whole=_whole(outcome) if outcome is not None else None,
         earlier=asked.earlier,
+        telling=telling,
+    )
+
+
+def given_up(asked: Asked) -> CallRecord:
+    """The record of a call that was cancelled on its way: what passed, and where it stood."""
+    course, is_run = asked.course, asked.kind == "run"
+    stage, passed = course.stage, tuple(course.stages.values())
+    acted = "execute" in course.stages or stage == "execute"
+    undone = "; what the tool had done by then stays done" if acted else "; the call was not run"
+    seen = "" if passed else " before the gate saw it"
+    return CallRecord(
+        asked.number,
+        asked.kind,
+        time.time(),
+        asked.request,
+        course.operation,
+        Verdict.ASK if course.is_asked else Verdict.ALLOW,
+        stage,
+        CANCELLED,
+        f"cancelled by you{seen}{undone if is_run else ''}",
+        None,
+        None,
+        passed,
+        CANCELLED,
+        elapsed_ms=(time.perf_counter() - course.began_s) * 1000,
+        is_live=asked.is_live and is_run,
+        telling=course.telling,
     )
 
 

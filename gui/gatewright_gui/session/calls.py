@@ -2,18 +2,28 @@
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+from gatewright.tools import ArgumentIssue
 from gatewright.workspace import Workspace
 from gatewright_gui.session.callpaths import FilesOf, files_of
 
+if TYPE_CHECKING:
+    from gatewright.policy.right import ToolFacts, ToolRight
+    from gatewright.schema.formats import ToolListing
+    from gatewright.tools.tool import Tool
+
 Kind = Literal["decide", "run"]
+Missing: TypeAlias = Callable[[str, Mapping[str, object]], Sequence[ArgumentIssue]]
+"""Of an operation and arguments: what is missing among them."""
+CANCELLED = "cancelled"
+"""Status and code of a call that was given up on its way."""
 MAX_SHOWN = 300_000
 """Characters of one text; more would hold up the window, and nobody reads it there."""
 MAX_LINE = 5_000
@@ -35,8 +45,10 @@ class OperationShape:
 class ShownTool:
     """A tool as the agent sees it, its operations in its own order. `operation_field`: None without operations.
 
+    One that the agent does not see is there with all it has, and `hidden` says why it does not; else that is None.
+
     `is_executable`: whether it can be run here; else the program that has it does that. `files`: what the paths in its
-    arguments name, where that is known.
+    arguments name, where that is known. `missing`: what an operation needs beyond what the schema says, by the gate.
     """
 
     name: str
@@ -46,6 +58,13 @@ class ShownTool:
     operations: tuple[OperationShape, ...]
     is_executable: bool = True
     files: FilesOf = "nothing"
+    missing: Missing | None = field(default=None, compare=False)
+    hidden: str | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the agent sees it."""
+        return self.hidden is None
 
     def first_operation(self, wanted: str | None = None) -> str | None:
         """The operation to begin with: the wanted one where the agent sees it, else the first that changes nothing."""
@@ -109,6 +128,8 @@ class CallRecord:
     is no text, and `output` only names it. `detail`: what went wrong in the execution, for the operator. `is_live`: it
     was run in the real workspace, not in a copy. `change`: what the call would change in a text, as a unified diff, as
     of just before it. `whole`: the result before it was cut for the model. `earlier`: the call that this one repeats.
+    `telling`: the argument that tells the call from others of the same operation. A call that was cancelled has the
+    stage at which it stood, and no verdict that counts.
     """
 
     number: int
@@ -137,11 +158,17 @@ class CallRecord:
     change: str | None = None
     whole: str | None = None
     earlier: EarlierCall | None = None
+    telling: str = ""
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was given up on its way: then nobody gets anything."""
+        return self.status == CANCELLED
 
     @property
     def is_error(self) -> bool:
         """Whether the model gets an error in place of a result."""
-        return self.status not in {None, "allowed"}
+        return self.status not in {None, "allowed", CANCELLED}
 
     @property
     def model_text(self) -> str | None:
@@ -160,26 +187,72 @@ def shown_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
     shown: list[ShownTool] = []
     for listing in workspace.view(agent_id).listings():
         plan = agent.plan(listing.name) if agent is not None else None
-        tool = plan.tool if plan is not None else None
-        has_operations = plan is not None and plan.has_operations
-        shapes: list[OperationShape] = []
-        if plan is not None and tool is not None:
-            facts = {row.name: row for row in plan.right.facts.operations}
-            order = list(facts)
-            for name in sorted(plan.operations, key=lambda name: order.index(name) if name in facts else len(order)):
-                taken = tool.parameters(name)
-                required = frozenset(parameter.name for parameter in taken if parameter.required)
-                names = frozenset(parameter.name for parameter in taken)
-                fact = facts.get(name)
-                described = fact.description if fact is not None else ""
-                harmless = fact is not None and fact.tier is SafetyTier.READ_ONLY
-                shapes.append(OperationShape(name, described, names, required, harmless))
-        selector = tool.operation_field if tool is not None and has_operations else None
-        runs = workspace.is_executable(listing.name)
-        shown.append(
-            ShownTool(listing.name, listing.description, listing.schema, selector, tuple(shapes), runs, files_of(tool))
-        )
+        if plan is None:
+            shown.append(ShownTool(listing.name, listing.description, listing.schema, None, ()))
+        else:
+            shown.append(_shown(workspace, listing, plan.tool, plan.right.facts, plan.operations))
     return tuple(shown)
+
+
+def callable_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
+    """Every tool that a call may name: first those that the agent sees, then the others, whole.
+
+    Takes time; raises WorkspaceError.
+    """
+    shown = shown_tools(workspace, agent_id)
+    agent, view = workspace.gate.snapshot().agent(agent_id), workspace.view(agent_id)
+    seen = {tool.name for tool in shown}
+    tools = {tool.name: tool for tool in agent.tools()} if agent is not None else {}
+    others: list[ShownTool] = []
+    for listing in view.unrestricted_listings():
+        right, tool = view.rights.get(listing.name), tools.get(listing.name)
+        if listing.name in seen or right is None or tool is None:
+            continue
+        operations = tuple(row.operation for row in right.operations)
+        others.append(replace(_shown(workspace, listing, tool, right.facts, operations), hidden=_why_hidden(right)))
+    return (*shown, *others)
+
+
+def _shown(
+    workspace: Workspace, listing: "ToolListing", tool: "Tool", facts: "ToolFacts", operations: Iterable[str]
+) -> ShownTool:
+    known = {row.name: row for row in facts.operations}
+    order = list(known)
+    shapes: list[OperationShape] = []
+    for name in sorted(operations, key=lambda name: order.index(name) if name in known else len(order)):
+        taken = tool.parameters(name)
+        required = frozenset(parameter.name for parameter in taken if parameter.required)
+        fact = known.get(name)
+        described = fact.description if fact is not None else ""
+        harmless = fact is not None and fact.tier is SafetyTier.READ_ONLY
+        names = frozenset(parameter.name for parameter in taken)
+        shapes.append(OperationShape(name, described, names, required, harmless))
+    selector = tool.operation_field if facts.has_operations else None
+    about = (listing.name, listing.description, listing.schema, selector, tuple(shapes))
+    return ShownTool(*about, workspace.is_executable(listing.name), files_of(tool), tool.missing_arguments)
+
+
+def _why_hidden(right: "ToolRight") -> str:
+    """What closes the tool, or its first operation."""
+    reasons = right.reasons or next((row.reasons for row in right.operations if row.reasons), ())
+    return next((one.text for one in reasons if one.verdict is Verdict.DENY), "all of it is off")
+
+
+_FIRST = ("path", "file", "url", "name", "label", "query", "pattern")
+"""Arguments that tell most."""
+_MAX_TELLING = 200
+
+
+def telling_argument(arguments: Mapping[str, Any], selector: str = "") -> str:
+    """The argument that tells a call from others of the same operation, every character seen: a path, else a text."""
+    texts = {name: value for name, value in arguments.items() if name != selector and isinstance(value, str) and value}
+    known = next((texts[name] for name in _FIRST if name in texts), None)
+    by_name = next((value for name, value in texts.items() if name.endswith(("path", "_id", "name"))), None)
+    told = known or by_name or next(iter(texts.values()), None)
+    if told is None:
+        plain = (value for name, value in arguments.items() if name != selector and isinstance(value, int | float))
+        told = next((json.dumps(value) for value in plain), "")
+    return visible(" ".join(told[:_MAX_TELLING].split()))
 
 
 def operator_words(reason: str, operation: str) -> str:
@@ -196,10 +269,18 @@ def change_words(diff: str, operation: str) -> tuple[str, str]:
     removed = sum(line.startswith("-") for line in lines[2:])
     was_empty = re.match(r"@@ -[01],0 ", lines[2]) is not None
     said = ["new file" if operation == "create" else "empty before"] if was_empty else []
+    said += ["the whole file" if takes_away(diff) else ""] if not was_empty else []
     counts = [
         f"{sign}{count} line{'s' if count != 1 else ''}" for sign, count in (("+", added), ("-", removed)) if count
     ]
-    return " · ".join([visible(lines[0][4:].rstrip("\n")), *said, *counts]), "".join(lines[2:])
+    told = (visible(lines[0][4:].rstrip("\n")), *said, *counts)
+    return " · ".join(filter(None, told)), "".join(lines[2:])
+
+
+def takes_away(diff: str) -> bool:
+    """Whether nothing of a text is left after a change."""
+    third = diff.split("\n", 3)[2:3]
+    return bool(third) and re.match(r"@@ -[0-9]+(,[0-9]+)? \+0,0 @@", third[0]) is not None
 
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")

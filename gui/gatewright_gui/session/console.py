@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -21,23 +22,33 @@ from gatewright.workspace import (
     ApprovalRequest,
     CopyCancelled,
     Session,
+    StageTrace,
     Workspace,
 )
 from gatewright.workspace.foldercopy import Copied
-from gatewright_gui.session.callrecord import Asked, change_of, earlier_call, line_of, record_of, size_of, stage_row
+from gatewright_gui.session.callrecord import (
+    Asked,
+    change_of,
+    earlier_call,
+    given_up,
+    line_of,
+    read_request,
+    record_of,
+    size_of,
+    stage_row,
+)
 from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, RuleLink
 from gatewright_gui.session.conversation import SessionState, brief, whole
 from gatewright_gui.session.copy import DisposableCopy
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.loopthread import LoopThread
-from gatewright_gui.session.question import Reply, question_of
+from gatewright_gui.session.question import WHO, Reply, question_of
 from gatewright_gui.session.ruleplace import RulePlace, place_of
 
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 """The stages in the gate's order."""
 DECIDING_NAMES = STAGE_NAMES[: STAGE_NAMES.index("approval") + 1]
 """The stages that a decision passes; the others belong to a call."""
-WHO = "the operator in the console"
 MAX_RECORDS = 200
 MAX_KEPT = 64_000_000
 """Characters of arguments, results and changes that the history keeps at most."""
@@ -76,6 +87,7 @@ class Console(QObject):
         self._records: list[CallRecord] = []
         self._number = 0
         self._is_busy = False
+        self._under_way: Asked | None = None
         document.opened.connect(self._start_over)
         document.live.changed.connect(self._live_changed)
         self._end = weakref.finalize(self, _close, self._loop, self._copy)
@@ -161,13 +173,19 @@ class Console(QObject):
         await self._loop.run(work)
         await self.look_at_session(agent_id)
 
-    async def reset_copy(self) -> None:
-        """Throw the copy away; the next call gets a fresh one."""
+    async def reset_copy(self) -> int:
+        """Throw the copy away; the next call gets a fresh one. Returns how many approvals stood in it."""
+        workspace = self._workspace()
 
-        async def work() -> None:
+        async def work() -> int:
+            copy = self._copy.of(workspace)
+            stood = len(copy.broker.standing()) if copy is not None else 0
             self._copy.throw_away()
+            return stood
 
-        await self._loop.run(work)
+        stood = await self._loop.run(work)
+        self._tell_sessions()
+        return stood
 
     async def place_of(self, rule: RuleLink, record: CallRecord | None = None) -> RulePlace | None:
         """Where a rule is edited in the policy as it is now; `record`: the call that it decided."""
@@ -198,32 +216,43 @@ class Console(QObject):
 
     def _live_changed(self, _is_on: object) -> None:
         """The copy and the workspace have conversations of their own."""
+        self._tell_sessions()
+
+    def _tell_sessions(self) -> None:
         for agent_id in {agent_id for agent_id, _ in self._sessions}:
             self.session_changed.emit(self.session_state(agent_id))
 
     async def _make(self, kind: Kind, request: CallRequest, make: "_Make", earlier: CallRecord | None) -> None:
         self._window = asyncio.get_running_loop()
         self._is_busy = True
-        given_up = threading.Event()
+        over = threading.Event()
         self.began.emit(kind)
+        asked: Asked | None = None
         try:
             workspace, session = self._workspace(), self._session(request.agent_id)
             policy, number = self._document.policy, self._number + 1
             before = earlier_call(earlier)
-            asked = Asked(kind, number, request, workspace, policy, session, self.is_live, given_up.is_set, before)
-            record = await self._loop.run(lambda: make(asked))
+            asked = Asked(kind, number, request, workspace, policy, session, self.is_live, over.is_set, before)
+            self._under_way = asked
+            self._end_with(await self._loop.run(partial(self._read_first, make, asked)))
+        except asyncio.CancelledError:
+            if asked is not None and self._document.is_open and asked.workspace is self._workspace():
+                self._end_with(given_up(asked))
+            raise
         except GatewrightError as error:
             self.failed.emit(str(error))
         except OSError as error:
             self.failed.emit(f"the call could not be made: {error.strerror or error}")
-        else:
-            self._keep(record)
-            self.finished.emit(record)
         finally:
-            given_up.set()
+            over.set()
             self._is_busy = False
+            self._under_way = None
             self.ended.emit()
             self.session_changed.emit(self.session_state(request.agent_id))
+
+    def _end_with(self, record: CallRecord) -> None:
+        self._keep(record)
+        self.finished.emit(record)
 
     def _keep(self, record: CallRecord) -> None:
         self._number = record.number
@@ -244,6 +273,10 @@ class Console(QObject):
         """Whose gate answers: that of the copy as it is, where there is one and runs go there."""
         return workspace if is_live else self._copy.of(workspace) or workspace
 
+    async def _read_first(self, make: "_Make", asked: Asked) -> CallRecord:
+        read_request(asked)
+        return await make(asked)
+
     async def _decided(self, asked: Asked) -> CallRecord:
         workspace, request = asked.workspace, asked.request
         use_copy = self._copy.exists and not asked.is_live
@@ -252,7 +285,7 @@ class Console(QObject):
         decision = gate.decide(request.agent_id, request.tool, request.arguments, session=asked.session)
         elapsed = (time.perf_counter() - began) * 1000
         for row in decision.trace:
-            self._tell(self.stage_passed.emit, stage_row(row, workspace, gate))
+            self._pass(asked, row, gate)
         return record_of(asked, decision, gate, elapsed_ms=elapsed, change=change_of(asked, gate))
 
     async def _called(self, asked: Asked) -> CallRecord:
@@ -271,8 +304,8 @@ class Console(QObject):
             request.tool,
             request.arguments,
             session=asked.session,
-            approver=self._ask,
-            on_stage=lambda row: self._tell(self.stage_passed.emit, stage_row(row, asked.workspace, to)),
+            approver=partial(self._ask, asked),
+            on_stage=lambda row: self._pass(asked, row, to),
         )
         return record_of(asked, outcome.decision, to, outcome, elapsed_ms=outcome.elapsed_ms, change=change)
 
@@ -282,7 +315,12 @@ class Console(QObject):
         except CopyCancelled:
             raise asyncio.CancelledError from None
 
-    async def _ask(self, request: ApprovalRequest) -> Approval:
+    def _pass(self, asked: Asked, row: StageTrace, gate: Workspace) -> None:
+        passed = stage_row(row, asked.workspace, gate)
+        asked.course.passed(passed)
+        self._tell_of(asked, self.stage_passed.emit, passed)
+
+    async def _ask(self, asked: Asked, request: ApprovalRequest) -> Approval:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Reply] = loop.create_future()
 
@@ -294,13 +332,19 @@ class Console(QObject):
             with contextlib.suppress(RuntimeError):  # the thread has ended, and the question with it
                 loop.call_soon_threadsafe(settle, given)
 
-        self._tell(self.asked.emit, question_of(request, reply))
+        asked.course.is_asked = True
+        self._tell_of(asked, self.asked.emit, question_of(request, reply))
         try:
             given = await answer
             self._copy.follow(self._document.policy)  # what was edited meanwhile counts when the call is decided again
+            asked.course.is_asked = False
             return given.approval(WHO)
         finally:
-            self._tell(self.answered.emit)
+            self._tell_of(asked, self.answered.emit)
+
+    def _tell_of(self, asked: Asked, tell: Callable[..., object], *values: object) -> None:
+        """Say something of a call, unless it was given up before it is heard."""
+        self._tell(lambda: tell(*values) if asked is self._under_way else None)
 
     def _tell(self, tell: Callable[..., object], *values: object) -> None:
         """Say something in the window's thread; nobody hears it once the window is gone."""

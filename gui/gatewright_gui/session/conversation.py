@@ -4,16 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
+from gatewright.base.durationwords import duration_words, rate_words
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate.agentsnapshot import AgentSnapshot
 from gatewright.gate.decision import dotted
 from gatewright.gate.ruletest import CallsTest, GapTest, GroupTest, RateTest, SessionTest
 from gatewright.policy.rule import RateLimit
-from gatewright.tools.usage import duration_words
 from gatewright.workspace import Grant, Remember, Session, Workspace
 from gatewright_gui.session.calls import RuleLink, visible
 from gatewright_gui.session.question import Standing, standing_of
 
+_EPSILON = 1e-9
 FactKind = Literal["calls", "cap", "pause", "rate", "group", "exit", "due"]
 
 
@@ -21,7 +22,7 @@ FactKind = Literal["calls", "cap", "pause", "rate", "group", "exit", "due"]
 class Fact:
     """One line on the conversation. `holds`: it holds calls back, or waits to be done.
 
-    `left_s`: how long it still counts at `seen_s` (seconds of the steady clock).
+    `left_s`: how long it still counts at `seen_s` (seconds of the steady clock). `bucket`: of a rate, what it was then.
     """
 
     kind: FactKind
@@ -31,6 +32,31 @@ class Fact:
     left_s: float | None = None
     seen_s: float = 0.0
     rule: RuleLink | None = None
+    bucket: "Bucket | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """How much of a rate is left at some moment: `calls` at once, and one more after every `each_s`."""
+
+    level: float
+    calls: int
+    each_s: float
+
+    def after(self, seconds: float) -> "Bucket":
+        """The same a while later, if nothing is taken meanwhile."""
+        gained = max(0.0, seconds) / self.each_s if self.each_s > 0 else 0.0
+        return Bucket(min(float(self.calls), self.level + gained), self.calls, self.each_s)
+
+    @property
+    def left(self) -> int:
+        """How many calls fit now."""
+        return int(self.level + _EPSILON)
+
+    @property
+    def next_s(self) -> float:
+        """How long until one more fits; 0 where it is full."""
+        return 0.0 if self.left >= self.calls else (self.left + 1 - self.level) * self.each_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +192,8 @@ class _Look:
             level = self._ports.rates.peek(key, rule, self._ports.clock.wall_s())
         except WorkspaceError as error:
             return Fact("rate", name, visible(str(error)), True, rule=link)
-        return Fact("rate", name, f"{int(level):,} of {pace} left", level < 1, rule=link)
+        bucket = Bucket(level, rule.calls, rule.per_s / rule.calls if rule.calls else 0.0)
+        return Fact("rate", name, rate_words(rule.calls, rule.per_s), seen_s=self._seen_s, rule=link, bucket=bucket)
 
     def _link(self, address: tuple[str | int, ...] | None) -> RuleLink | None:
         if address is None:

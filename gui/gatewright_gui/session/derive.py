@@ -29,6 +29,7 @@ class Deriver:
         self._ahead = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-ahead")
         self._aside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-aside")
         self._last = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-last")
+        self._held: asyncio.Event | None = None
         self._asked_aside = 0
         self._is_free = threading.Event()
         self._is_free.set()
@@ -49,6 +50,8 @@ class Deriver:
         self._count_aside(1 if aside else 0)
         try:
             await asyncio.sleep(0)  # several changes of one turn of the loop become one question
+            if self._held is not None:
+                await self._held.wait()
             answer = await asyncio.get_running_loop().run_in_executor(worker, _answer, question, workspace)
         except GatewrightError:
             if snapshot_id == self._document.snapshot_id:
@@ -57,6 +60,16 @@ class Deriver:
         finally:
             self._count_aside(-1 if aside else 0)
         return answer if snapshot_id == self._document.snapshot_id else None
+
+    def hold(self) -> None:
+        """Begin no work until `release`: while a window comes up, all time is for what it shows first."""
+        self._held = self._held or asyncio.Event()
+
+    def release(self) -> None:
+        """Work again, on everything that was asked meanwhile and is still wanted."""
+        held, self._held = self._held, None
+        if held is not None:
+            held.set()
 
     def let_others_go(self) -> None:
         """In the worker of what comes last: wait until nothing is asked aside any more, for a while at most."""

@@ -19,9 +19,10 @@ from gatewright.policy.edit import ChangeSet, Edit
 from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.workspace import Workspace
 from gatewright_gui.session.command import EditCommand
+from gatewright_gui.session.exporting import write_export
 from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.message import Message, Tone
-from gatewright_gui.session.policyfailure import FileAlarm, OpenFailure, failure_of, text_of
+from gatewright_gui.session.policyfailure import FileAlarm, OpenFailure, failure_of, first_error, text_of, written_at
 
 T = TypeVar("T")
 __all__ = ["EVERYTHING", "ChangeSet", "Document", "FileAlarm", "OpenFailure", "Opener"]
@@ -52,6 +53,8 @@ class Document(QObject):
     """OutsideChanges: somebody else changed files of a watched source."""
     save_refused = Signal()
     """Nothing was written, because somebody else wrote the policy file meanwhile."""
+    gone_changed = Signal(object)
+    """bool: whether the policy file is gone from the disk."""
     alarm_changed = Signal(object)
     """FileAlarm: the file could not be taken over; None once it could."""
     said = Signal(object)
@@ -69,6 +72,7 @@ class Document(QObject):
         self._alarm: FileAlarm | None = None
         self._snapshot_id = 0
         self._was_dirty = False
+        self._is_gone = False
         self._saved_at: float | None = None
         self._busy = False
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-document")
@@ -140,12 +144,17 @@ class Document(QObject):
 
     @property
     def is_dirty(self) -> bool:
-        """Whether there is something to save."""
-        return self._workspace is not None and self._workspace.is_dirty
+        """Whether there is something to save: edits, or all of it where the file is gone."""
+        return self._workspace is not None and (self._workspace.is_dirty or self._is_gone)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the policy file of the open workspace is gone from the disk."""
+        return self._is_gone
 
     @property
     def saved_at(self) -> float | None:
-        """When the policy file was last written, in seconds of the epoch; None when that is not known."""
+        """When the policy was last saved here, in seconds of the epoch; None when it was not since it was read."""
         return self._saved_at
 
     @property
@@ -167,7 +176,8 @@ class Document(QObject):
     def set_problems(self, problems: Sequence[Problem]) -> None:
         """What was found in the policy as it is now; while an alarm lasts, what is wrong with the file comes first."""
         of_file = self._alarm.problems if self._alarm else ()
-        new = (*of_file, *(problem for problem in problems if problem not in of_file))
+        told = {str(problem) for problem in of_file}
+        new = (*of_file, *(problem for problem in problems if str(problem) not in told))
         if new != self._problems:
             self._problems = new
             self.problems_changed.emit(new)
@@ -183,7 +193,7 @@ class Document(QObject):
         try:
             self._checked(make)
         except PolicyInvalid as error:
-            return _first_error(error)
+            return first_error(error)
         except EditRefused as error:
             return str(error)
         return ""
@@ -193,7 +203,7 @@ class Document(QObject):
         try:
             edit = self._checked(make)
         except PolicyInvalid as error:
-            self.say("error", _first_error(error))
+            self.say("error", first_error(error))
             return False
         except EditRefused as error:
             self.say("warning", str(error))
@@ -252,6 +262,8 @@ class Document(QObject):
         if self._workspace is None:
             return self._failure is not None and await self.open(self._failure.path, trust=trust)
         workspace = self._workspace
+        if self.look_for_file():
+            return False
         try:
             problems = await self.in_worker(workspace.reload)
         except GatewrightError as error:
@@ -262,7 +274,7 @@ class Document(QObject):
             self._ring(workspace)
             return False
         self._calm()
-        self._saved_at = _written_at(workspace.policy_path)
+        self._saved_at = None
         self.undo_stack.clear()
         self._snapshot_id += 1
         self.set_problems(problems)
@@ -273,37 +285,42 @@ class Document(QObject):
     async def save(self, *, overwrite: bool = False) -> bool:
         """Write the policy; a failure is said and nothing is lost.
 
-        A file that somebody else wrote meanwhile is left alone and `save_refused` told, unless `overwrite`.
+        A file that somebody else wrote meanwhile is left alone and `save_refused` told, unless `overwrite`; one that
+        is gone is written again.
         """
         if self._workspace is None:
             return False
-        workspace, path = self._workspace, self._workspace.policy_path
+        workspace = self._workspace
+        if self.look_for_file():
+            return await self._written(workspace.write_again)
         if not overwrite and self.is_dirty and await self.in_worker(workspace.changed_outside):
             self.save_refused.emit()
             return False
+        return await self._written(lambda: workspace.save(overwrite=overwrite))
+
+    async def _written(self, write: Callable[[], None]) -> bool:
+        path = self.workspace.policy_path
         try:
-            await self.in_worker(lambda: workspace.save(overwrite=overwrite))
+            await self.in_worker(write)
         except (GatewrightError, OSError) as error:
-            self.say("error", f"not saved: {error}")
+            self.say("error", str(error) if "was not saved" in str(error) else f"not saved: {error}")
             return False
         self._calm()
-        self._saved_at = _written_at(path)
+        self._saved_at = written_at(path)
         self.undo_stack.setClean()
+        self.look_for_file()
         self.saved.emit(path)
         self._tell_dirty()
         return True
 
-    async def export(self, folder: Path) -> tuple[Path, ...]:
+    async def export(self, folder: Path, dialect: str = "gatewright") -> tuple[Path, ...]:
         """Write what a deployment needs into a folder; empty after a failure, which is said."""
-        bases = [folder / source.base_path for source in self.policy.sources]
-        missing = {base for base in bases if not base.exists()}
         try:
-            files = tuple(await self.in_worker(lambda: self.workspace.export(folder)))
+            files, told = await self.in_worker(lambda: write_export(self.workspace, folder, dialect))
         except (GatewrightError, OSError) as error:
             self.say("error", f"not exported: {error}")
             return ()
-        made = sum(base.exists() for base in missing)
-        self.say("info", f"exported {_what_was_written(files, made)} to {folder}")
+        self.say("info", told)
         return files
 
     def look_outside(self) -> None:
@@ -313,11 +330,22 @@ class Document(QObject):
         if self._busy:
             return
         if self._workspace is not None:
+            if self.look_for_file():
+                return
             changed = self._alarm is not None or self._workspace.changed_outside()
         else:
             changed = self._failure is not None and text_of(self._failure.path) != self._failure.text
         if changed:
             self.changed_outside.emit()
+
+    def look_for_file(self) -> bool:
+        """Whether the policy file is gone from the disk; what is new of that is told."""
+        gone = self._workspace is not None and self._workspace.is_gone
+        if gone != self._is_gone:
+            self._is_gone = gone
+            self._tell_dirty()
+            self.gone_changed.emit(gone)
+        return gone
 
     def close(self) -> None:
         """Close the workspace and end the worker; the document is of no use afterwards."""
@@ -356,7 +384,7 @@ class Document(QObject):
             self._workspace.close()
         self._workspace, self._failure = workspace, failure
         self._calm()
-        self._saved_at = _written_at(workspace.policy_path) if workspace else None
+        self._saved_at, self._is_gone = None, False
         self.undo_stack.clear()
         self._snapshot_id += 1
         self.opened.emit()
@@ -369,21 +397,3 @@ class Document(QObject):
         if self.is_dirty != self._was_dirty:
             self._was_dirty = self.is_dirty
             self.dirty_changed.emit(self._was_dirty)
-
-
-def _first_error(error: PolicyInvalid) -> str:
-    errors = [problem for problem in error.problems if problem.is_error]
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return (errors[0].message if errors else str(error)) + more
-
-
-def _what_was_written(files: Sequence[Path], folders: int) -> str:
-    names = files[0].name if len(files) == 1 else f"{len(files)} files"
-    return names if not folders else f"{names} and {folders} folder{'s' if folders != 1 else ''}"
-
-
-def _written_at(path: Path) -> float | None:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return None

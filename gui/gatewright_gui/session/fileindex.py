@@ -7,7 +7,7 @@ nothing, and follows no link.
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.policy.document import PermissionRule
@@ -56,11 +56,16 @@ class FileIndex:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Which rule decides each file. `codes`: of each folder of the index; `counts`: files of each code."""
+    """Which rule decides each file. `codes`: of each folder of the index; `counts`: files of each code.
+
+    `patterns`: of the rules; `below`: the codes of all files below a folder, by its prefix, where all were counted.
+    """
 
     index: FileIndex
     codes: tuple[Sequence[int], ...]
     counts: Mapping[int, int]
+    patterns: tuple[str, ...] = ()
+    below: Mapping[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
 
     def level_counts(self, rules: Sequence[PermissionRule], default: Permission) -> dict[str, int]:
         """Files by the word of their level, by the levels that rules and default have now."""
@@ -149,7 +154,31 @@ def decide(index: FileIndex, overlay: Overlay, rules: PermissionRules, stop: Sto
             own = _by_overlay(folder, overlay, stop)
         codes.append(own)
         counts.update(own)
-    return Decided(index, tuple(codes), counts)
+    patterns = tuple(rule.pattern for rule in rules.rules)
+    return Decided(index, tuple(codes), counts, patterns, {} if index.truncated else codes_below(index, codes, stop))
+
+
+def codes_below(index: FileIndex, codes: Sequence[Sequence[int]], stop: Stop) -> dict[str, frozenset[int]]:
+    """Of folders that hold files, themselves or deeper. A folder was walked before those in it. Raises StoppedError."""
+    none: frozenset[int] = frozenset()
+    found: dict[str, frozenset[int]] = {}
+    same: dict[frozenset[int], frozenset[int]] = {}
+    for number in range(len(codes) - 1, -1, -1):
+        if number % _CHUNK == 0 and stop():
+            raise StoppedError
+        prefix = index.folders[number].prefix
+        all_codes = found.get(prefix, none).union(codes[number])
+        if not all_codes:
+            continue
+        for place in (prefix, _above(prefix)):
+            joined = found.get(place, none) | all_codes
+            found[place] = same.setdefault(joined, joined)
+    return found
+
+
+def _above(prefix: str) -> str:
+    """The prefix of the folder that a folder lies in."""
+    return prefix[: prefix.rfind("/", 0, -1) + 1]
 
 
 def try_pattern(decided: Decided, rules: Sequence[PermissionRule], at: int, stop: Stop) -> PatternCount:

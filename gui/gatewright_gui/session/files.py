@@ -5,6 +5,7 @@ answer is the asker's to drop.
 """
 
 import asyncio
+import contextlib
 import os
 import re
 import threading
@@ -15,14 +16,14 @@ from pathlib import Path
 from typing import TypeVar, overload
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.policy.document import Source
+from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.shadow import Shadow
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import FileSource
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.overlay import Overlay
+from gatewright.sources.overlay import Listing, Overlay
 from gatewright_gui.session.courtesy import give_way
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.filestate import Reconciled, Standings, reconciled, standings_of
@@ -31,8 +32,8 @@ from gatewright_gui.session.switching import often_switched
 T = TypeVar("T")
 Stop = Callable[[], bool]
 """Whether the work is not wanted any more."""
-MAX_ENTRIES = 100_000
-"""Entries of one folder that are shown; the rest is counted but not listed."""
+MAX_ENTRIES = 20_000
+"""Entries of one folder that are shown; the rest is counted, and found by filtering, but not listed."""
 MAX_KEPT = 500
 """Folders whose entries are kept to be compared with the next reading."""
 
@@ -141,10 +142,11 @@ class Entries(Sequence[FolderEntry]):
 
 @dataclass(frozen=True, slots=True)
 class FolderListing:
-    """A folder's entries, folders first. `truncated`: there are more than are listed."""
+    """A folder's entries, folders first. `truncated`: there are more than are listed; `is_partial`: those come soon."""
 
     entries: Sequence[FolderEntry]
     truncated: bool = False
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +193,12 @@ class SourceFolder:
         return Path(os.path.realpath(folder / source.base_path))
 
     def rules(self, source: Source) -> PermissionRules:
-        """The source's rules, compiled; kept until they change."""
+        """The source's rules, compiled: those of the running source, as long as it is the one that is asked about."""
         if self._rules is None or self._rules[0] is not source:
-            self._rules = (source, PermissionRules(source.permission_rules, source.default_permission))
+            running = self._sources().get(source.source_id)
+            same = running is not None and running.source == source
+            made = running.rules if running is not None and same else PermissionRules(*_rules_of(source))
+            self._rules = (source, made)
         return self._rules[1]
 
     def level(self, source: Source, path: str) -> PathLevel:
@@ -208,17 +213,24 @@ class SourceFolder:
             return PathLevel(path, standing.permission, overlapped=True)
         return PathLevel(path, found.permission, found.index, found.pattern)
 
-    async def read(self, source_id: str, relative: str) -> FolderListing:
-        """The entries of a folder, `""` for the base. Raises WorkspaceError with a message for the page."""
-        overlay = self._sources().overlay(source_id)
+    async def read(
+        self, source_id: str, relative: str, first: Callable[[FolderListing], None] | None = None
+    ) -> FolderListing:
+        """The entries of a folder, `""` for the base. Raises WorkspaceError with a message for the page.
 
+        `first` is given the beginning of a large folder before the rest of it is looked at.
+        """
+        overlay = self._sources().overlay(source_id)
         before = self._read.get((source_id, relative))
+        loop = asyncio.get_running_loop()
+
+        def begin(listing: Listing) -> None:
+            if first is not None:
+                with contextlib.suppress(RuntimeError):  # the window is gone
+                    loop.call_soon_threadsafe(first, _listed(listing, is_partial=True))
 
         def scan(stop: Stop) -> FolderListing:
-            listing = overlay.scan(relative or ".", limit=MAX_ENTRIES, cancelled=stop)
-            rows: list[Row] = [(e.name, e.relative, e.is_folder, e.protected, e.unusable) for e in listing.entries]
-            rows.sort(key=lambda row: (not row[2], row[0].casefold(), row[1]))
-            found = FolderListing(Entries(tuple(rows)), listing.truncated)
+            found = _listed(overlay.scan(relative or ".", limit=MAX_ENTRIES, cancelled=stop, first=begin))
             return before if before is not None and before == found else found
 
         found = await self._beside(self._reader, scan)
@@ -278,6 +290,15 @@ class SourceFolder:
 
     def _sources(self) -> SourceManager:
         return self._document.workspace.sources
+
+
+def _rules_of(source: Source) -> tuple[Sequence[PermissionRule], Permission]:
+    return source.permission_rules, source.default_permission
+
+
+def _listed(listing: Listing, *, is_partial: bool = False) -> FolderListing:
+    rows = tuple((e.name, e.relative, e.is_folder, e.protected, e.unusable) for e in listing.entries)
+    return FolderListing(Entries(rows), listing.truncated, is_partial)
 
 
 def _why_outside(path: str) -> str:

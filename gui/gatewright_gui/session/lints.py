@@ -5,10 +5,13 @@ It does not know how that is drawn.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gatewright.gate import AgentView
-from gatewright.schema.formats import FORMATS
-from gatewright.schema.formats.format import Level
+from gatewright.schema.formats.listing import Level
+
+if TYPE_CHECKING:
+    from gatewright.gate import AgentView
+
 
 TO_DO: Mapping[str, str] = {
     "too-many-tools": "turn tools off for this agent until they are few enough, or send them in several requests",
@@ -78,7 +81,7 @@ class ProviderState:
         return f"{self.count} {self.level}{'s' if self.level == 'note' and self.count != 1 else ''}"
 
 
-def lint_rows(view: AgentView, provider: str, tool: str | None) -> tuple[LintRow, ...]:
+def lint_rows(view: "AgentView", provider: str, tool: str | None) -> tuple[LintRow, ...]:
     """The lints of a provider on one tool, or on all of them; the worst first."""
     found = [
         LintRow(lint.level, name, lint.code, lint.pointer, lint.reason, lint.advice)
@@ -89,8 +92,10 @@ def lint_rows(view: AgentView, provider: str, tool: str | None) -> tuple[LintRow
     return tuple(sorted(found, key=lambda row: LEVELS.index(row.level)))
 
 
-def provider_states(view: AgentView, tool: str | None) -> tuple[ProviderState, ...]:
+def provider_states(view: "AgentView", tool: str | None) -> tuple[ProviderState, ...]:
     """How every provider takes one tool, or all of them."""
+    from gatewright.schema.formats import FORMATS
+
     return tuple(_state(name, lint_rows(view, name, tool)) for name in FORMATS)
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 from PySide6.QtCore import QObject, Signal
 
 from gatewright.base.problem import Address
-from gatewright_gui.session.ruleplace import LevelPlace, LinePlace, RulePlace, ToolPlace
+from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, RulePlace, ToolPlace
 
 DetailPart = Literal["why", "limits", "agent"]
 DEFAULT_LEVEL = -1
@@ -20,23 +20,43 @@ class Navigator(QObject):
     line_requested = Signal(object)
     """Line of the policy file, from 1: the TOML page shows it."""
     tool_requested = Signal(object, object, object)
-    """Agent id, tool, operation or None: the Agents page shows that row."""
+    """Agent id, tool or None, operation or None: the Agents page shows that agent, and that row."""
     detail_requested = Signal(object, object)
     """DetailPart: which part is to be shown of the row that was asked for just before; the address of the rule in it
     that is meant, or None."""
     level_requested = Signal(object, object)
     """Id of a source, index of a permission rule from 0 or `DEFAULT_LEVEL`: the Files page shows that row."""
-    export_requested = Signal()
-    """Let a folder be chosen and export into it."""
+    question_told = Signal(object)
+    """bool: whether a call of the console waits for an answer."""
+    question_requested = Signal()
+    """The keys are to go to that question."""
+    call_requested = Signal(object, object, object)
+    """Agent id, tool, operation or None: the Console begins a call of it."""
+    difference_requested = Signal()
+    """The TOML page shows how the file differs from what is open."""
 
     def go_to_page(self, key: str) -> None:
         """Show a page."""
         self.page_requested.emit(key)
 
+    def tell_question(self, *, open_: bool) -> None:
+        """Whether a call of the console waits for an answer."""
+        self.question_told.emit(open_)
+
+    def go_to_question(self) -> None:
+        """Show the question that a call of the console waits with."""
+        self.page_requested.emit("console")
+        self.question_requested.emit()
+
     def go_to_line(self, line: int) -> None:
         """Show a line of the policy."""
         self.page_requested.emit("toml")  # first: a page hears nothing before it is there
         self.line_requested.emit(line)
+
+    def go_to_difference(self) -> None:
+        """Show how the policy file differs from what is open."""
+        self.page_requested.emit("toml")  # first, as above
+        self.difference_requested.emit()
 
     def go_to_tool(
         self,
@@ -47,9 +67,21 @@ class Navigator(QObject):
         rule: Address | None = None,
     ) -> None:
         """Show a row of the tree of tools, a part of what is told of it, and a rule in that part."""
+        self.page_requested.emit("agents")  # first, as above
         self.tool_requested.emit(agent_id, tool, operation)
         if part is not None:
             self.detail_requested.emit(part, rule)
+
+    def go_to_call(self, agent_id: str, tool: str, operation: str | None = None) -> None:
+        """Begin a call of a tool in the Console."""
+        self.page_requested.emit("console")  # first, as above
+        self.call_requested.emit(agent_id, tool, operation)
+
+    def go_to_agent(self, agent_id: str, rule: Address | None = None) -> None:
+        """Show what an agent is granted, and a rule of that."""
+        self.page_requested.emit("agents")  # first, as above
+        self.tool_requested.emit(agent_id, None, None)
+        self.detail_requested.emit("agent", rule)
 
     def go_to_level(self, source_id: str, index: int) -> None:
         """Show a row of a source's levels."""
@@ -65,3 +97,5 @@ class Navigator(QObject):
                 self.go_to_level(place.source_id, DEFAULT_LEVEL if place.index is None else place.index)
             case ToolPlace():
                 self.go_to_tool(place.agent_id, place.tool, place.operation, place.part, place.rule)
+            case AgentPlace():
+                self.go_to_agent(place.agent_id, place.rule)

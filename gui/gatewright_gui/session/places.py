@@ -2,8 +2,10 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
+from gatewright.base.problem import Problem
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.navigator import DEFAULT_LEVEL, Navigator
+from gatewright_gui.session.ruleplace import LinePlace, RulePlace, place_of_subject
 from gatewright_gui.session.selection import Selection
 
 Kind: TypeAlias = Literal["agent", "tool", "operation", "source", "problem"]
@@ -12,13 +14,13 @@ MAX_PROBLEMS = 200
 
 
 class Place(NamedTuple):
-    """`name` is an id or a tool's name; of a problem its words. A tuple, since there are tens of thousands."""
+    """`name` is an id or a tool's name; of a problem its words, `at` where to. A tuple: there are tens of thousands."""
 
     kind: Kind
     name: str
     operation: str = ""
     detail: str = ""
-    line: int = 0
+    at: RulePlace | None = None
 
 
 def places_of(document: Document) -> tuple[Place, ...]:
@@ -32,10 +34,21 @@ def places_of(document: Document) -> tuple[Place, ...]:
         if facts.has_operations:
             operations += [Place("operation", facts.name, op.name, op.description) for op in facts.operations]
     problems = [
-        Place("problem", problem.message, detail=problem.code, line=problem.place.line if problem.place else 0)
+        Place("problem", problem.message, detail=problem.code, at=place_of_problem(document, problem))
         for problem in document.problems[:MAX_PROBLEMS]
     ]
     return (*agents, *tools, *operations, *sources, *problems)
+
+
+def place_of_problem(document: Document, problem: Problem) -> RulePlace | None:
+    """Where to look at a problem.
+
+    Its line where there is no better place, and always of a file that is not in force; None without a line.
+    """
+    is_in_force = document.is_open and (document.alarm is None or problem not in document.alarm.problems)
+    subject = problem.subject if is_in_force else None
+    better = place_of_subject(document.policy, subject) if subject is not None else None
+    return better or (LinePlace(problem.place.line) if problem.place is not None else None)
 
 
 def go_to(place: Place, navigator: Navigator, selection: Selection) -> None:
@@ -49,7 +62,7 @@ def go_to(place: Place, navigator: Navigator, selection: Selection) -> None:
         case "source":
             navigator.go_to_level(place.name, DEFAULT_LEVEL)
         case "problem":
-            if place.line:
-                navigator.go_to_line(place.line)
+            if place.at is not None:
+                navigator.go_to_rule(place.at)
             else:
                 navigator.go_to_page("problems")

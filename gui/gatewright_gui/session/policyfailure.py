@@ -6,6 +6,7 @@ It reads the text for people to look at and decides nothing.
 from dataclasses import dataclass
 from pathlib import Path
 
+from gatewright.base.errors import PolicyInvalid
 from gatewright.base.problem import Problem
 from gatewright_gui.session.causes import causes_of
 
@@ -57,3 +58,18 @@ def text_of(file: Path) -> str:
         return file.read_text("utf-8", errors="replace")
     except OSError as unreadable:
         return f"# cannot be read: {unreadable.strerror}\n"
+
+
+def first_error(error: PolicyInvalid) -> str:
+    """The first of the errors, and how many more there are."""
+    errors = [problem for problem in error.problems if problem.is_error]
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return (errors[0].message if errors else str(error)) + more
+
+
+def written_at(path: Path) -> float | None:
+    """When a file was last written, in seconds of the epoch; None where that cannot be told."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None

@@ -9,15 +9,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gatewright.policy.right import ToolRight
-from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
 from gatewright.workspace import Workspace
 from gatewright_gui.qt.fold import Foldable
 from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
-from gatewright_gui.session.jsonplace import line_of, schema_steps, steps_of
 from gatewright_gui.session.lints import LintRow, ProviderState, lint_rows, provider_states
+
+if TYPE_CHECKING:
+    from gatewright.schema.formats import Format, ToolListing
+
 
 Base = Literal["unrestricted", "saved"]
 """With what it is compared: what the model would see if nothing were limited, or what it saw at the last save."""
@@ -101,6 +103,8 @@ class Preview:
 
 def provider_formats() -> tuple[str, ...]:
     """The formats a preview can have."""
+    from gatewright.schema.formats import FORMATS
+
     return tuple(FORMATS)
 
 
@@ -128,6 +132,8 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
 
 def compared(workspace: Workspace, agent_id: str, tool: str | None, provider: str, base: Base) -> Comparison:
     """What differs in the schemas and usage rules of one agent; limited to one tool when `tool` is given."""
+    from gatewright.schema.formats import format_named
+
     view, form = workspace.view(agent_id), format_named(provider)
     answer = Comparison(agent_id, tool, provider, base)
     if base == "unrestricted":
@@ -147,7 +153,7 @@ def compared(workspace: Workspace, agent_id: str, tool: str | None, provider: st
     return replace(answer, change=_difference(sides, [*schemas, *rules]))
 
 
-def _of(tool: str | None, listings: Iterable[ToolListing]) -> list[ToolListing]:
+def _of(tool: str | None, listings: "Iterable[ToolListing]") -> "list[ToolListing]":
     return [listing for listing in listings if tool in (None, listing.name)]
 
 
@@ -184,6 +190,8 @@ def _placed(
 
 
 def _line(lint: LintRow, names: list[str], tools: Sequence[Mapping[str, Any]], *, one: bool) -> int | None:
+    from gatewright_gui.session.jsonplace import line_of, schema_steps, steps_of
+
     if lint.tool not in names:
         return None
     at = names.index(lint.tool)
@@ -225,7 +233,7 @@ def _difference(sides: tuple[str, str], changed: Iterable[_Changed]) -> Differen
 
 
 def _changed(
-    form: Format, before: Iterable[ToolListing], after: Iterable[ToolListing], said: tuple[str, str]
+    form: "Format", before: "Iterable[ToolListing]", after: "Iterable[ToolListing]", said: tuple[str, str]
 ) -> Iterator[_Changed]:
     """The tools whose listings are not the same; `said`: of one that came, and of one that went."""
     old, new = ({listing.name: listing for listing in listings} for listings in (before, after))
@@ -237,7 +245,7 @@ def _changed(
         yield f"{name}, {note}" if note else name, _lines(form, was), _lines(form, now)
 
 
-def _lines(form: Format, listing: ToolListing | None) -> list[str]:
+def _lines(form: "Format", listing: "ToolListing | None") -> list[str]:
     if listing is None:
         return []
     return [part for line in _json(form.render(listing)).split("\n") for part in _parts(line)]

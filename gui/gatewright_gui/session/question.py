@@ -10,6 +10,10 @@ from gatewright_gui.session.calls import argument_text, operator_words, visible
 Lasting = Literal["once", "duration", "scope"]
 MAX_MINUTES = 366 * 24 * 60
 """The longest time for which an answer may be remembered."""
+WHO = "the operator in the console"
+"""Who answers in the console, as the audit log keeps it."""
+_MAX_TOLD = 3
+"""Places that are named where an answer covers several."""
 _TIERS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
 
 
@@ -50,6 +54,7 @@ class PendingApproval:
     expires_wall_s: float | None = None
     waiting: int = 1
     once_only: bool = False
+    about: tuple[str, ...] = ()
 
     @property
     def called(self) -> str:
@@ -59,14 +64,25 @@ class PendingApproval:
     @property
     def duration_words(self) -> str:
         """What an answer for a while covers."""
-        return f"{self.called} by {visible(self.agent_id)} in any session, with other arguments too"
+        return covered(self.called, self.about, f"by {visible(self.agent_id)}, in any session")
 
     @property
     def scope_words(self) -> str:
         """What an answer for this scope covers."""
         if self.scope is not None:
             return f"everything that asks for consent to `{visible(self.scope)}` in this session"
-        return f"{self.called} in this session, with other arguments too"
+        return covered(self.called, self.about, "in this session only")
+
+    @property
+    def cover_words(self) -> str:
+        """What each answer covers, to be read before it is given."""
+        if self.once_only:
+            return "Once: this call. The tool asks because of what would be lost: no answer stands for other calls"
+        if self.scope is None:
+            what = covered(self.called, self.about)
+            return f"Once: this call · For a while: {what}, any session · For this session: the same, only here"
+        what = covered(self.called, self.about)
+        return f"Once: this call · For a while: {what}, any session · For the scope: {self.scope_words}"
 
 
 def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> PendingApproval:
@@ -88,12 +104,35 @@ def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> Pe
         request.expires_wall_s,
         request.waiting,
         any(ask.once_only for ask in request.asks),
+        tuple(sorted({ask.about for ask in request.asks})),
     )
+
+
+def covered(called: str, about: tuple[str, ...], where: str = "") -> str:
+    """What a lasting answer covers: an ask for the level of one file stands for that file, every other for any call.
+
+    `about`: the files or blocks whose level asked, empty among them where something else asked too; () is not known.
+    """
+    places = [visible(place) for place in about if place]
+    at = f" {where}" if where else ""
+    if not places:
+        return f"{called}{at}, with any arguments" if about else f"{called}{at}"
+    named = ", ".join(f"`{place}`" for place in places[:_MAX_TOLD])
+    more = f" and {len(places) - _MAX_TOLD} more" if len(places) > _MAX_TOLD else ""
+    return f"{called} of {named}{more}{at}"
+
+
+def own(text: str) -> str:
+    """What a stage says of an answer given here, to the one who gave it."""
+    return text.replace(WHO, "you").replace("you was ", "you were ")
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An answer that was remembered. `what` it covers, `who` gave it; `expires_wall_s` None: until it is revoked."""
+    """An answer that was remembered. `what` it covers, in which sessions (`where`), all of it in `words`.
+
+    `who` gave it; `expires_wall_s` None: until it is revoked.
+    """
 
     grant_id: str
     approved: bool
@@ -101,23 +140,32 @@ class Standing:
     who: str
     granted_wall_s: float
     expires_wall_s: float | None
+    where: str = ""
+    words: str = ""
+
+
+_OTHERS = "; whatever the other arguments. Another file or block whose own level asks is asked about again"
 
 
 def standing_of(grant: Grant) -> Standing:
     """A standing approval or refusal to show."""
-    called = f"{grant.tool}.{grant.operation}" if grant.operation else grant.tool
+    called = visible(f"{grant.tool}.{grant.operation}" if grant.operation else grant.tool)
+    places = any(grant.about)
     match grant.kind:
         case Remember.SCOPE if grant.scope is not None:
-            what = f"consent to {grant.scope} in this session"
+            what, where = f"consent to {visible(grant.scope)}", "in this session"
         case Remember.SCOPE:
-            what = f"{called} in this session"
+            what, where = covered(called, grant.about), "in this session"
         case Remember.DURATION if grant.approved:
-            what = f"{called} in any session"
+            what, where = covered(called, grant.about), "in any session"
         case _:
-            what = f"one exact call of {called}"
-    return Standing(
-        grant.grant_id, grant.approved, visible(what), visible(grant.who), grant.granted_wall_s, grant.expires_wall_s
-    )
+            what, where, places = f"one exact call of {called}", "", False
+    what = what.replace("`", "").removesuffix(", with any arguments")
+    words = f"{what} {where}".rstrip() + (_OTHERS if places else "")
+    if grant.about == ("",) and where and grant.scope is None:
+        words += ", with any arguments"
+    who = own(visible(grant.who))
+    return Standing(grant.grant_id, grant.approved, what, who, grant.granted_wall_s, grant.expires_wall_s, where, words)
 
 
 def span(seconds: float) -> str:

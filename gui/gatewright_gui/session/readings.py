@@ -5,13 +5,16 @@ A reading is in words: `mark` for a cell, `said` for the reasons; both empty whe
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gatewright.policy.document import Policy
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.setting import settings_of
-from gatewright.schema import Survey
 from gatewright.workspace import Workspace
+
+if TYPE_CHECKING:
+    from gatewright.schema import Survey
+
 
 Kind = Literal["declared", "read", "guessed", "free", "open", "maybe", "plain"]
 BUILT_IN = "built-in"
@@ -45,7 +48,7 @@ def readings(workspace: Workspace) -> Mapping[str, Reading]:
     return found
 
 
-def reading_of(policy: Policy, facts: ToolFacts, survey: Survey) -> Reading:
+def reading_of(policy: Policy, facts: ToolFacts, survey: "Survey") -> Reading:
     """How one tool is read now."""
     settings = settings_of(policy, facts.name, facts.major)
     ends = tuple(end.reason for end in survey.open_ends)
@@ -62,7 +65,7 @@ def reading_of(policy: Policy, facts: ToolFacts, survey: Survey) -> Reading:
     return _unread(survey, ends)
 
 
-def _unread(survey: Survey, ends: tuple[str, ...]) -> Reading:
+def _unread(survey: "Survey", ends: tuple[str, ...]) -> Reading:
     if survey.free:
         first = survey.free[0]
         text = f"`{first.field}` is free text: no operations are declared, so the whole tool is one box"

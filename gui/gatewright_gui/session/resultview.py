@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
-from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, cut
+from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, cut, takes_away
 from gatewright_gui.session.slowjson import slow_value
 
 View = Literal["text", "tree", "diff"]
@@ -58,10 +58,12 @@ def is_long(record: CallRecord) -> bool:
 
 
 def change_note(record: CallRecord) -> str:
-    """Whether the change was made: `changed`, `would change`."""
+    """Whether the change was made: `changed`, `would change`; a file that goes is deleted."""
+    deletes = "delete" in (record.operation or record.request.tool) and takes_away(record.change or "")
+    past, present = ("deleted", "delete") if deletes else ("changed", "change")
     if record.kind == "decide":
-        return "would change"
-    return "changed" if record.status == "allowed" else "would have changed"
+        return f"would {present}"
+    return past if record.status == "allowed" else f"would have {past}"
 
 
 def record_value(record: CallRecord) -> dict[str, Any]:

@@ -1,9 +1,12 @@
-"""Where a rule of the policy is edited in the window: a row of tools, a row of levels, a line. It goes nowhere."""
+"""Where a rule of the policy is edited in the window: a row of tools, a row of levels, a line. It goes nowhere.
+
+What a problem is about has such a place too.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from gatewright.base.problem import Address
+from gatewright.base.problem import Address, Subject
 from gatewright.policy.document import Policy
 from gatewright.policy.rule import ANY_TOOL, AllowedOperations
 from gatewright.policy.toolname import split_name
@@ -17,6 +20,14 @@ class ToolPlace:
     tool: str
     operation: str | None
     part: Literal["why", "limits"]
+    rule: Address | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPlace:
+    """What an agent is granted and what asks first; `rule`: the capability or the key that is meant."""
+
+    agent_id: str
     rule: Address | None = None
 
 
@@ -35,7 +46,7 @@ class LinePlace:
     line: int
 
 
-RulePlace: TypeAlias = ToolPlace | LevelPlace | LinePlace
+RulePlace: TypeAlias = ToolPlace | AgentPlace | LevelPlace | LinePlace
 
 
 def place_of(
@@ -56,6 +67,44 @@ def place_of(
             return LevelPlace(source_id, None)
         case _:
             return _line_place(line)
+
+
+def place_of_subject(policy: Policy, subject: Subject) -> RulePlace | None:
+    """Where one sees what a problem is about, with the first agent where it is about nobody alone.
+
+    None where the window shows no more than the file does.
+    """
+    match subject.address:
+        case ("agents", str(owner), *rest) if owner in policy.agents:
+            return _agent_place(policy, owner, rest, subject)
+        case ("sources", _, "permission_rules", int(), *_):
+            return place_of(policy, subject.address[:4], None)
+        case ("sources", _, "required_tools", *_):
+            return None
+        case ("sources", str(source_id), *_) if policy.source(source_id) is not None:
+            return LevelPlace(source_id, None)
+        case ("tools", *_) if policy.agents:
+            return _row(next(iter(policy.agents)), subject)
+        case _:
+            return None
+
+
+def _agent_place(policy: Policy, owner: str, rest: list[str | int], subject: Subject) -> RulePlace | None:
+    match rest:
+        case ["tool_rules", int(), *_]:
+            rule = subject.address[:4]
+            place = place_of(policy, rule, None)
+            limits = isinstance(place, ToolPlace) and place.part == "limits"
+            return place if limits else _row(owner, subject, rule)
+        case ["capabilities" | "approvals", _, *_]:
+            return AgentPlace(owner, subject.address[:4])
+        case _:
+            return _row(owner, subject) or AgentPlace(owner)
+
+
+def _row(agent_id: str, subject: Subject, rule: Address | None = None) -> ToolPlace | None:
+    """Why the first of the tools is as it is."""
+    return next((ToolPlace(agent_id, tool, name, "why", rule) for tool, name in subject.tools), None)
 
 
 def _line_place(line: int | None) -> LinePlace | None:

@@ -6,9 +6,12 @@ It runs beside the window, agent by agent, can be stopped between two of them, a
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gatewright.gate import Difference
 from gatewright.workspace import Workspace
+
+if TYPE_CHECKING:
+    from gatewright.gate import Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,5 +103,5 @@ def check_count(workspace: Workspace, checking: Checking | None = None) -> Check
     return CheckCount(tuple(agents), tuple(wrong), tuple(untried), time.time())
 
 
-def _notes(rows: Sequence[Difference], *, is_wrong: bool) -> list[CheckNote]:
+def _notes(rows: "Sequence[Difference]", *, is_wrong: bool) -> list[CheckNote]:
     return [CheckNote(row.agent_id, row.tool, row.operation, row.what, is_wrong) for row in rows]

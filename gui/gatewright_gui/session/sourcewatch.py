@@ -6,13 +6,15 @@ It shows nothing and reads nothing: the engine watches, takes in and tells; the 
 import asyncio
 import contextlib
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from gatewright.sources import Noticed
 from gatewright.workspace import SourceWatching, Workspace
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.filestate import OutsideChanges
+
+if TYPE_CHECKING:
+    from gatewright.sources import Noticed
 
 
 class SourceWatch(QObject):
@@ -48,13 +50,15 @@ class SourceWatch(QObject):
 
     # beside the window
 
-    def _heard(self, loop: asyncio.AbstractEventLoop, workspace: Workspace, noticed: Noticed) -> None:
+    def _heard(self, loop: asyncio.AbstractEventLoop, workspace: Workspace, noticed: "Noticed") -> None:
         with contextlib.suppress(RuntimeError):  # the window is gone
             loop.call_soon_threadsafe(self._take, workspace, noticed)
 
     # in the window's thread
 
-    def _take(self, workspace: Workspace, noticed: Noticed) -> None:
+    def _take(self, workspace: Workspace, noticed: "Noticed") -> None:
+        from gatewright_gui.session.filestate import OutsideChanges
+
         if workspace is not self._workspace:
             return
         problem = noticed.problem

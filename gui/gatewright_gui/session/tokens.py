@@ -14,10 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from gatewright.schema.formats import format_named
-from gatewright.schema.tokens import TokenCount, TokenCounter
 from gatewright.workspace import Workspace
+
+if TYPE_CHECKING:
+    from gatewright.schema.tokens import TokenCount, TokenCounter
+
 
 CHILD = "gatewright_gui.session.tokenchild"
 
@@ -68,6 +71,8 @@ class TokenReport:
 
 def token_report(workspace: Workspace, agent_id: str, provider: str) -> TokenReport:
     """Count the tools of an agent. The first count takes a second or two: not on the GUI thread."""
+    from gatewright.schema.formats import format_named
+
     view, form = workspace.view(agent_id), format_named(provider)
     shown, whole = _counted(
         lambda counter: (
@@ -82,7 +87,7 @@ def token_report(workspace: Workspace, agent_id: str, provider: str) -> TokenRep
     return TokenReport(agent_id, provider, rows, shown.exact, shown.encoding)
 
 
-def _counted(count: Callable[[TokenCounter], tuple[TokenCount, TokenCount]]) -> tuple[TokenCount, TokenCount]:
+def _counted(count: "Callable[[TokenCounter], tuple[TokenCount, TokenCount]]") -> "tuple[TokenCount, TokenCount]":
     try:
         return count(_by_process())
     except CountFailed:
@@ -90,14 +95,18 @@ def _counted(count: Callable[[TokenCounter], tuple[TokenCount, TokenCount]]) -> 
 
 
 @lru_cache(maxsize=1)
-def _by_process() -> TokenCounter:
+def _by_process() -> "TokenCounter":
+    from gatewright.schema.tokens import TokenCounter
+
     if find_spec("toktok") is None or getattr(sys, "frozen", False):
         return _by_bytes()
     return TokenCounter(TokenProcess([sys.executable, "-P", "-m", CHILD]).count)
 
 
 @lru_cache(maxsize=1)
-def _by_bytes() -> TokenCounter:
+def _by_bytes() -> "TokenCounter":
+    from gatewright.schema.tokens import TokenCounter
+
     return TokenCounter(None)
 
 

@@ -9,14 +9,19 @@ import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
+from shiboken6 import isValid
 
 from gatewright.base.errors import GatewrightError
-from gatewright.workspace import ApprovalRequest, Workspace
+from gatewright.workspace import Workspace
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.question import PendingApproval, Reply, question_of
+
+if TYPE_CHECKING:
+    from gatewright.workspace import ApprovalRequest
+    from gatewright_gui.session.question import PendingApproval, Reply
+
 
 WHO = "the operator in the app"
 LOOK_MS = 1000
@@ -43,7 +48,7 @@ class Waiting(QObject):
         document.opened.connect(self._follow)
 
     @property
-    def questions(self) -> tuple[PendingApproval, ...]:
+    def questions(self) -> "tuple[PendingApproval, ...]":
         """What waits now, oldest first."""
         return self._open
 
@@ -81,11 +86,13 @@ class Waiting(QObject):
         self._attached = workspace
         self._tell(self._look.stop)
 
-    def _heard(self, workspace: Workspace, requests: tuple[ApprovalRequest, ...]) -> None:
+    def _heard(self, workspace: Workspace, requests: "tuple[ApprovalRequest, ...]") -> None:
+        from gatewright_gui.session.question import question_of
+
         found = tuple(question_of(r, partial(self._reply, workspace, r.request_id)) for r in requests)
         self._tell(self._take, workspace, found)
 
-    def _write(self, workspace: Workspace, request_id: str, reply: Reply) -> None:
+    def _write(self, workspace: Workspace, request_id: str, reply: "Reply") -> None:
         try:
             answered = workspace.broker.answer(request_id, reply.approval(WHO))
         except GatewrightError as error:
@@ -97,20 +104,24 @@ class Waiting(QObject):
     def _tell(self, tell: Callable[..., Any], *values: object) -> None:
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the window is gone
-                self._loop.call_soon_threadsafe(tell, *values)
+                self._loop.call_soon_threadsafe(self._say, tell, *values)
+
+    def _say(self, tell: Callable[..., Any], *values: object) -> None:
+        if isValid(self):  # else the window went while this was on its way
+            tell(*values)
 
     # in the window's thread
 
-    def _reply(self, workspace: Workspace, request_id: str, reply: Reply) -> None:
+    def _reply(self, workspace: Workspace, request_id: str, reply: "Reply") -> None:
         self._answered.add(request_id)
         self._take(workspace, self._open)
         self._send(self._write, workspace, request_id, reply)
 
-    def _take(self, workspace: Workspace, questions: tuple[PendingApproval, ...]) -> None:
+    def _take(self, workspace: Workspace, questions: "tuple[PendingApproval, ...]") -> None:
         if workspace is self._workspace:
             self._put(tuple(question for question in questions if question.request_id not in self._answered))
 
-    def _put(self, questions: tuple[PendingApproval, ...]) -> None:
+    def _put(self, questions: "tuple[PendingApproval, ...]") -> None:
         if questions != self._open:
             self._open = questions
             self.changed.emit(questions)

@@ -8,6 +8,8 @@ from typing import Literal, cast, get_args
 
 from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
 
+from gatewright_gui.settings.lastplace import LastPlace, line_of, read_line
+
 ThemePreference = Literal["light", "dark", "system"]
 MAX_RECENT = 10
 
@@ -63,6 +65,19 @@ class Preferences:
     def forget_recent_workspace(self, workspace: Path) -> None:
         """Take a workspace out of the recent ones."""
         self._keep_recent([path for path in self.recent_workspaces if path != workspace])
+
+    def last_place(self, workspace: Path) -> LastPlace | None:
+        """Where one was in a workspace when it was left; None when that is not known."""
+        return self._places().get(str(workspace))
+
+    def keep_last_place(self, workspace: Path, place: LastPlace) -> None:
+        """Remember where one is in a workspace; of MAX_RECENT of them, the newest."""
+        others = {name: kept for name, kept in self._places().items() if name != str(workspace)}
+        lines = [line_of(name, kept) for name, kept in {str(workspace): place, **others}.items()]
+        self._store.setValue("workspace/places", lines[:MAX_RECENT])
+
+    def _places(self) -> dict[str, LastPlace]:
+        return dict(read for line in self._texts("workspace/places") if (read := read_line(line)) is not None)
 
     @property
     def window_geometry(self) -> bytes | None:

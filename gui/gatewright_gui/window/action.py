@@ -24,6 +24,10 @@ class Frame(Protocol):
         """Let a folder be chosen and export into it."""
         ...
 
+    def ask_export_pattern(self) -> None:
+        """The same in Pattern's shape."""
+        ...
+
     def save(self) -> None:
         """Save the policy."""
         ...
@@ -50,6 +54,14 @@ class Frame(Protocol):
 
     def open_palette(self) -> None:
         """Search everything, or run a command."""
+        ...
+
+    def show_keys(self) -> None:
+        """List the keys, those of the page first."""
+        ...
+
+    def show_import(self) -> None:
+        """Say how tools of other programs come in."""
         ...
 
     def switch_theme(self) -> None:
@@ -85,10 +97,26 @@ ACTIONS = (
     ),
     ActionRow("save", "Save", "save", "Ctrl+S", lambda frame: frame.save(), lambda d: d.is_dirty),
     ActionRow("export", "Export...", "upload", "Ctrl+Shift+S", lambda frame: frame.ask_export(), lambda d: d.is_open),
+    ActionRow(
+        "pattern",
+        "Export for Pattern, one file per agent...",
+        "upload",
+        "",
+        lambda frame: frame.ask_export_pattern(),
+        lambda d: d.is_open,
+    ),
     ActionRow("undo", "Undo", "undo", "Ctrl+Z", lambda frame: frame.undo(), lambda d: d.undo_stack.canUndo()),
     ActionRow("redo", "Redo", "redo", "Ctrl+Shift+Z", lambda frame: frame.redo(), lambda d: d.undo_stack.canRedo()),
     ActionRow("find", "Find", "search", "Ctrl+F", lambda frame: frame.search()),
     ActionRow("palette", "Search or run a command", "command", "Ctrl+K", lambda frame: frame.open_palette()),
+    ActionRow("help", "Help: keys and shortcuts", "circle-help", "F1", lambda frame: frame.show_keys()),
+    ActionRow(
+        "import",
+        "How to import tools of another program (catalog, manifest)",
+        "plug",
+        "",
+        lambda frame: frame.show_import(),
+    ),
     ActionRow("theme", "Switch light and dark", "sun-moon", "", lambda frame: frame.switch_theme()),
     ActionRow("quit", "Quit", "x", "Ctrl+Q", lambda frame: frame.close()),
 )

@@ -2,22 +2,22 @@
 
 from PySide6.QtWidgets import QWidget
 
-from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.session.document import Document
-
-CHOICES = (
-    Choice("save", "Save", "primary"),
-    Choice("discard", "Discard", "danger"),
-    Choice("cancel", "Cancel"),
-)
 
 
 async def may_leave(parent: QWidget, document: Document) -> bool:
     """Whether one may go on: nothing to save, saved now, or thrown away on purpose."""
     if not document.is_dirty:
         return True
+    from gatewright_gui.qt.dialog import Choice, ask
+
     text = f"The policy of {document.name} has changes that are not saved. Discarding them cannot be undone."
-    answer = await ask(parent, "Save the changes?", text, CHOICES, icon="save")
+    choices = (
+        Choice("save", "Save", "primary"),
+        Choice("discard", "Discard", "danger"),
+        Choice("cancel", "Cancel"),
+    )
+    answer = await ask(parent, "Save the changes?", text, choices, icon="save")
     if answer == "save":
         return await document.save()
     return answer == "discard"

@@ -5,17 +5,17 @@ Over 400 lines, because every action of the menu is a short method here and each
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
 from gatewright_gui.models.palette import PaletteEntry
-from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.pages.console.liveframe import LiveFrame
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import choose_folder, choose_open_file
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.icon_rail import IconRail
@@ -25,8 +25,6 @@ from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document, FileAlarm
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
-from gatewright_gui.session.places import Place, go_to
-from gatewright_gui.session.question import PendingApproval
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.sourcewatch import SourceWatch
 from gatewright_gui.session.upkeep import Upkeep
@@ -36,18 +34,25 @@ from gatewright_gui.session.watch import PolicyWatch
 from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
 from gatewright_gui.window.action import make_actions, refresh_actions
-from gatewright_gui.window.guard import may_leave
 from gatewright_gui.window.menu import fill_menu
+from gatewright_gui.window.outsidebar import OutsideBar
 from gatewright_gui.window.pages import PAGES
-from gatewright_gui.window.palette import CommandPalette
-from gatewright_gui.window.paletterows import palette_rows
-from gatewright_gui.window.selfcheck_dialog import SelfCheckDialog
 from gatewright_gui.window.shelf import PageShelf
 from gatewright_gui.window.status_bar import StatusBar
 from gatewright_gui.window.top_bar import TopBar
+from gatewright_gui.window.whereabouts import Whereabouts
+
+if TYPE_CHECKING:
+    from gatewright_gui.pages.console.approval import ApprovalBar
+    from gatewright_gui.session.question import PendingApproval
+    from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
+    from gatewright_gui.window.help_dialog import HelpDialog
+    from gatewright_gui.window.palette import CommandPalette
+    from gatewright_gui.window.selfcheck_dialog import SelfCheckDialog
 
 DEFAULT_SIZE = (1280, 800)
 POLICY_FILTER = "Policy files (*.toml)"
+EXPORT_FOLDER = "export-folder"
 
 
 class MainWindow(QMainWindow):
@@ -62,6 +67,8 @@ class MainWindow(QMainWindow):
         self._demo = demo
         self._may_close = False
         self._is_answering = False
+        self._found: CheckCount | None = None
+        self._progress: CheckProgress | None = None
         self.tasks = TaskOwner(self._failed)
         self.deriver = Deriver(document)
         self.selection = Selection(self)
@@ -76,15 +83,13 @@ class MainWindow(QMainWindow):
         self.rail = self._make_rail()
         self.top = TopBar(self.actions_by_key, self.menu)
         self.message = MessageBar()
-        self.outside = MessageBar()
+        self.outside = OutsideBar(document)
         self.alarm = MessageBar()
-        self.approval = ApprovalBar(name="window")
         self.shelf = PageShelf(PAGES, context)
+        self.whereabouts = Whereabouts(document, self.selection, self.shelf, preferences, self.show_page)
         self.status = StatusBar()
-        self.selfcheck = SelfCheckDialog(self)
         self._lay_out()
         self.toast = Toast(self)
-        self.palette_box = CommandPalette(self, self._palette_rows)
         self._connect()
         self._fill_menu()
         self._opened()
@@ -111,13 +116,11 @@ class MainWindow(QMainWindow):
     def _lay_out(self) -> None:
         self.setObjectName("window")
         self.message.setObjectName("window.message")
-        self.outside.setObjectName("window.outside")
-        self.outside.close_button.set_icon("x", "Keep what is open here")
         self.alarm.setObjectName("window.alarm")
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
-        for part in (self.top, self.alarm, self.outside, self.message, self.approval):
+        for part in (self.top, self.alarm, self.outside, self.message):
             right.addWidget(part)
         right.addWidget(self.shelf, 1)
         middle = QHBoxLayout()
@@ -125,6 +128,7 @@ class MainWindow(QMainWindow):
         middle.setSpacing(0)
         middle.addWidget(self.rail)
         middle.addLayout(right, 1)
+        self._right = right
         body = QWidget()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
@@ -145,28 +149,27 @@ class MainWindow(QMainWindow):
         document.dirty_changed.connect(self._tell_state)
         document.saved.connect(self._saved)
         document.said.connect(self.show_message)
-        document.changed_outside.connect(self._changed_outside)
-        document.save_refused.connect(self._save_refused)
+        document.changed_outside.connect(self.outside.tell_changed)
+        document.save_refused.connect(self.outside.tell_refused)
+        document.gone_changed.connect(self._tell_gone)
         document.alarm_changed.connect(self._tell_alarm)
         document.live.changed.connect(self.status.set_live)
+        self.status.live_requested.connect(lambda: self.show_page("console"))
         self.alarm.action_requested.connect(lambda: self.show_page("problems"))
         self.alarm.other_requested.connect(self.reload)
         self.waiting.changed.connect(self._tell_waiting)
         self.status.waiting_requested.connect(self.show_waiting)
-        self.approval.keys_given_back.connect(self.shelf.focus_current)
+        self.navigator.question_told.connect(self.status.set_question)
+        self.status.question_requested.connect(self.navigator.go_to_question)
         document.undo_stack.indexChanged.connect(self._refresh_actions)
+        self.upkeep.selfcheck_changed.connect(self._keep_found)
+        self.upkeep.check_progressed.connect(self._keep_progress)
         self.upkeep.selfcheck_changed.connect(self.status.set_selfcheck)
-        self.upkeep.selfcheck_changed.connect(self.selfcheck.show_found)
         self.upkeep.check_progressed.connect(self.status.set_check_progress)
-        self.upkeep.check_progressed.connect(self.selfcheck.show_progress)
-        self.status.selfcheck_requested.connect(self.selfcheck.show_dialog)
-        self.selfcheck.check_requested.connect(self.upkeep.check_again)
-        self.selfcheck.stop_requested.connect(self.upkeep.stop_check)
-        self.selfcheck.tool_requested.connect(self.navigator.go_to_tool)
+        self.status.selfcheck_requested.connect(self.show_selfcheck)
         self.selection.agent_changed.connect(self._tell_trail)
         self.selection.tool_changed.connect(self._tell_trail)
         self.navigator.page_requested.connect(self.show_page)
-        self.navigator.export_requested.connect(self.ask_export)
         self.navigator.line_requested.connect(self._go_to_line)
         self.navigator.tool_requested.connect(self._go_to_tool)
         self.rail.current_changed.connect(self._show_chosen)
@@ -174,10 +177,74 @@ class MainWindow(QMainWindow):
         self.shelf.open_requested.connect(self.ask_open)
         self.shelf.demo_requested.connect(self.open_demo)
         self.status.problems_requested.connect(lambda: self.show_page("problems"))
-        self.outside.action_requested.connect(self.reload)
-        self.outside.other_requested.connect(self.save_over)
+        self.outside.reload_requested.connect(self.reload)
+        self.outside.save_over_requested.connect(self.save_over)
+        self.outside.write_requested.connect(self.save)
+        self.outside.difference_requested.connect(self.show_difference)
         self.menu.aboutToShow.connect(self._fill_menu)
-        self.palette_box.chosen.connect(self._go_or_do)
+
+    # what comes into being when it is first needed
+
+    @cached_property
+    def approval(self) -> "ApprovalBar":
+        """The question of a call of another process, above the page."""
+        from gatewright_gui.pages.console.approval import ApprovalBar
+
+        bar = ApprovalBar(name="window")
+        bar.keys_given_back.connect(self.shelf.focus_current)
+        self._right.insertWidget(self._right.indexOf(self.shelf), bar)
+        return bar
+
+    @cached_property
+    def selfcheck(self) -> "SelfCheckDialog":
+        """All that the self-check found."""
+        from gatewright_gui.window.selfcheck_dialog import SelfCheckDialog
+
+        dialog = SelfCheckDialog(self)
+        dialog.check_requested.connect(self.upkeep.check_again)
+        dialog.stop_requested.connect(self.upkeep.stop_check)
+        dialog.tool_requested.connect(self.navigator.go_to_tool)
+        dialog.show_found(self._found)
+        dialog.show_progress(self._progress)
+        self.upkeep.selfcheck_changed.connect(dialog.show_found)
+        self.upkeep.check_progressed.connect(dialog.show_progress)
+        return dialog
+
+    def _keep_found(self, found: "CheckCount | None") -> None:
+        self._found = found
+
+    def _keep_progress(self, progress: "CheckProgress | None") -> None:
+        self._progress = progress
+
+    def show_selfcheck(self) -> None:
+        """Show what the self-check found."""
+        self.selfcheck.show_dialog()
+
+    @cached_property
+    def help(self) -> "HelpDialog":
+        """The keys, and how tools of other programs come in."""
+        from gatewright_gui.window.help_dialog import HelpDialog
+
+        dialog = HelpDialog(self)
+        dialog.file_requested.connect(lambda: self.show_page("toml"))
+        return dialog
+
+    def show_keys(self) -> None:
+        """List the keys, those of the page first."""
+        self.help.show_keys(self.shelf.current_key)
+
+    def show_import(self) -> None:
+        """Say how tools of other programs come in."""
+        self.help.show_import()
+
+    @cached_property
+    def palette_box(self) -> "CommandPalette":
+        """Where one types where to go or what to do."""
+        from gatewright_gui.window.palette import CommandPalette
+
+        box = CommandPalette(self, self._palette_rows)
+        box.chosen.connect(self._go_or_do)
+        return box
 
     # pages
 
@@ -205,10 +272,14 @@ class MainWindow(QMainWindow):
         self.palette_box.open_palette()
 
     def _palette_rows(self) -> Sequence[PaletteEntry]:
+        from gatewright_gui.window.paletterows import palette_rows
+
         shown = self.shelf.page(self.shelf.current_key) if self.shelf.is_usable(self.shelf.current_key) else None
         return palette_rows(self.document, self.actions_by_key.values(), shown)
 
     def _go_or_do(self, target: object) -> None:
+        from gatewright_gui.session.places import Place, go_to
+
         if isinstance(target, QAction):
             target.trigger()
         elif isinstance(target, Place):
@@ -222,9 +293,15 @@ class MainWindow(QMainWindow):
 
     async def open(self, path: Path) -> bool:
         """Open a workspace, after asking about unsaved changes; whether it is open now."""
+        from gatewright_gui.window.guard import may_leave
+
         if not await may_leave(self, self.document):
             return False
+        self.whereabouts.keep()
+        self.whereabouts.prepare(path)
         done = await verbs.open_path(self.document, path)
+        if done:
+            self.whereabouts.come_back()
         if self.document.path is not None and (done or self.document.failure is not None):
             self.preferences.add_recent_workspace(self.document.path)
             self.preferences.last_workspace = self.document.path
@@ -235,6 +312,8 @@ class MainWindow(QMainWindow):
         self.tasks.start(self._ask_open(), "open", replace=True)
 
     async def _ask_open(self) -> None:
+        from gatewright_gui.qt.dialog import choose_open_file
+
         start = self.document.path.parent if self.document.path else Path.home()
         path = await choose_open_file(self, "Open a policy file", start, POLICY_FILTER)
         if path is not None:
@@ -260,30 +339,48 @@ class MainWindow(QMainWindow):
 
     def ask_export(self) -> None:
         """Let a folder be chosen and export into it."""
-        self.tasks.start(self._ask_export(), "export", replace=True)
+        self.tasks.start(self._ask_export("Export the policy into a folder", "gatewright"), "export", replace=True)
 
-    async def _ask_export(self) -> None:
-        start = self.document.path.parent if self.document.path else Path.home()
-        folder = await choose_folder(self, "Export the policy into a folder", start)
-        if folder is not None:
-            await verbs.export(self.document, folder)
+    def ask_export_pattern(self) -> None:
+        """Let a folder be chosen and export a file in Pattern's shape per agent into it."""
+        self.tasks.start(self._ask_export("Export for Pattern into a folder", "pattern"), "export", replace=True)
+
+    async def _ask_export(self, title: str, dialect: str) -> None:
+        from gatewright_gui.qt.dialog import choose_folder
+
+        here = self.document.path.parent if self.document.path else Path.home()
+        last = Path(self.preferences.choice(EXPORT_FOLDER) or here)
+        folder = await choose_folder(self, title, last if last.is_dir() else here)
+        if folder is not None and await verbs.export(self.document, folder, dialect):
+            self.preferences.set_choice(EXPORT_FOLDER, str(folder))
 
     def reload(self) -> None:
         """Read the policy file again, after asking about unsaved changes."""
         self.tasks.start(self._reload(), "reload", replace=True)
 
     async def _reload(self) -> None:
+        from gatewright_gui.window.guard import may_leave
+
+        if self.document.look_for_file():
+            self.outside.tell_gone()
+            return
         self.outside.dismiss()
         if await may_leave(self, self.document) and await verbs.reload(self.document):
             self.document.say("info", "read again from disk")
 
     def undo(self) -> None:
-        """Take the last edit back."""
-        self.document.undo()
+        """Take the last edit back, and say which."""
+        self._step("undone", self.document.undo_stack.undoText(), self.document.undo)
 
     def redo(self) -> None:
-        """Do it again."""
-        self.document.redo()
+        """Do it again, and say what."""
+        self._step("redone", self.document.undo_stack.redoText(), self.document.redo)
+
+    def _step(self, word: str, what: str, step: Callable[[], None]) -> None:
+        before = self.document.undo_stack.index()
+        step()
+        if self.document.undo_stack.index() != before:
+            self.toast.show_note(f"{word}: {what}", icon="undo" if word == "undone" else "redo")
 
     # what happened
 
@@ -324,6 +421,8 @@ class MainWindow(QMainWindow):
     def _tell_state(self, _dirty: object = None) -> None:
         if not self.document.is_open:
             self.status.set_closed()
+        elif self.document.is_gone:
+            self.status.set_gone()
         elif self.document.is_dirty:
             self.status.set_unsaved()
         else:
@@ -342,6 +441,11 @@ class MainWindow(QMainWindow):
         self.status.set_saved_at(self.document.saved_at)
         self.status.set_clean()
         self.outside.dismiss()
+        self.message.dismiss()
+
+    def _tell_gone(self, _is_gone: object) -> None:
+        self.outside.tell_gone()
+        self._tell_state()
 
     def _go_to_line(self, _line: object) -> None:
         self.show_page("toml")
@@ -352,17 +456,9 @@ class MainWindow(QMainWindow):
     def _refresh_actions(self, _index: object = None) -> None:
         refresh_actions(self.actions_by_key, self.document)
 
-    def _changed_outside(self) -> None:
-        if not self.outside.isVisible():  # what it says already is that and more
-            self._tell_outside(f"{self._what_is_read} was changed outside this window.")
-
-    def _save_refused(self) -> None:
-        what = self._what_is_read
-        self._tell_outside(f"Not saved: {what[0].lower()}{what[1:]} was changed outside this window.")
-
-    @property
-    def _what_is_read(self) -> str:
-        return "The policy file, or a manifest that it names," if len(self.document.files) > 1 else "The policy file"
+    def show_difference(self) -> None:
+        """Show how the policy file differs from what is open here."""
+        self.navigator.go_to_difference()
 
     def _tell_alarm(self, alarm: FileAlarm | None) -> None:
         """Stays until the file is good again; it cannot be closed."""
@@ -379,20 +475,15 @@ class MainWindow(QMainWindow):
         self._tell_waiting(self.waiting.questions)
         self.approval.focus_question()
 
-    def _tell_waiting(self, questions: tuple[PendingApproval, ...]) -> None:
+    def _tell_waiting(self, questions: "tuple[PendingApproval, ...]") -> None:
         """A new question only shows at the foot; once one was asked for, the next follows."""
         self.status.set_waiting(len(questions))
         if not questions:
             self._is_answering = False
-            self.approval.withdraw()
+            if "approval" in vars(self):
+                self.approval.withdraw()
         elif self._is_answering:
             self.approval.ask(questions[0], f"1 of {len(questions)}: " if len(questions) > 1 else "")
-
-    def _tell_outside(self, text: str) -> None:
-        if self.document.is_dirty:
-            text += " Reload to drop the unsaved changes here, or save them over what is in the file now."
-        other = "Save over it" if self.document.is_dirty else None
-        self.outside.show_message("warning", text, action="Reload", other=other)
 
     def show_message(self, message: Message) -> None:
         """Say something: in passing, or in a bar that stays."""
@@ -439,6 +530,7 @@ class MainWindow(QMainWindow):
         """Ask about unsaved changes first; the window closes when that is answered."""
         if self._may_close or not self.document.is_dirty:
             self.preferences.window_geometry = bytes(self.saveGeometry().data())
+            self.whereabouts.keep()
             event.accept()
             self.closed.emit()
             return
@@ -446,6 +538,8 @@ class MainWindow(QMainWindow):
         self.tasks.start(self._ask_to_close(), "close", replace=True)
 
     async def _ask_to_close(self) -> None:
+        from gatewright_gui.window.guard import may_leave
+
         if await may_leave(self, self.document):
             self.close_now()
 

@@ -27,14 +27,14 @@ def fill_menu(
     _add_recent(menu.addMenu("Open recent"), recent, open_path)
     menu.addActions([actions["demo"], actions["reload"]])
     menu.addSeparator()
-    menu.addActions([actions["save"], actions["export"]])
+    menu.addActions([actions["save"], actions["export"], actions["pattern"], actions["import"]])
     menu.addSeparator()
     menu.addActions([actions["undo"], actions["redo"], actions["find"], actions["palette"]])
     menu.addSeparator()
     menu.addMenu("Go to").addActions([action for key, action in actions.items() if key.startswith("page.")])
     _add_themes(menu.addMenu("Theme"), theme, choose_theme)
     menu.addSeparator()
-    menu.addAction(actions["quit"])
+    menu.addActions([actions["help"], actions["quit"]])
 
 
 def _add_recent(menu: QMenu, recent: Sequence[Path], open_path: Callable[[Path], None]) -> None:

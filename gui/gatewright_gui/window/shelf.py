@@ -70,7 +70,7 @@ class PageShelf(QStackedWidget):
             page.page_shown()
             return
         if self._document.failure is not None:
-            text = "Nothing of it is enforced or can be edited. Look at the problems, mend the file, then reload."
+            text = "No agent may call anything until the file is mended. Look at the problems, mend it, then reload."
             self.empty.set_state("shield-x", "The policy has errors", text, action="Show problems")
         else:
             self.empty.set_state(

@@ -22,6 +22,10 @@ class StatusBar(QWidget):
 
     problems_requested = Signal()
     waiting_requested = Signal()
+    question_requested = Signal()
+    """The question that a call of the console waits with is to be shown."""
+    live_requested = Signal()
+    """What says whether runs are real was clicked."""
     selfcheck_requested = Signal()
     """What the self-check found is to be shown."""
 
@@ -47,10 +51,19 @@ class StatusBar(QWidget):
         self.waiting.setObjectName("status.waiting")
         self.waiting.setProperty("kind", "link")
         self.waiting.clicked.connect(self.waiting_requested)
+        self._question_icon = IconLabel("hand", "ask", size=14)
+        self.question = QPushButton("the Console asks you")
+        self.question.setObjectName("status.question")
+        self.question.setProperty("kind", "link")
+        self.question.setAccessibleName("the Console asks you: a call waits for your answer")
+        self.question.setToolTip("A call of the Console waits for your answer; click to go there")
+        self.question.clicked.connect(self.question_requested)
         self._saved_icon = IconLabel("check", "muted", size=14)
         self.saved = _label("status.saved")
         self._live_icon = IconLabel("circle", "muted", size=14)
-        self.live = _label("status.live")
+        self.live = QPushButton()
+        self.live.setObjectName("status.live")
+        self.live.clicked.connect(self.live_requested)
         row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_2, 0, tokens.space_2, 0)
         row.setSpacing(tokens.space_1)
@@ -60,6 +73,7 @@ class StatusBar(QWidget):
             (self._saved_icon, self.saved),
             (self._live_icon, self.live),
             (self._waiting_icon, self.waiting),
+            (self._question_icon, self.question),
         ):
             row.addWidget(icon)
             row.addWidget(words)
@@ -71,6 +85,7 @@ class StatusBar(QWidget):
         self._tick.start()
         self.set_selfcheck(None)
         self.set_waiting(0)
+        self.set_question(is_open=False)
         self.set_live(live=False)
 
     def set_selfcheck(self, found: CheckCount | None) -> None:
@@ -128,14 +143,18 @@ class StatusBar(QWidget):
         self.waiting.setText("1 call waits for you" if count == 1 else f"{count:,} calls wait for you")
         self.waiting.setToolTip("Another process asks before it makes a call; click to answer")
 
+    def set_question(self, is_open: bool) -> None:
+        """Whether a call of the console waits for an answer."""
+        for part in (self._question_icon, self.question):
+            part.setVisible(is_open)
+
     def set_live(self, live: bool) -> None:
         """Whether runs of the console change the real workspace."""
         self._live_icon.set_icon("triangle-alert" if live else "circle", "deny" if live else "muted")
         self.live.setText("LIVE MODE: runs are real" if live else "live mode off")
-        self.live.setToolTip(
-            "Runs of the console change real files and blocks" if live else "Runs of the console happen in a copy"
-        )
-        self.live.setProperty("kind", "alarm" if live else "muted")
+        where = "change real files and blocks" if live else "happen in a copy"
+        self.live.setToolTip(f"Runs of the console {where}; click to go there")
+        self.live.setProperty("kind", "link-alarm" if live else "link")
         self.live.style().unpolish(self.live)
         self.live.style().polish(self.live)
 
@@ -151,6 +170,12 @@ class StatusBar(QWidget):
         self._saved_icon.set_icon("check", "allow")
         self._tell_saved()
 
+    def set_gone(self) -> None:
+        """There is no policy file any more."""
+        self._state = "the policy file is gone"
+        self._saved_icon.set_icon("triangle-alert", "deny")
+        self._tell_saved()
+
     def set_closed(self) -> None:
         """Nothing open that could be saved."""
         self._state = "not open"
@@ -158,13 +183,13 @@ class StatusBar(QWidget):
         self._tell_saved()
 
     def set_saved_at(self, moment: float | None) -> None:
-        """When the file was last written, in seconds of the epoch; None: not known."""
+        """When the file was last saved here, in seconds of the epoch; None: not since it was read."""
         self._saved_at = moment
         self._tell_saved()
 
     def _tell_saved(self) -> None:
         when = "" if self._saved_at is None else f"saved {ago(self._clock() - self._saved_at)}"
-        text = self._state or when or "no unsaved changes"
+        text = self._state or when or "as on disk"
         if text != self.saved.text():
             self.saved.setText(text)
         self.saved.setToolTip(f"{when[:1].upper()}{when[1:]}" if self._state else "")

@@ -39,7 +39,8 @@ class TopBar(QWidget):
         for key in ("save", "export"):
             row.addWidget(_button(actions[key], f"top.{key}", words=True))
         row.addWidget(_line())
-        row.addWidget(_button(actions["theme"], "top.theme", words=False))
+        for key in ("theme", "help"):
+            row.addWidget(_button(actions[key], f"top.{key}", words=False))
         self.set_workspace("", "")
 
     def set_workspace(self, name: str, path: str) -> None:

@@ -15,17 +15,18 @@ PARTS = 3
 RAGGED = re.compile(r",\s*[,.;)]|\(\s*\)|\(\s*[,;]|[,;]\s*$|\b(?:and|or)\s*[.,;)]|:\s*\.")
 
 
-def cells(corpora: Path, part: int) -> list[Cell]:
+@pytest.fixture(scope="module", params=range(PARTS))
+def cells(corpora: Path, request: pytest.FixtureRequest) -> list[Cell]:
     """Every single operation, all but one, and some at random, of every tool with operations."""
-    known = [stranger for stranger in strangers(corpora) if stranger.tool.has_operations]
-    found = [cell for stranger in known[part::PARTS] for cell in stranger.cells]
+    part: int = request.param
+    known = [stranger for stranger in list(strangers(corpora))[part::PARTS] if stranger.tool.has_operations]
+    found = [cell for stranger in known for cell in stranger.cells]
     return [cell for cell in found if len(cell.limit.shown) < len(cell.tool.operations)]
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_nothing_that_a_model_is_sent_names_a_hidden_operation(corpora: Path, part: int) -> None:
+def test_nothing_that_a_model_is_sent_names_a_hidden_operation(cells: list[Cell]) -> None:
     leaks: list[str] = []
-    for cell in cells(corpora, part):
+    for cell in cells:
         assert cell.found is not None
         hidden = frozenset(cell.found.names) - cell.limit.shown
         body: dict[str, Any] = cell.rendered("mcp")
@@ -38,10 +39,9 @@ def test_nothing_that_a_model_is_sent_names_a_hidden_operation(corpora: Path, pa
     assert leaks == []
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_every_text_that_a_model_is_sent_is_whole(corpora: Path, part: int) -> None:
+def test_every_text_that_a_model_is_sent_is_whole(cells: list[Cell]) -> None:
     ragged: list[str] = []
-    for cell in cells(corpora, part):
+    for cell in cells:
         tool = cell.tool
         originals = {text for _, text in texts(tool.input_schema())} | {tool.description}
         body: dict[str, Any] = cell.rendered("mcp")

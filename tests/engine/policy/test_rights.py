@@ -13,7 +13,7 @@ from gatewright.policy.edit import apply, inverse
 from gatewright.policy.effective import effective_rights
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.right import OperationFacts, OperationRight, ToolFacts, ToolRight
-from gatewright.policy.rights import ask_first, reset_tool, tick_operations, tick_tool
+from gatewright.policy.rights import ask_first, reset_tool, tick_many, tick_operations, tick_tool
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
@@ -246,3 +246,27 @@ def test_consent_for_one_operation_makes_no_other_one_ask() -> None:
     right = effective_rights(policy_of(Agent("a", tool_rules=(rule,))), "a", (clock,))["clock"]
 
     assert {row.operation: row.verdict for row in right.operations} == {"read": Verdict.ALLOW, "set": Verdict.ASK}
+
+
+def test_ticking_a_tool_again_brings_back_what_it_had() -> None:
+    rules = (ToolRule("file", AllowedOperations(frozenset({"read", "append"}))), ToolRule("file", MaxCalls(3)))
+    policy = policy_of(Agent("a", tools=("file", "clock"), tool_rules=rules))
+    off = apply(policy, tick_tool(policy, CATALOG, "a", "file", on=False))
+    assert off.agents["a"].tool_rules == rules
+    again = apply(off, tick_tool(off, CATALOG, "a", "file", on=True))
+    assert ticked(again) == {"read", "append"}
+    assert again.agents["a"].tool_rules == rules
+    whole = apply(again, tick_operations(again, CATALOG, "a", "file", OPS, on=True))
+    assert ticked(whole) == set(OPS)
+
+
+def test_ticking_many_as_before_brings_each_tool_back_and_turning_all_on_turns_all_on() -> None:
+    rule = ToolRule("file", AllowedOperations(frozenset({"read"})))
+    policy = policy_of(Agent("a", tools=(), tool_rules=(rule,)))
+    targets = {"file": OPS, "clock": ("",)}
+    before = apply(policy, tick_many(policy, CATALOG, "a", targets, on=True, as_before=True))
+    assert (ticked(before), ticked(before, "clock")) == ({"read"}, {""})
+    every = apply(policy, tick_many(policy, CATALOG, "a", targets, on=True))
+    assert ticked(every) == set(OPS)
+    some = apply(policy, tick_many(policy, CATALOG, "a", {"file": ("append",)}, on=True, as_before=True))
+    assert ticked(some) == {"append"}

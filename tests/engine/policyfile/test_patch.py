@@ -129,7 +129,13 @@ EDITS: list[tuple[Callable[[Policy], Edit], list[str]]] = [
     ),
     (
         lambda policy: sourceedit.remove_rule(policy, "docs", 0),
-        ["-[[sources.permission_rules]]", '-pattern = "drafts/**"', '-permission = "read_write" # rw'],
+        [
+            "-# drafts first",
+            "-[[sources.permission_rules]]",
+            '-pattern = "drafts/**"',
+            '-permission = "read_write" # rw',
+            "-",
+        ],
     ),
     (
         lambda policy: sourceedit.set_default_level(policy, "docs", Permission.NONE),
@@ -138,7 +144,7 @@ EDITS: list[tuple[Callable[[Policy], Edit], list[str]]] = [
     (lambda policy: agentedit.add_agent(policy, "new"), ["+[agents.new]", "+tools = []", "+sources = []", "+"]),
     (
         lambda policy: agentedit.remove_agent(policy, "researcher"),
-        ["-[agents.researcher]", "-tools = []", '-sources = ["docs"]'],
+        ["-# --- researcher ---", "-[agents.researcher]", "-tools = []", '-sources = ["docs"]', "-"],
     ),
     (
         lambda policy: agentedit.rename_agent(policy, "archivist", "filer"),
@@ -476,7 +482,7 @@ LANGUAGE_EDITS: list[tuple[str, Callable[[Policy], Policy], list[str]]] = [
     (
         "no policy rule",
         lambda policy: replace(policy, rules=()),
-        [f"-{line}" for line in LANGUAGE.splitlines()[-7:] if line and not line.startswith("#")],
+        [f"-{line}" for line in LANGUAGE.splitlines()[-8:]],
     ),
 ]
 
@@ -644,7 +650,14 @@ STRANGER_EDITS: list[tuple[str, Callable[[Policy], Policy], list[str]]] = [
     (
         "no catalog",
         _catalogs(lambda _: ()),
-        ["-[[catalogs]]", '-id = "cal"   # ours', '-type = "host"', '-manifest = "calendar.json" # written by it'],
+        [
+            "-# what the program itself runs",
+            "-[[catalogs]]",
+            '-id = "cal"   # ours',
+            '-type = "host"',
+            '-manifest = "calendar.json" # written by it',
+            "-",
+        ],
     ),
 ]
 _STRANGER_IDS = [row[0] for row in STRANGER_EDITS]

@@ -16,7 +16,7 @@ SOURCE = '[[sources]]\nid = "d"\ntype = "file"\nbase_path = "x"\n'
 # (what follows the first line, code, line, column, near miss)
 FAULTS = [
     ("x = \n", "syntax", 2, 5, None),
-    ("x = [1, 2\n", "syntax", 3, 1, None),
+    ("x = [1, 2\n", "syntax", 2, 5, None),
     ('x = "a\0"\n', "syntax", 2, 7, None),
     (f"x = {'[' * 3000}\n", "syntax", 1, 1, None),
     (f"x = {'9' * 5000}\n", "syntax", 2, 5, None),
@@ -167,7 +167,7 @@ def test_near_misses_stay_cheap_when_every_word_is_wrong() -> None:
 
 WARNINGS = [
     ("[agents.a]\ntools = ['calc', 'file']\n", "no-source", 3, 1),
-    ("[agents.a]\ntools = []\n" + RULE + "rule_type = 'ExitLoop'\n", "rule-without-effect", 4, 1),
+    ("[agents.a]\ntools = []\n" + RULE + "rule_type = { Cooldown = 0 }\n", "rule-without-effect", 6, 26),
 ]
 
 
@@ -179,6 +179,14 @@ def test_a_warning_leaves_the_policy_in_force(body: str, code: str, line: int, c
     assert loaded.policy is not None
     assert (problem.severity, problem.code) == (Severity.WARNING, code)
     assert problem.place == Place("policy.toml", line, column)
+
+
+def test_rules_of_a_tool_that_is_off_wait_and_are_no_problem() -> None:
+    loaded = load(f"{HEAD}[agents.a]\ntools = []\n{RULE}rule_type = 'ExitLoop'\n")
+
+    assert loaded.problems == ()
+    assert loaded.policy is not None
+    assert len(loaded.policy.agents["a"].tool_rules) == 1
 
 
 SPELLINGS = [

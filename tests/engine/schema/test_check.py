@@ -39,6 +39,19 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+STRATEGY: dict[str, Any] = {
+    "oneOf": [
+        {"type": "object", "properties": {"kind": {"const": "rolling"}}, "required": ["kind"]},
+        {
+            "type": "object",
+            "properties": {"kind": {"const": "canary"}, "percent": {"type": "number", "maximum": 100}},
+            "required": ["kind", "percent"],
+        },
+        {"type": "null"},
+    ]
+}
+
+
 def said(value: Any, schema: dict[str, Any] = SCHEMA) -> list[str]:
     return [str(error) for error in SchemaChecker(schema).errors(value)]
 
@@ -206,3 +219,10 @@ def test_a_schema_that_cannot_be_compiled_is_an_error() -> None:
 def test_both_drafts_are_taken(draft: str) -> None:
     assert check_schema(json.loads(json.dumps({"$schema": draft, **SCHEMA}))) == ()
     assert SchemaChecker({"$schema": draft, **SCHEMA}).is_valid({"path": "a"})
+
+
+def test_branch_is_told_by_its_tag_beside_a_branch_that_takes_no_object() -> None:
+    schema = {"type": "object", "properties": {"strategy": STRATEGY}}
+    assert said({"strategy": {"kind": "canary", "percent": 140}}, schema) == ["/strategy/percent: must be at most 100"]
+    assert said({"strategy": {"kind": "blue"}}, schema) == ['/strategy/kind: must be one of `"rolling"`, `"canary"`']
+    assert said({"strategy": None}, schema) == []

@@ -5,6 +5,7 @@ import pytest
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.permission import Permission
 from gatewright.sources import Entry, HitCounts
+from gatewright.sources.overlay import FIRST, Listing
 from tests.engine.sources.bench import Bench, source_of
 
 RULES = (("*.key", Permission.NONE), ("sub/", Permission.ADMIN), ("*.never", Permission.APPEND))
@@ -48,6 +49,36 @@ def test_a_scan_stops_at_its_limit_and_when_cancelled(tree: Bench) -> None:
     short = overlay.scan(limit=2)
     assert (len(short.entries), short.truncated) == (2, True)
     assert overlay.scan(cancelled=lambda: True).entries == ()
+
+
+def test_beginning_of_a_large_folder_is_told_before_the_rest_of_it_is_looked_at(tree: Bench) -> None:
+    for number in range(FIRST + 40):
+        tree.write(f"sub/{number:04}.{'key' if number % 2 else 'md'}", "x")
+    told: list[Listing] = []
+    whole = tree.manager.overlay("docs").scan("sub", first=told.append)
+    assert [len(one.entries) for one in told] == [FIRST]
+    assert told[0].truncated
+    assert not whole.truncated
+    assert told[0].entries == whole.entries[:FIRST]
+    assert [entry.name for entry in whole.entries] == sorted(entry.name for entry in whole.entries)
+    tree.manager.overlay("docs").scan(first=told.append)
+    assert len(told) == 1
+
+
+def test_limit_keeps_the_first_names_whatever_their_case(tree: Bench) -> None:
+    for name in ("Zeta.md", "alpha.md", "Beta.md", "gamma.md"):
+        tree.write(f"large/{name}", "x")
+    listing = tree.manager.overlay("docs").scan("large", limit=3)
+    assert [entry.name for entry in listing.entries] == ["alpha.md", "Beta.md", "gamma.md"]
+    assert listing.truncated
+
+
+def test_levels_asked_for_at_once_are_those_asked_for_one_by_one(tree: Bench) -> None:
+    overlay = tree.manager.overlay("docs")
+    at_once = overlay.scan("sub").entries
+    overlay.plain = None
+    assert overlay.scan("sub").entries == at_once
+    assert {entry.permission for entry in at_once} == {Permission.ADMIN, Permission.NONE}
 
 
 def test_files_are_counted_by_what_decides_them(tree: Bench) -> None:

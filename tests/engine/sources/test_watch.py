@@ -143,7 +143,7 @@ async def test_where_the_system_cannot_watch_files_with_a_block_are_looked_at(
     def refuse(*_: object, **__: object) -> None:
         raise OSError("no space left on device (os error 28)")
 
-    monkeypatch.setattr("gatewright.sources.watch.watch", refuse)
+    monkeypatch.setattr("watchfiles.watch", refuse)
     path = bench.write("a.md", "one\n")
     await bench.port.load(bench.at("a.md"))
     with watching(bench, stands=False) as told:

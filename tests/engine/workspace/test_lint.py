@@ -108,10 +108,12 @@ def test_rule_that_decides_nothing_is_told_with_the_one_above_it(tmp_path: Path)
     with closing(opened(tmp_path, '[agents.a]\ntools = ["file"]\n' + SOURCE + RULES)) as workspace:
         above = "rule 1 `drafts/` above it matches all that it matches"
         assert found(workspace, "rule-shadowed") == [
-            (f"rule 3 `drafts/final/**` of source `docs` decides no path: {above}", 13),
-            (f"rule 4 `drafts/old/` of source `docs` decides no path: {above}, with the same level", 14),
+            (f"rule 3 `drafts/final/**` of source `docs` can never decide: {above}", 13),
+            (f"rule 4 `drafts/old/` of source `docs` can never decide: {above}, with the same level", 14),
         ]
         assert [p.code for p in workspace.problems] == ["rule-shadowed"] * 2
+        addresses = [p.subject.address for p in workspace.problems if p.subject is not None]
+        assert addresses == [("sources", "docs", "permission_rules", 2), ("sources", "docs", "permission_rules", 3)]
         workspace.apply(add_rule(workspace.policy, "docs", PermissionRule("**", Permission.NONE), 0))
         assert len(found(workspace, "rule-shadowed")) == 5
 

@@ -364,6 +364,6 @@ def closed_rules(policy: Policy) -> Change:
 def test_edit_that_hides_what_an_agent_must_call_is_refused(folder: Path, close: Callable[[Policy], Change]) -> None:
     workspace = ruled(folder)
 
-    with pytest.raises(EditRefused, match="`archivist` must call, before it ends, `file` by tool rule 1"):
+    with pytest.raises(EditRefused, match="`file` cannot be hidden from `archivist`, which has to call it"):
         workspace.apply(Edit("close", (close(workspace.policy),)))
     assert not workspace.is_dirty

@@ -6,14 +6,17 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models.advice import NO_SOURCE, NOTHING_AT_ALL
 from gatewright_gui.models.rowstate import RowState
 from gatewright_gui.models.toolfilter import Filters, State
 from gatewright_gui.models.tooltree import STATE, Column
+from gatewright_gui.pages.agents.reset_dialog import ResetDialog
 from gatewright_gui.pages.agents.tool_view import NARROWEST_NAME
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.session.verbs import capabilities
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled, ticked, until
 
@@ -63,15 +66,17 @@ async def test_click_on_a_box_turns_an_operation_off_and_undo_turns_it_on(window
     assert ticked(window, "file", "delete") == ON
 
 
-async def test_click_on_a_mixed_tool_turns_all_off_and_the_next_turns_all_on(window: MainWindow) -> None:
+async def test_click_on_a_mixed_tool_turns_all_off_and_the_next_brings_back_what_was_on(window: MainWindow) -> None:
     await choose(window, "archivist")
     assert ticked(window, "file", None) == PART
+    before = window.document.rights("archivist")["file"].shown
 
     click(window, "file", None)
     assert ticked(window, "file", None) == OFF
     click(window, "file", None)
 
-    assert ticked(window, "file", None) == ON
+    assert window.document.rights("archivist")["file"].shown == before
+    assert ticked(window, "file", None) == PART
 
 
 async def test_click_on_the_switch_makes_an_operation_ask_and_not_ask(window: MainWindow) -> None:
@@ -140,14 +145,40 @@ async def test_search_without_a_hit_says_so_and_offers_to_show_all(window: MainW
     assert tools.rows.rowCount() == len(window.document.catalog)
 
 
-async def test_reset_gives_a_tool_its_own_defaults(window: MainWindow) -> None:
+async def test_reset_shows_what_it_would_open_before_it_gives_a_tool_its_own_defaults(window: MainWindow) -> None:
     await choose(window, "researcher", "read")
+    before = window.document.policy
     reset = window.findChild(QPushButton, "agents.reset")
     assert reset is not None
 
     reset.click()
+    await until(lambda: bool(window.findChildren(ResetDialog)))
+    (dialog,) = window.findChildren(ResetDialog)
+    await until(lambda: dialog.edit is not None)
+    lines = [dialog.changes.index(row, 1).data() for row in range(dialog.changes.rowCount())]
+    assert "file.delete" in lines
+    assert window.document.policy == before
+    assert not dialog.agent_view.isVisible()
 
-    assert ticked(window, "file", None) == ON
+    dialog.accept_button.click()
+    await until(lambda: window.document.policy != before)
+
+    right = window.document.rights("researcher")["file"]
+    assert right.ticked_count == len(right.operations)
+    assert ticked(window, "file", None) == PART  # `load` is ticked, and a policy rule turns it off
+    assert window.document.undo_stack.undoText() == "reset file for researcher"
+    window.undo()
+    assert window.document.policy == before
+
+
+async def test_tool_that_is_on_in_part_says_what_is_off_and_by_whom(window: MainWindow) -> None:
+    await choose(window, "researcher")
+    page = agents_page(window)
+    page.tools.show_row("file", None)
+
+    said = [why.text for row in range(9) if (why := page.tools.why.model.why_at(row)) is not None]
+
+    assert "the model sees 2 of 13: ticked, yet load off by policy" in said
 
 
 async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: MainWindow) -> None:
@@ -239,6 +270,84 @@ async def test_removed_agent_comes_back_by_undo(window: MainWindow) -> None:
     assert window.selection.agent_id == "operator"
     window.undo()
     assert list(window.document.policy.agents) == ["archivist", "researcher", "operator", "newcomer"]
+    assert window.selection.agent_id == "newcomer"
+
+    agents_page(window).agents.remove()
+    window.selection.choose_agent("archivist")
+    window.undo()
+    assert window.selection.agent_id == "archivist", "somebody chose another one meanwhile"
+
+
+async def test_escape_in_the_name_of_a_new_agent_takes_it_back_and_of_another_leaves_it(window: MainWindow) -> None:
+    pane = agents_page(window).agents
+    before = window.document.policy
+    pane.add()
+    field = window.findChild(QLineEdit, "agents.list.name")
+    assert field is not None
+    assert field.selectedText() == "agent"
+    await settled(window)
+    assert field.selectedText() == "agent"  # counts and problems of the row came meanwhile
+
+    QTest.keyClick(field, Qt.Key.Key_Escape)
+    await until(lambda: window.document.policy == before)
+    assert pane.view.selectionModel().hasSelection()
+
+    window.redo()
+    await settled(window)
+    window.selection.choose_agent("agent")
+    pane.rename()
+    again = pane.view.findChild(QLineEdit, "agents.list.name")
+    assert again is not None
+    QTest.keyClick(again, Qt.Key.Key_Escape)
+    await settled(window)
+    assert "agent" in window.document.policy.agents
+
+
+async def test_buttons_for_all_say_whether_they_mean_what_is_shown(window: MainWindow) -> None:
+    await choose(window, "newcomer")
+    tools = agents_page(window).tools
+    every = window.findChild(QPushButton, "agents.all_on")
+    assert every is not None
+    assert every.text() == "All on"
+    tools.search.setText("block_edit")
+    await settled(window)
+    assert every.text() == "Shown on"
+
+    every.click()
+    await settled(window)
+
+    assert window.document.policy.agents["newcomer"].tools == ("block_edit",)
+    tools.show_all()
+    assert every.text() == "All on"
+
+
+async def test_filter_that_fits_nothing_leaves_what_was_chosen(window: MainWindow) -> None:
+    await choose(window, "archivist", "load")
+    tools = agents_page(window).tools
+    tools.search.setText("no such thing anywhere")
+    await settled(window)
+    assert (window.selection.tool, window.selection.operation) == ("file", "load")
+
+    tools.show_all()
+
+    assert tools.view.current_row == ("file", "load")
+
+
+async def test_grant_that_reaches_nothing_is_said_where_the_tool_is_allowed(window: MainWindow) -> None:
+    await choose(window, "archivist")
+    tools = agents_page(window).tools
+    click(window, "file_search", None)
+    assert cell(window, "file_search", None, Column.VERDICT).data() == "off: no grant"
+    capabilities.grant(window.document, "archivist", CapabilityKind.FS_READ, "notes")
+    tools.view.show_row("file_search", None)
+    await settled(window)
+
+    texts = [why.text for row in range(9) if (why := tools.why.model.why_at(row)) is not None]
+
+    assert any("reaches nothing of `desk` and `tmp`" in text for text in texts)
+    assert "FsRead reaches no further than `notes`" in texts
+    assert "works on desk" in cell(window, "file_search", None).data(Qt.ItemDataRole.ToolTipRole)
+    assert capabilities.scope_example(window.document, CapabilityKind.FS_READ) == "desk, tmp"
 
 
 async def test_description_is_changed_when_the_field_is_left(window: MainWindow) -> None:

@@ -286,6 +286,31 @@ async def test_a_constraint_is_made_in_the_form_tried_and_changed_as_json(shown:
     )
 
 
+async def test_dialog_refuses_ranges_that_no_value_meets_and_says_a_folder_that_keeps_paths_in(shown: Shown) -> None:
+    await choose(shown, "limits")
+    shown.pane.limits.constraining.open(
+        shown.operator, shown.window.document.rights("operator")["file"].facts, None, None
+    )
+    dialog = await opened_dialog(shown)
+    dialog.argument_field.setCurrentText("path")
+    dialog.fields.edit("min_length").setText("20")
+    dialog.fields.edit("max_length").setText("10")
+    assert dialog.fault_label.text() == "no value is at least 20 and at most 10"
+    assert not dialog.accept_button.isEnabled()
+
+    dialog.fields.edit("min_length").setText("")
+    dialog.fields.edit("below").setText("../up")
+    assert "is no folder" in dialog.fault_label.text()
+    dialog.fields.edit("below").setText("notes/")
+    assert dialog.words.text() == "path: a path in notes, at most 10 characters"
+    dialog.example.setText("notes/../x")
+    assert dialog.example_words.text() == "denied: no path in notes"
+    dialog.example.setText("notes/x")
+    assert dialog.example_words.text() == "goes through"
+    dialog.reject()
+    await settled(shown.window)
+
+
 async def test_escape_in_the_dialog_changes_nothing(shown: Shown) -> None:
     await choose(shown, "limits")
     shown.pane.limits.constraining.open(
@@ -372,3 +397,17 @@ async def test_parts_that_are_not_shown_are_brought_up_to_date_when_they_are(sho
     shown.pane.show_part("limits")
 
     assert [texts[0] for texts in shown.limits()] == ["Rate", "Before the end"]
+
+
+@pytest.mark.parametrize("part", ["limits", "agent"])
+async def test_tab_goes_from_the_parts_into_the_one_that_is_made_when_it_is_chosen(shown: Shown, part: str) -> None:
+    page = agents_page(shown.window)
+    detail, passed = page.tools.detail, list[QWidget]()
+    detail.show_part(part)
+
+    widget = detail.parts.nextInFocusChain()
+    while widget is not None and not page.preview.isAncestorOf(widget) and widget is not detail.parts:
+        passed.append(widget)
+        widget = widget.nextInFocusChain()
+
+    assert (detail.limits if part == "limits" else detail.agent).view in passed

@@ -8,13 +8,13 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QRadioButton, QToolButton
 
-from gatewright.base.problem import Problem, Severity
+from gatewright.base.problem import Problem, Severity, Subject
 from gatewright.policy.preset import Preset
 from gatewright.policy.rightsdiff import AgentDiff, RightChange, Standing
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models.agents import COUNT
-from gatewright_gui.models.rightchanges import THEN, RightChangesModel, counts_words
+from gatewright_gui.models.rightchanges import THEN, RightChangesModel, counts_words, lines_of
 from gatewright_gui.models.toolfilter import Filters, State
 from gatewright_gui.models.toolproblems import agents_with_problems, tools_with_problems
 from gatewright_gui.pages.agents.copy_dialog import CopyDialog
@@ -269,7 +269,7 @@ def test_lines_of_changes_keep_the_rules_of_item_models(qapp: object) -> None:
         RightChange("a", "file", "save", Standing.ON, Standing.OFF),
         RightChange("a", "clock", "", Standing.OFF, Standing.ASKS),
     )
-    model.add(AgentDiff("a", rows, sources=((), None)))
+    model.add(lines_of(AgentDiff("a", rows, sources=((), None))))
     assert [model.index(row, THEN).data() for row in range(3)] == ["every source", "off", "asks first"]
     model.set_filter("save", "")
     assert model.rowCount() == 1
@@ -280,13 +280,28 @@ def test_lines_of_changes_keep_the_rules_of_item_models(qapp: object) -> None:
     assert tester.model() is model
 
 
-def test_problem_belongs_to_the_tool_and_the_agent_that_it_names() -> None:
+def test_lines_that_there_is_no_room_for_are_counted_all_the_same() -> None:
+    rows = tuple(RightChange("a", f"tool_{at}", "", Standing.ON, Standing.OFF) for at in range(5))
+    model = RightChangesModel()
+    model.add(lines_of(AgentDiff("a", rows, sources=((), None)), room=3))
+
+    assert model.rowCount() == 3
+    assert model.is_cut
+    assert counts_words(model.counts) == "5 turned off, 1 also changed"
+
+
+def _about(subject: Subject) -> Problem:
+    return Problem(Severity.WARNING, "x", "odd", subject=subject)
+
+
+def test_problem_belongs_to_the_tools_and_the_agents_that_it_is_about() -> None:
     problems = (
-        Problem(Severity.WARNING, "x", "`notes.burn` of agent `limited` is odd"),
-        Problem(Severity.WARNING, "x", "`clock` of agent `free` is odd"),
-        Problem(Severity.WARNING, "x", "`disk@1` is odd for everybody"),
+        _about(Subject(("agents", "limited"), ("limited",), (("notes", "burn"),))),
+        _about(Subject(("agents", "free", "tools", 0), ("free",), (("clock", None),))),
+        _about(Subject(("tools", "disk"), (), (("disk", None), ("gone", None)))),
+        Problem(Severity.WARNING, "x", "`clock` of agent `limited` stands in its words alone"),
     )
-    found = tools_with_problems(problems, "limited", ("limited", "free"), rights_of(LIMITED))
+    found = tools_with_problems(problems, "limited", rights_of(LIMITED))
     assert set(found) == {"notes", "disk"}
     assert set(agents_with_problems(problems, ("limited", "free"))) == {"limited", "free"}
     assert Verdict.DENY not in found

@@ -1,6 +1,7 @@
-"""One theme for all tests of pages."""
+"""One theme for all tests of pages: ready before a page is built, put on by `dressed` when it is there."""
 
 import pytest
+from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
 from gatewright_gui.theme import Theme
@@ -9,11 +10,13 @@ from gatewright_gui.theme import Theme
 @pytest.fixture(scope="session")
 def _theme(qapp: QApplication) -> Theme:  # pyright: ignore[reportUnusedFunction]
     made = Theme()
-    made.apply(qapp, "light")
+    made.prepare(qapp, "light")
     return made
 
 
 @pytest.fixture(autouse=True)
 def light(_theme: Theme, qapp: QApplication) -> Theme:
-    _theme.apply(qapp, "light")
+    _theme.prepare(qapp, "light")
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    qapp.setStyleSheet("")  # under one, every part of the next page is styled many times
     return _theme

@@ -14,6 +14,7 @@ from gatewright_gui.models import conversation, stages
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.session.question import PendingApproval, Reply
+from tests.gui.console.dress import dressed
 from tests.gui.console.test_console_page import call, choose, settled
 from tests.gui.files.support import Opened, opened, until
 
@@ -29,7 +30,7 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
 
 @pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = ConsolePage(demo.context)
+    made = dressed(ConsolePage(demo.context))
     made.resize(1228, 720)
     made.show()
     made.page_shown()
@@ -102,16 +103,16 @@ async def test_allowed_for_a_while_is_not_asked_again_until_it_is_revoked(page: 
     assert (await settled(page, 1)).status == "allowed"
 
     page.history.part.set_current("session")
-    await until(lambda: "file.delete in any session" in names(page))
-    said = states(page)[names(page).index("file.delete in any session")]
-    assert said.startswith("allowed for 5 min")
+    await until(lambda: "file.delete of drafts/report.md" in names(page))
+    said = states(page)[names(page).index("file.delete of drafts/report.md")]
+    assert said == "allowed for 5 min in any session, by you"
     reason = await run_through(page, DELETE, 2)
-    assert reason.startswith("approved earlier by the operator in the console, until ")
+    assert reason.startswith("approved earlier by you, until ")
 
-    row = names(page).index("file.delete in any session")
+    row = names(page).index("file.delete of drafts/report.md")
     page.history.session.table.selectRow(row)
     QTest.mouseClick(page.history.revoke_button, Qt.MouseButton.LeftButton)
-    await until(lambda: "file.delete in any session" not in names(page))
+    await until(lambda: "file.delete of drafts/report.md" not in names(page))
     await asked(page, DELETE)
     page.outcome.approval.refuse_button.click()
     await settled(page, 3)
@@ -126,8 +127,8 @@ async def test_another_time_is_typed_and_counts_in_minutes(page: ConsolePage) ->
     bar.minutes.setValue(120)
     bar.minutes_button.click()
     await settled(page, 1)
-    await until(lambda: "file.delete in any session" in names(page))
-    assert states(page)[names(page).index("file.delete in any session")].startswith("allowed for 2 h")
+    await until(lambda: "file.delete of drafts/report.md" in names(page))
+    assert states(page)[names(page).index("file.delete of drafts/report.md")].startswith("allowed for 2 h")
 
 
 async def test_allowed_for_a_scope_covers_other_arguments_in_that_session_only(page: ConsolePage) -> None:
@@ -187,7 +188,7 @@ async def test_session_says_what_is_left_and_what_the_end_waits_for(page: Consol
     await choose(page, "researcher")
     await until(lambda: "has to succeed before the end" in states(page))
     assert names(page)[states(page).index("has to succeed before the end")] == "file.read"
-    assert "30 of 30 per 1 min left" in states(page)
+    assert "30 of 30 left \u00b7 30 at once, then one every 2 s" in states(page)
 
 
 async def test_conditional_policy_rule_denies_with_its_words_and_its_line(page: ConsolePage) -> None:

@@ -14,6 +14,7 @@ from gatewright_gui.pages.console.fields.browse import BrowseDialog
 from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.session.callpaths import file_choices
 from gatewright_gui.session.calls import shown_tools
+from tests.gui.console.dress import dressed
 from tests.gui.files.support import Opened, opened, until
 
 
@@ -25,7 +26,7 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
 
 @pytest.fixture
 async def panel(demo: Opened) -> AsyncIterator[RequestPanel]:
-    made = RequestPanel(demo.context)
+    made = dressed(RequestPanel(demo.context))
     made.resize(460, 700)
     made.show()
     made.set_agents(tuple(demo.document.policy.agents.values()), "operator")

@@ -14,8 +14,10 @@ from gatewright.policy.verdict import Verdict
 from gatewright_gui.models import stages
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console.largetext import LargeTextEdit
+from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.session.calls import CallRecord, StageRow, change_words, operator_words
 from gatewright_gui.session.verbs import rights, sources
+from tests.gui.console.dress import dressed
 from tests.gui.files.support import SOURCE, Opened, opened, until
 
 
@@ -27,7 +29,7 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
 
 @pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = ConsolePage(demo.context)
+    made = dressed(ConsolePage(demo.context))
     made.resize(1228, 720)
     made.show()
     made.page_shown()
@@ -74,8 +76,11 @@ async def test_only_what_the_agent_sees_is_offered(page: ConsolePage) -> None:
     assert isinstance(op, QComboBox)
     assert {op.itemText(row) for row in range(1, op.count())} == {"read", "list"}
     await choose(page, "newcomer")
-    assert page.request.tool.count() == 0
-    assert page.request.none.isVisible()
+    assert page.request.tool_name == "file"
+    assert page.request.note == "not shown to the model: `file` is not among the tools of agent `newcomer`"
+    page.decide()
+    record = await settled(page, 1)
+    assert (record.verdict, record.stage) == (Verdict.DENY, "lookup")
 
 
 async def test_only_arguments_of_the_chosen_operation_are_sent(page: ConsolePage) -> None:
@@ -220,9 +225,55 @@ async def test_cancelling_a_waiting_call_withdraws_the_question(page: ConsolePag
     page.cancel()
     await until(lambda: not page.console.is_busy)
     assert page.outcome.approval.question is None
-    assert page.console.records == ()
+    assert [record.status for record in page.console.records] == ["cancelled"]
     page.decide()
     assert (await settled(page, 1)).verdict is Verdict.ASK
+
+
+async def test_escape_gives_up_a_call_that_waits_for_an_answer(page: ConsolePage) -> None:
+    await choose(page, "operator")
+    call(page, op="delete", path="drafts/report.md")
+    page.run()
+    await until(lambda: page.outcome.approval.question is not None)
+    QTest.keyClick(page.outcome.approval.refuse_button, Qt.Key.Key_Escape)
+    await until(lambda: not page.console.is_busy)
+    assert page.outcome.approval.question is None
+
+
+async def test_form_tells_what_the_operation_needs_in_the_words_of_the_gate(page: ConsolePage) -> None:
+    await choose(page, "archivist")
+    form = page.request.form
+    page.request.choose_tool("file", "append")
+    form.set_values({"op": "append", "path": "drafts/report.md"})
+    await until(lambda: form.verdict == "`append` needs `content`")
+    page.decide()
+    record = await settled(page, 1)
+    assert record.stage == "arguments"
+    assert form.verdict in record.reason
+    form.set_values({"op": "append", "path": "drafts/report.md", "content": "more"})
+    await until(lambda: form.verdict == "fits the schema")
+    page.decide()
+    assert (await settled(page, 2)).stage != "arguments"
+
+
+async def test_json_tells_what_the_operation_needs_too(page: ConsolePage) -> None:
+    await choose(page, "archivist")
+    call(page, op="append", path="drafts/report.md")
+    await until(lambda: [fault.message for fault in page.request.raw.faults] == ["`append` needs `content`"])
+
+
+async def test_reason_shows_its_code_without_backticks_and_copies_them(page: ConsolePage) -> None:
+    await choose(page, "archivist")
+    call(page, op="append", path="drafts/report.md")
+    page.decide()
+    record = await settled(page, 1)
+    reason = page.findChild(ProseLabel, "console.reason")
+    assert reason is not None
+    assert reason.text() == record.reason
+    assert "`append`" in record.reason
+    assert "append needs content" in reason.accessibleName()
+    page.outcome.verdict.copy_reason_button.click()
+    assert QApplication.clipboard().text() == record.reason
 
 
 async def test_reset_copy_gives_a_fresh_one(page: ConsolePage) -> None:
@@ -360,10 +411,11 @@ async def test_call_given_up_while_the_copy_is_made_does_not_reach_the_gate(demo
     page.cancel()
     await until(lambda: not page.console.is_busy)
     await page.console.reset_copy()
-    assert page.console.records == ()
+    assert [(record.status, record.stages) for record in page.console.records] == [("cancelled", ())]
+    assert "before the gate saw it" in page.console.records[0].reason
     assert page.console.session_state("archivist").calls == ()
     page.run()
-    assert (await settled(page, 1)).status == "allowed"
+    assert (await settled(page, 2)).status == "allowed"
 
 
 async def test_form_begins_with_an_operation_that_changes_nothing(page: ConsolePage) -> None:
@@ -373,7 +425,7 @@ async def test_form_begins_with_an_operation_that_changes_nothing(page: ConsoleP
 async def test_form_begins_with_what_is_chosen_on_another_page(demo: Opened) -> None:
     demo.context.selection.choose_agent("operator")
     demo.context.selection.choose_tool("file", "list")
-    page = ConsolePage(demo.context)
+    page = dressed(ConsolePage(demo.context))
     page.show()
     page.page_shown()
     await until(lambda: page.request.tool.count() > 0)

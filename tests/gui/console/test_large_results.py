@@ -15,6 +15,7 @@ from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.session.calls import MAX_LINE, MAX_SHOWN, CallRecord, cut
 from gatewright_gui.session.slowjson import slow_value
 from gatewright_gui.session.verbs import rights
+from tests.gui.console.dress import dressed
 from tests.gui.files.support import Opened, opened, until
 from tests.gui.watchdog.watching import Watching, gui_watchdog
 
@@ -41,7 +42,7 @@ async def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 @pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = ConsolePage(demo.context)
+    made = dressed(ConsolePage(demo.context))
     made.resize(1228, 720)
     made.show()
     made.page_shown()

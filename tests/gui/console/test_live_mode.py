@@ -13,6 +13,7 @@ from gatewright_gui.models import callhistory
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.window.status_bar import StatusBar
+from tests.gui.console.dress import dressed
 from tests.gui.files.support import Opened, opened, until
 
 FRESH = {"op": "create", "path": "drafts/fresh.md", "content": "hello"}
@@ -26,7 +27,7 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
 
 @pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = ConsolePage(demo.context)
+    made = dressed(ConsolePage(demo.context))
     made.resize(1228, 720)
     made.show()
     made.page_shown()
@@ -153,7 +154,7 @@ async def test_status_bar_says_live_in_words_and_colour(demo: Opened, qtbot: obj
     assert bar.live.text() == "live mode off"
     demo.document.live.enter()
     assert bar.live.text() == "LIVE MODE: runs are real"
-    assert bar.live.property("kind") == "alarm"
+    assert bar.live.property("kind") == "link-alarm"
     demo.document.live.leave()
     assert bar.live.text() == "live mode off"
     bar.deleteLater()

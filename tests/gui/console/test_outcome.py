@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QTableView
 from gatewright.policy.permission import Permission
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models import comparison, stages
-from gatewright_gui.models.comparison import PairModel
+from gatewright_gui.models.comparison import NAME, PairModel
 from gatewright_gui.models.historyfilter import HistoryFilter
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console.compare_dialog import CompareDialog
@@ -26,6 +26,7 @@ from gatewright_gui.session.navigator import DEFAULT_LEVEL
 from gatewright_gui.session.resultview import views_of
 from gatewright_gui.session.ruleplace import LevelPlace, LinePlace, ToolPlace, place_of
 from gatewright_gui.session.verbs import rights, sources
+from tests.gui.console.dress import dressed
 from tests.gui.files.support import SOURCE, Opened, opened, until
 
 READ = {"op": "read", "path": "README.md"}
@@ -41,7 +42,7 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
 
 @pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = ConsolePage(demo.context)
+    made = dressed(ConsolePage(demo.context))
     made.resize(1228, 720)
     made.show()
     made.page_shown()
@@ -358,6 +359,8 @@ async def test_two_chosen_calls_are_compared_by_a_key(page: ConsolePage) -> None
     for key in shown.parts.keys:
         QTest.mouseClick(shown.parts.button(key), Qt.MouseButton.LeftButton)
     assert shown.result_diff.isVisible()
+    for table in (shown.facts, shown.stages):  # no name is cut
+        assert table.columnWidth(NAME) >= table.sizeHintForColumn(NAME)
     QTest.mouseClick(shown.close_button, Qt.MouseButton.LeftButton)
     await until(lambda: "console.compare" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
 

@@ -14,6 +14,7 @@ from gatewright_gui.pages.console.largetext import LargeTextEdit
 from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.calls import ShownTool
+from tests.gui.console.dress import dressed
 from tests.gui.files.support import until
 
 ALT = Qt.KeyboardModifier.AltModifier
@@ -72,7 +73,7 @@ def tool(name: str, schema: dict[str, Any]) -> ShownTool:
 async def panel(qapp: QApplication) -> AsyncIterator[RequestPanel]:
     failures: list[BaseException] = []
     tasks = TaskOwner(lambda _name, error: failures.append(error))
-    made = RequestPanel(tasks)
+    made = dressed(RequestPanel(tasks))
     made.resize(460, 700)
     made.show()
     made.set_tools((tool("steps", STEPS), tool("tree", TREE), tool("wide", WIDE)))

@@ -18,6 +18,7 @@ from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console.liveframe import WIDTH, LiveFrame
 from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.verbs import rights
+from tests.gui.console.dress import dressed
 from tests.gui.files.support import Opened, opened, until
 
 ROW = stages.STAGE_NAMES.index("execute")
@@ -62,7 +63,7 @@ async def demo(tmp_path: Path, slow: Slow, monkeypatch: pytest.MonkeyPatch) -> A
 
 @pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = ConsolePage(demo.context)
+    made = dressed(ConsolePage(demo.context))
     made.resize(1228, 720)
     made.show()
     made.page_shown()
@@ -102,9 +103,35 @@ async def test_cancel_really_ends_the_running_tool(page: ConsolePage, slow: Slow
     QTest.mouseClick(page.cancel_button, Qt.MouseButton.LeftButton)
     await until(lambda: not page.console.is_busy)
     await until(slow.cancelled.is_set)
-    assert page.console.records == ()
+    record = page.console.records[0]
+    assert (record.status, record.stage) == ("cancelled", "execute")
+    assert "what the tool had done by then stays done" in record.reason
+    assert page.outcome.model.state_at(ROW) == "cancelled"
     assert page.outcome.result.none.isVisible()
     assert page.run_button.isEnabled()
+
+
+@pytest.mark.parametrize("where", ["run", "tool", "stages", "editor"])
+async def test_escape_gives_up_the_running_call_from_anywhere_in_the_console(
+    page: ConsolePage, slow: Slow, where: str
+) -> None:
+    parts = {"run": page, "tool": page.request.tool, "stages": page.outcome.stages, "editor": page.request.raw.editor}
+    assert "Esc" in page.cancel_button.toolTip()
+    page.run()
+    await until(slow.begun.is_set)
+    QTest.keyClick(parts[where], Qt.Key.Key_Escape)
+    await until(lambda: not page.console.is_busy)
+    await until(slow.cancelled.is_set)
+
+
+async def test_escape_is_taken_by_what_is_nearer_to_the_keys_first(page: ConsolePage, slow: Slow) -> None:
+    page.run()
+    await until(slow.begun.is_set)
+    search = page.history.bar.search
+    search.setText("read")
+    QTest.keyClick(search, Qt.Key.Key_Escape)
+    assert search.text() == ""
+    assert page.console.is_busy
 
 
 async def test_live_mode_frames_the_window_and_lets_clicks_through(page: ConsolePage) -> None:

@@ -36,7 +36,7 @@ async def page(demo: Opened) -> AsyncIterator[FilesPage]:
     made.page_shown()
     await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
     yield made
-    made.follow.close()
+    made.outside.follow.close()
     made.close()
     made.deleteLater()
 
@@ -252,8 +252,8 @@ async def test_click_on_why_a_rule_is_dead_goes_to_the_rule_that_hides_it(demo: 
     assert patterns(page)[page.rules.table.currentIndex().row()] == "notes/**"
 
 
-async def test_levels_are_explained_by_f1_with_the_table_of_the_engine(page: FilesPage) -> None:
-    QTest.keyClick(page.folder.tree, Qt.Key.Key_F1)
+async def test_levels_are_explained_by_shift_f1_with_the_table_of_the_engine(page: FilesPage) -> None:
+    QTest.keyClick(page.folder.tree, Qt.Key.Key_F1, Qt.KeyboardModifier.ShiftModifier)
     await until(lambda: page.findChild(QDialog, "files.levelhelp") is not None)
     help_ = page.findChild(QDialog, "files.levelhelp")
     assert help_ is not None
@@ -290,7 +290,7 @@ async def test_tab_completes_what_exists_and_wrong_paths_are_told_in_words(page:
 async def test_file_made_outside_appears_although_the_source_is_not_watched(demo: Opened, page: FilesPage) -> None:
     source = demo.document.policy.source(SOURCE)
     assert source is not None
-    assert page.follow.wait(10)
+    assert page.outside.follow.wait(10)
     page.folder.tree.expand(page.tree_model.index_of("drafts"))
     await until(lambda: page.tree_model.rowCount(page.tree_model.index_of("drafts")) > 0)
     page.folder.select("drafts/report.md")
@@ -309,7 +309,7 @@ async def test_file_made_outside_appears_although_the_source_is_not_watched(demo
 
 
 async def test_folder_that_vanishes_is_said_and_shown_again_once_it_is_back(demo: Opened, page: FilesPage) -> None:
-    assert page.follow.wait(10)
+    assert page.outside.follow.wait(10)
     base, kept = demo.folder / "workspace", demo.folder / "kept"
     base.rename(kept)
     await until(page.folder.empty.isVisible)
@@ -385,7 +385,7 @@ async def test_settings_of_a_source_are_changed_and_it_is_removed_after_a_questi
     await until(lambda: "changes of" in demo.document.undo_stack.undoText())
     page.rules.remove_source_asked.emit()
     await until(lambda: demo.said)
-    assert "must call" in demo.said[-1]
+    assert "has to call it before it ends" in demo.said[-1]
     assert "stays" in demo.said[-1]
     (demo.folder / "more").mkdir()
     assert sources.add_source(demo.document, Source("more", "more"))

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableView, QToolButton, QTreeView, QWidget
 
-from gatewright.policy.document import PermissionRule
+from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
 from gatewright_gui.models import foldertree, permissionrules
 from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.qt.look import current_look
 from gatewright_gui.session.files import pattern_of
 from gatewright_gui.session.verbs import sources
 from tests.gui.files.support import SOURCE, Opened, opened, until
@@ -141,6 +143,64 @@ async def test_odd_paths_are_answered(page: FilesPage, path: str) -> None:
     assert page.decided.field.text() == "" or page.decided.shown is not None
 
 
+async def test_folder_has_the_level_of_its_files_and_mixed_where_they_differ(demo: Opened, page: FilesPage) -> None:
+    def decider(path: str) -> str:
+        return str(page.tree_model.index_of(path).siblingAtColumn(foldertree.RULE).data())
+
+    rule = row_of(page, "drafts/**")
+    assert (word(page, "notes"), decider("notes")) == ("append", f"rule {row_of(page, 'notes/**') + 1}")
+    assert (word(page, "drafts"), decider("drafts")) == ("mixed", f"rules {rule}, {rule + 1}")
+    await expand(page, "drafts")
+    assert word(page, "drafts/final") == "read_only"
+    assert "the files in it are read_only and read_write" in str(
+        page.tree_model.index_of("drafts").data(Qt.ItemDataRole.ToolTipRole)
+    )
+    assert sources.set_level(demo.document, SOURCE, rule, Permission.READ_ONLY)
+    assert word(page, "drafts") == "read_only"
+    assert sources.set_level(demo.document, SOURCE, rule, Permission.HUMAN)
+    assert sources.remove_rule(demo.document, SOURCE, row_of(page, "drafts/final/**"))
+    await until(lambda: word(page, "drafts") == "human" and decider("drafts") == f"rule {rule}")
+
+
+async def test_folder_is_spoken_of_as_what_its_files_get(page: FilesPage) -> None:
+    page.folder.select("notes/")
+    row = row_of(page, "notes/**")
+    assert page.decided.sentence == f"a new file in it: rule {row + 1} `notes/**` gives append"
+    assert page.decided.files.text == "every file in it is append; the folder itself is read_only (default)"
+    assert page.rules.model.index(row, 0).data(permissionrules.DECIDING)
+    page.folder.select("README.md")
+    assert page.decided.files.isHidden()
+
+
+async def test_empty_folder_has_the_level_that_a_new_file_would_have(demo: Opened, page: FilesPage) -> None:
+    (demo.folder / "workspace" / "inbox" / "later").mkdir()
+    page.folder.refresh_requested.emit()
+    await expand(page, "inbox")
+    await until(lambda: page.tree_model.index_of("inbox/later").isValid())
+    assert word(page, "inbox/later") == "human"
+
+
+async def test_roots_are_named_with_what_holds_there_instead_of_levels(demo: Opened, page: FilesPage) -> None:
+    line = page.rules.roots.text()
+    assert "shared (desk), tmp and vault" in line
+    assert "no levels there" in line
+    assert "FsRead" in line
+    assert str(demo.folder / "desk") in page.rules.roots.toolTip()
+    assert sources.add_source(demo.document, Source("desktop", "desk"))
+    assert "shared (desk) lies in source desktop: its levels hold there too" in page.rules.roots.text()
+    await until(lambda: not page.tree_model.is_reading)
+
+
+async def test_pattern_is_not_cut_while_there_is_room(demo: Opened, page: FilesPage) -> None:
+    pattern = "stations/north/2026/readings/**"
+    assert sources.add_rule(demo.document, SOURCE, PermissionRule(pattern, Permission.READ_ONLY))
+    wide = QFontMetrics(current_look().mono_font).horizontalAdvance(pattern)
+    assert page.rules.table.columnWidth(permissionrules.PATTERN) > wide
+    table = page.rules.table
+    columns = range(page.rules.model.columnCount())
+    assert sum(map(table.columnWidth, columns)) <= table.viewport().width() + 1
+
+
 async def test_changed_level_recolours_without_closing_folders(demo: Opened, page: FilesPage) -> None:
     await expand(page, "drafts")
     page.folder.select("drafts/report.md")
@@ -190,7 +250,8 @@ async def test_good_pattern_is_taken(demo: Opened, page: FilesPage) -> None:
     QTest.keyClick(editor, Qt.Key.Key_Return)
     await until(lambda: patterns(page)[0] == "secrets/deep/**")
     await until(lambda: page.rules.model.hits is not None)
-    assert page.rules.model.dead_rows == (0,)
+    assert page.rules.model.index(0, 0).data(permissionrules.IDLE_WORDS) == "no file yet"
+    assert page.rules.model.dead_rows == ()
 
 
 async def test_keys_move_a_rule_and_the_choice_goes_with_it(page: FilesPage) -> None:
@@ -330,6 +391,21 @@ async def test_escape_leaves_the_list_of_levels_and_its_editor(demo: Opened, pag
     assert page.focusWidget() is page.rules.table
 
 
+async def test_list_of_levels_that_a_click_opened_leaves_nothing_after_escape(demo: Opened, page: FilesPage) -> None:
+    table = page.rules.table
+    at = table.visualRect(page.rules.model.index(3, permissionrules.LEVEL)).center()
+    for _ in range(2):
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
+        combo = table.findChild(QComboBox, "files.level")
+        assert combo is not None
+        await until(combo.view().isVisible)
+        assert combo.width() >= combo.sizeHint().width()
+        QTest.keyClick(combo.view(), Qt.Key.Key_Down)
+        QTest.keyClick(combo.view(), Qt.Key.Key_Escape)
+        await until(lambda: table.findChild(QComboBox, "files.level") is None, 2.0)
+    assert demo.document.undo_stack.count() == 0
+
+
 async def open_levels(page: FilesPage, key: Qt.Key) -> QComboBox:
     table = page.rules.table
     page.activateWindow()
@@ -349,8 +425,8 @@ async def test_rule_without_files_says_which_rule_takes_them(demo: Opened, page:
     assert sources.add_rule(demo.document, SOURCE, PermissionRule("drafts/report.md", Permission.NONE))
     assert sources.add_rule(demo.document, SOURCE, PermissionRule("nothing/here", Permission.NONE))
     await until(lambda: model.hits is not None)
-    said = [model.index(row, 0).data(permissionrules.DEAD_WORDS) for row in range(model.rowCount())]
-    assert said == [*[""] * rows, f"shadowed by rule {row_of(page, 'drafts/**') + 1}", "no files", ""]
+    said = [model.index(row, 0).data(permissionrules.IDLE_WORDS) for row in range(model.rowCount())]
+    assert said == [*[""] * rows, f"shadowed by rule {row_of(page, 'drafts/**') + 1}", "no file yet", ""]
 
 
 async def test_choice_in_the_tree_gives_way_to_a_tried_path_and_comes_back(page: FilesPage) -> None:
@@ -398,11 +474,12 @@ async def test_missing_folder_is_said_in_its_place(demo: Opened, page: FilesPage
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
-async def test_link_is_shown_as_unusable(page: FilesPage) -> None:
+async def test_link_is_shown_as_unusable(demo: Opened, page: FilesPage) -> None:
     (demo_base(page) / "way-out").symlink_to("/etc")
     page.folder.refresh_requested.emit()
     await until(lambda: page.tree_model.index_of("way-out").isValid())
     assert word(page, "way-out") == "unusable"
+    await until(lambda: not demo.context.tasks.names)
 
 
 async def test_policy_inside_the_source_is_protected(demo: Opened, page: FilesPage) -> None:

@@ -1,5 +1,7 @@
 """The lazily read tree, by itself."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QPersistentModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
@@ -76,7 +78,7 @@ def test_levels_are_asked_for_by_the_path_of_the_row(model: FolderTreeModel, lev
     levels.asked.clear()
     assert level_word(model, "drafts") == "read_only"
     assert level_word(model, "a.md") == "read_only"
-    assert {"drafts/", "a.md"} >= set(levels.asked)
+    assert {"drafts/", "drafts/new", "a.md"} >= set(levels.asked)
 
 
 def test_recolouring_keeps_every_row(model: FolderTreeModel, levels: Levels) -> None:
@@ -120,6 +122,15 @@ def test_failure_of_a_folder_is_a_row_in_it(model: FolderTreeModel) -> None:
 def test_truncated_folder_says_that_there_is_more(model: FolderTreeModel) -> None:
     model.set_listing("", listing(*NAMES, truncated=True))
     assert "more than 4 entries" in str(model.index(4, 0).data())
+
+
+def test_beginning_of_a_folder_says_that_the_rest_comes_and_gives_way_to_the_whole(model: FolderTreeModel) -> None:
+    model.set_listing("", replace(listing("a.md", "b.md", truncated=True), is_partial=True))
+    kept = QPersistentModelIndex(model.index_of("a.md"))
+    assert "being looked at" in str(model.index(2, 0).data())
+    model.set_listing("", listing("a.md", "b.md", "c.md"))
+    assert [model.index(row, 0).data() for row in range(model.rowCount())] == ["a.md", "b.md", "c.md"]
+    assert kept.isValid()
 
 
 def test_answer_for_a_folder_that_is_gone_is_dropped(model: FolderTreeModel) -> None:

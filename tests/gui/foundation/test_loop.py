@@ -1,6 +1,7 @@
 """The loop that runs asyncio and Qt together."""
 
 import asyncio
+from asyncio import events
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
@@ -39,3 +40,21 @@ def test_tasks_left_over_are_cancelled_before_run_returns(qapp: QApplication) ->
 
     assert run(qapp, main).cancelled()
     assert ended == ["cleaned"]
+
+
+def test_nothing_runs_without_the_loop_once_main_returned(qapp: QApplication) -> None:
+    ran_in_loop: list[bool] = []
+
+    def step() -> None:
+        ran_in_loop.append(events._get_running_loop() is not None)
+        loops[0].call_soon(step)
+
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def main() -> None:
+        loops.append(asyncio.get_running_loop())
+        step()
+        await asyncio.sleep(0)
+
+    run(qapp, main)
+    assert all(ran_in_loop)

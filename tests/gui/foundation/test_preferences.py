@@ -1,10 +1,11 @@
 """What the app remembers."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from gatewright_gui.settings import Preferences
+from gatewright_gui.settings import LastPlace, Preferences
 from gatewright_gui.settings.preferences import MAX_RECENT, default_file
 
 
@@ -82,3 +83,23 @@ def test_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
 
 def test_default_file_is_in_the_config_folder() -> None:
     assert default_file().parts[-2:] == ("gatewright", "preferences.ini")
+
+
+def test_places_come_back_for_the_newest_workspaces_only(file: Path) -> None:
+    kept = Preferences(file)
+    for number in range(MAX_RECENT + 2):
+        kept.keep_last_place(Path(f'/w/{number}, "x"'), LastPlace("files", f"agent {number}", "file", "read"))
+    kept.keep_last_place(Path('/w/5, "x"'), LastPlace("toml"))
+    kept.save()
+    again = Preferences(file)
+
+    assert again.last_place(Path('/w/11, "x"')) == LastPlace("files", "agent 11", "file", "read")
+    assert again.last_place(Path('/w/5, "x"')) == LastPlace("toml")
+    assert again.last_place(Path('/w/1, "x"')) is None
+
+
+@pytest.mark.parametrize("line", ["", "no json", "[" * 5000, "{}", '["/w/a"]', '["/w/a", "files", "x", "y", 1]'])
+def test_place_that_cannot_be_read_counts_as_none(file: Path, line: str) -> None:
+    file.write_text("[workspace]\nplaces=" + json.dumps(line) + "\n", "utf-8")
+
+    assert Preferences(file).last_place(Path("/w/a")) is None

@@ -271,7 +271,6 @@ def test_find_bar_counts_and_walks_hits(qtbot: QtBot) -> None:
     QTest.keyClick(view.find_bar.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
     assert view.find_bar.count.text() == "1 of 3"
     QTest.keyClick(view.find_bar.field, Qt.Key.Key_Escape)
-    QTest.keyClick(view.find_bar.field, Qt.Key.Key_Escape)
     assert view.find_bar.isHidden()
     assert view.editor.extraSelections() == []
 

@@ -21,7 +21,7 @@ def test_pause_and_remembered_answer_count_down(qapp: object) -> None:
     model.set_state(state(pause, standing=(Standing("g", True, "file in any session", "ann", 1.0, 310.0),)))
 
     assert model.index(2, STATE).data() == "4.0 s to wait \u00b7 4 s from start to start"
-    assert model.index(1, STATE).data() == "allowed for 5 min by ann"
+    assert model.index(1, STATE).data() == "allowed for 5 min, by ann"
     assert model.counts_down
     now[0] = 13.5
     assert model.index(2, STATE).data().startswith("0.5 s to wait")
@@ -29,7 +29,7 @@ def test_pause_and_remembered_answer_count_down(qapp: object) -> None:
     now[0] = 400.0
     assert model.index(2, STATE).data().startswith("ready")
     assert not model.index(2, STATE).data(HOLDS)
-    assert model.index(1, STATE).data() == "allowed no more by ann"
+    assert model.index(1, STATE).data() == "allowed no more, by ann"
     assert tester.model() is model
 
 

@@ -6,7 +6,7 @@ from gatewright.policy.document import Agent
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models.agents import AGENT_ID, DESCRIPTION, AgentListModel
-from gatewright_gui.models.problems import IS_ERROR, LINE, PLACE, ProblemModel
+from gatewright_gui.models.problems import CODE, IS_ERROR, LINE, PLACE, ProblemModel
 from gatewright_gui.models.reasons import WHY, ReasonModel, Why
 
 FATAL = QAbstractItemModelTester.FailureReportingMode.Fatal
@@ -52,7 +52,7 @@ def test_errors_come_before_warnings_in_the_order_of_the_file(qapp: object) -> N
     model.set_problems([warning, late, early])
 
     rows = range(model.rowCount())
-    assert [model.index(row, 2).data() for row in rows] == ["early", "late", "mild"]
+    assert [model.index(row, CODE).data() for row in rows] == ["early", "late", "mild"]
     assert [model.index(row, 0).data(IS_ERROR) for row in rows] == [True, True, False]
     assert model.index(0, PLACE).data() == "policy.toml:2:5"
     assert model.index(0, 0).data() == "a (did you mean `aa`?)"

@@ -4,13 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from gatewright.policy.capability import CapabilityKind
-from gatewright.policy.document import Agent, Policy, Source, ToolSettings
+from gatewright.base.pattern import compile_linear
+from gatewright.policy.capability import CapabilityKind, ClockRead, FsRead, NetRead
+from gatewright.policy.document import Agent, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.effective import effective_rights
+from gatewright.policy.permission import Action, Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import Layer, OperationFacts, ToolFacts, ToolRight
+from gatewright.policy.rightsdiff import AgentDiff
 from gatewright.policy.rule import (
+    AllowedOperations,
     ArgumentConstraints,
+    ContinueLoop,
     Cooldown,
     ExclusiveGroups,
     ExitLoop,
@@ -28,9 +33,12 @@ from gatewright.policy.rule import (
 )
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+from gatewright_gui.models.advice import sources_words
+from gatewright_gui.models.constraint import ConstraintForm, constraint_words, form_of, schema_of
 from gatewright_gui.models.limits import limits_of
 from gatewright_gui.models.notes import Note, notes_of
 from gatewright_gui.models.reasons import LAYER_WORDS, ReasonModel
+from gatewright_gui.models.rightchanges import rows_of
 from gatewright_gui.models.rowstate import Asking, RowState, operation_asking, operation_state
 from gatewright_gui.models.tooltree import verdict_words
 from tests.gui.models.values import CATALOG, NOTES, POLICY
@@ -39,11 +47,19 @@ FETCH = ToolFacts(
     "fetch", 1, (OperationFacts("", SafetyTier.READ_ONLY, capabilities=frozenset({CapabilityKind.NET_READ})),),
     SafetyTier.READ_ONLY,
 )  # fmt: skip
-AGENT = Agent("a", tools=("notes", "fetch"), sources=("s",))
+SHELF = ToolFacts(
+    "shelf", 1,
+    (
+        OperationFacts("peek", SafetyTier.READ_ONLY, (Action.READ,)),
+        OperationFacts("burn", SafetyTier.PRIVILEGED, (Action.DELETE,)),
+    ),
+    SafetyTier.PRIVILEGED, needs_source=True,
+)  # fmt: skip
+AGENT = Agent("a", tools=("notes", "fetch", "shelf"), sources=("s",))
 
 
 def right(policy: Policy, tool: str) -> ToolRight:
-    return effective_rights(policy, "a", (*CATALOG, FETCH))[tool]
+    return effective_rights(policy, "a", (*CATALOG, FETCH, SHELF))[tool]
 
 
 def ruled(*rules: PolicyRule, agent: Agent = AGENT) -> Policy:
@@ -53,7 +69,7 @@ def ruled(*rules: PolicyRule, agent: Agent = AGENT) -> Policy:
 def test_what_a_capability_turns_off_stays_ticked_and_says_so() -> None:
     found = right(ruled(), "fetch")
     assert operation_state(found.operations[0]) is RowState.OVERRULED
-    assert verdict_words(found, None) == "off: capability"
+    assert verdict_words(found, None) == "off: no grant"
 
 
 def test_what_a_policy_rule_turns_off_stays_ticked_and_says_so() -> None:
@@ -94,6 +110,30 @@ def test_rule_with_a_condition_is_a_note_with_its_place() -> None:
     assert wanted in notes_of(policy, AGENT, right(policy, "notes"), "write")
     assert wanted not in notes_of(policy, AGENT, right(policy, "notes"), "find")
     assert wanted in notes_of(policy, AGENT, right(policy, "notes"), None)
+
+
+def test_grant_that_a_list_bounds_is_a_note_of_what_needs_it() -> None:
+    agent = replace(AGENT, capabilities=(FsRead(("desk",)), ClockRead(), NetRead(("a.example", "*.b.example"))))
+    found = notes_of(ruled(agent=agent), agent, right(ruled(agent=agent), "fetch"), None)
+    text = "NetRead reaches no further than `a.example`, `*.b.example`"
+    assert found == (Note("capability", text, ("agents", "a", "capabilities", 2)),)
+
+
+def test_levels_of_a_source_are_a_note_where_they_depend_on_the_path() -> None:
+    rules = (PermissionRule("x/**", Permission.ADMIN), PermissionRule("sub/**", Permission.READ_WRITE))
+    policy = replace(ruled(), sources=(Source("s", ".", permission_rules=rules),))
+    text = "in s it goes by the path: `x/**` allow, `sub/**` ask, elsewhere deny"
+    note = Note("source", text, ("sources", "s", "default_permission"))
+    assert note in notes_of(policy, AGENT, right(policy, "shelf"), "burn")
+    assert note not in notes_of(policy, AGENT, right(policy, "shelf"), None)
+    assert not any(one.layer == "source" for one in notes_of(policy, AGENT, right(policy, "shelf"), "peek"))
+
+
+def test_note_on_levels_names_a_few_rules_and_counts_the_rest() -> None:
+    rules = tuple(PermissionRule(f"{n}/**", Permission.ADMIN) for n in range(2_000))
+    policy = replace(ruled(), sources=(Source("s", ".", permission_rules=rules),))
+    found = next(n for n in notes_of(policy, AGENT, right(policy, "shelf"), "burn") if n.layer == "source")
+    assert found.text.endswith("`5/**` allow, 1,994 more rules, elsewhere deny")
 
 
 def test_rules_of_sources_and_settings_of_tools_are_notes_with_their_place() -> None:
@@ -146,3 +186,50 @@ def test_notes_stand_after_the_reasons_and_lead_to_their_line(qapp: object) -> N
     assert why is not None
     assert (why.verdict, why.layer, why.where) == (None, "policy", "policy.toml:9")
     assert str(model.index(0).data()) == "note, policy: only if, line 9"
+
+
+def test_rules_of_a_tool_that_is_off_are_said_to_wait() -> None:
+    rules = (
+        ToolRule("notes", AllowedOperations(frozenset({"burn", "find"}))),
+        ToolRule("notes", MaxCalls(3)),
+        ToolRule("clock", MaxCalls(3)),
+    )
+    agent = replace(AGENT, tools=(), tool_rules=rules)
+    found = list(notes_of(ruled(agent=agent), agent, right(ruled(agent=agent), "notes"), None))
+    assert [(note.text, note.address) for note in found if note.layer == "waits"] == [
+        ("tool rule 1 lists find, burn; ticking the tool brings these back", ("agents", "a", "tool_rules", 0)),
+        ("tool rule 2 holds again as soon as the tool is ticked", ("agents", "a", "tool_rules", 1)),
+    ]
+    listed = replace(agent, tools=("notes",))
+    found = list(notes_of(ruled(agent=listed), listed, right(ruled(agent=listed), "notes"), None))
+    assert not [note for note in found if note.layer == "waits"]
+
+
+def test_what_holds_calls_back_is_named_before_what_happens_after_them() -> None:
+    agent = replace(AGENT, tool_rules=(ToolRule("notes", ContinueLoop()), ToolRule("notes", MaxCalls(3))))
+    assert limits_of(agent, NOTES, None) == "max 3, goes on"
+
+
+def test_sources_of_an_agent_without_a_list_are_called_every_source() -> None:
+    one = replace(POLICY, sources=(Source("s", "."),))
+    assert sources_words(one, replace(AGENT, sources=None)) == "every source (s)"
+    assert sources_words(one, replace(AGENT, sources=("s",))) == "s"
+
+
+def test_copied_capabilities_are_listed_with_what_they_reach() -> None:
+    wide, narrow = (FsRead(("notes", "desk")), ClockRead()), (FsRead(("notes",)),)
+    (row,) = rows_of(AgentDiff("a", capabilities=(narrow, wide)))
+    assert (row.now, row.then) == ("FsRead (notes)", "FsRead (notes, desk), ClockRead")
+
+
+@pytest.mark.parametrize("folder", ["notes", "a.b/c d", "/srv/x+y"])
+def test_folder_of_a_path_is_said_by_a_pattern_that_lets_nothing_climb_out(folder: str) -> None:
+    schema = schema_of(ConstraintForm(below=folder))
+    assert form_of(schema) == ConstraintForm(below=folder)
+    assert constraint_words(schema) == f"a path in {folder}"
+    pattern = compile_linear(str(schema["pattern"]))
+    inside = ("/a", "/.a", "/..a", "/...", "/a b/c.txt")
+    outside = ("", "/", "/..", "/../x", "/a/../../etc/passwd", "/./a", "/a//b", "/a\\..\\b", "x/a")
+    assert [text for text in inside if pattern.search(folder + text) is None] == []
+    assert [text for text in outside if pattern.search(folder + text) is not None] == []
+    assert pattern.search(f"other/{folder}/a") is None

@@ -83,6 +83,8 @@ async def end(window: MainWindow) -> None:
     await window.shut()
     window.deleteLater()
     QApplication.sendPostedEvents(window, QEvent.Type.DeferredDelete.value)
+    if isinstance(app := QApplication.instance(), QApplication):
+        app.setStyleSheet("")  # as when the app starts: under one, every part of the next window is styled many times
 
 
 def agents_page(window: MainWindow) -> AgentsPage:

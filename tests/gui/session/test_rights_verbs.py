@@ -2,7 +2,7 @@ from pathlib import Path
 
 from gatewright.builtins.file import FileTool
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.session.verbs import rights
+from gatewright_gui.session.verbs import presets, rights
 from gatewright_gui.session.verbs.rights import Target
 from tests.gui.session.opened import Said, demo, opened_document
 
@@ -59,7 +59,7 @@ async def test_turning_one_tool_off_keeps_the_others_of_an_agent_that_listed_non
     async with opened_document(policy) as document:
         assert document.policy.agents["newcomer"].tools is None
 
-        rights.tick_all(document, "newcomer", (Target("file", FILE),), on=False)
+        rights.tick_all(document, "newcomer", (Target("file", FILE),), "off")
 
         others = tuple(row.name for row in document.catalog if row.name != "file")
         assert document.policy.agents["newcomer"].tools == others
@@ -70,13 +70,27 @@ async def test_turning_one_tool_off_keeps_the_others_of_an_agent_that_listed_non
 async def test_reset_of_many_tools_is_one_edit(tmp_path: Path) -> None:
     async with opened_document(demo(tmp_path)) as document:
         rights.ask_first(document, "researcher", "block", "info", on=True)
+        planned = presets.planned(document.workspace, presets.ResetPlan(("block", "file"), ("researcher",)))
 
-        assert rights.reset_tools(document, "researcher", ["block", "file"])
+        assert presets.make(document, planned.edit)
 
         assert document.undo_stack.undoText() == "reset 2 tools for researcher"
         right = document.rights("researcher")
         assert right["file"].ticked_count == len(FILE)
         assert right["block"].operations[0].verdict is Verdict.ALLOW
+
+
+async def test_all_on_says_what_came_on_and_what_of_it_can_do_most(tmp_path: Path) -> None:
+    async with opened_document(demo(tmp_path)) as document:
+        said = Said(document)
+        sql = next(row for row in document.catalog if row.name == "run_sql")
+        targets = (Target("block", ("info",)), Target("run_sql", tuple(op.name for op in sql.operations)))
+
+        rights.tick_all(document, "researcher", targets, "off", told=True)
+        rights.tick_all(document, "researcher", targets, "on", told=True)
+
+        assert said.last == "turned on 2 operations of `researcher`, 1 privileged, 1 asking first; undo takes them back"
+        assert document.undo_stack.undoText().startswith("turn on")
 
 
 async def test_a_switch_that_another_layer_holds_says_so(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -32,10 +33,28 @@ tools = ["block"]
 """
 
 
+@dataclass(frozen=True)
+class Made:
+    """A whole tour of a copy of the demo that is somebody's own; ``before`` and ``after``: every file of it."""
+
+    done: CompletedProcess[str]
+    out: Path
+    before: dict[Path, bytes]
+    after: dict[Path, bytes]
+
+
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompletedProcess[str], Path]:
-    out = tmp_path_factory.mktemp("tour") / "out"
-    return tour(out, display=False), out
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("tour")
+    workspace, out = folder / "mine", folder / "out"
+    create_workspace(workspace, "demo")
+    (workspace / "workspace" / "drafts" / "mine.md").write_text("mine\n")
+    before = _contents(workspace)
+    return Made(tour(out, workspace, display=False), out, before, _contents(workspace))
+
+
+def _contents(folder: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def _report(out: Path) -> list[dict[str, Any]]:
@@ -52,16 +71,14 @@ def _failed(out: Path) -> dict[str, list[str]]:
     }
 
 
-def test_tour_of_the_demo_holds_every_check(made: tuple[CompletedProcess[str], Path]) -> None:
-    done, out = made
-
-    assert _failed(out) == {}
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+def test_tour_of_the_demo_holds_every_check(made: Made) -> None:
+    assert _failed(made.out) == {}
+    assert made.done.returncode == 0, made.done.stderr
+    assert made.done.stderr == ""
 
 
-def test_report_has_the_promised_shape(made: tuple[CompletedProcess[str], Path]) -> None:
-    steps = _report(made[1])
+def test_report_has_the_promised_shape(made: Made) -> None:
+    steps = _report(made.out)
 
     for step in steps:
         assert list(step) == ["name", "pages", "theme", "picture", "checks"]
@@ -72,26 +89,24 @@ def test_report_has_the_promised_shape(made: tuple[CompletedProcess[str], Path])
     assert len({step["picture"] for step in steps}) == len(steps)
 
 
-def test_every_page_is_shown_in_both_themes(made: tuple[CompletedProcess[str], Path]) -> None:
-    steps = _report(made[1])
+def test_every_page_is_shown_in_both_themes(made: Made) -> None:
+    steps = _report(made.out)
 
     for theme in ("light", "dark"):
         assert {page for step in steps if step["theme"] == theme for page in step["pages"]} >= NEEDED
 
 
-def test_demo_leaves_no_step_out(made: tuple[CompletedProcess[str], Path]) -> None:
+def test_demo_leaves_no_step_out(made: Made) -> None:
     left_out = [
-        c["what"] for step in _report(made[1]) for c in step["checks"] if c["what"].startswith("does not apply")
+        c["what"] for step in _report(made.out) for c in step["checks"] if c["what"].startswith("does not apply")
     ]
 
     assert left_out == []
 
 
-def test_pictures_are_of_the_window_and_not_blank(made: tuple[CompletedProcess[str], Path]) -> None:
-    _, out = made
-
-    for step in _report(out):
-        image = QImage(str(out / step["picture"]))
+def test_pictures_are_of_the_window_and_not_blank(made: Made) -> None:
+    for step in _report(made.out):
+        image = QImage(str(made.out / step["picture"]))
         assert (image.width(), image.height()) == (1280, 800), step["picture"]
         colours = {image.pixel(x, y) for x in range(0, 1280, 7) for y in range(0, 800, 7)}
         assert len(colours) > 15, step["picture"]
@@ -99,8 +114,8 @@ def test_pictures_are_of_the_window_and_not_blank(made: tuple[CompletedProcess[s
         assert is_dark == (step["theme"] == "dark"), step["picture"]
 
 
-def test_exported_policy_loads_and_hides_what_was_unticked(made: tuple[CompletedProcess[str], Path]) -> None:
-    opened = Workspace.open(made[1])
+def test_exported_policy_loads_and_hides_what_was_unticked(made: Made) -> None:
+    opened = Workspace.open(made.out)
     try:
         assert opened.selfcheck().differences == ()
         names = [op.operation for op in opened.rights("operator")["file"].operations if op.is_hidden]
@@ -109,16 +124,19 @@ def test_exported_policy_loads_and_hides_what_was_unticked(made: tuple[Completed
         opened.close()
 
 
-def test_tour_of_a_workspace_leaves_it_as_it_was(tmp_path: Path) -> None:
-    workspace = tmp_path / "mine"
-    create_workspace(workspace, "demo")
-    (workspace / "workspace" / "drafts" / "mine.md").write_text("mine\n")
-    before = {file: file.read_bytes() for file in workspace.rglob("*") if file.is_file()}
+def test_tour_of_a_workspace_leaves_it_as_it_was(made: Made) -> None:
+    assert made.done.returncode == 0, made.done.stdout
+    assert made.after == made.before
+    assert b"mine\n" in made.before.values()
 
-    done = tour(tmp_path / "out", workspace, only=("boxes", "files", "console", "policy", "end"))
 
-    assert done.returncode == 0, done.stdout
-    assert {file: file.read_bytes() for file in workspace.rglob("*") if file.is_file()} == before
+def test_tour_of_no_workspace_is_of_the_demo(tmp_path: Path) -> None:
+    done = tour(tmp_path / "out", only=("end",))
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(tomllib.loads((tmp_path / "out" / "policy.toml").read_text("utf-8"))["agents"]) == set(
+        tomllib.loads(create_workspace(tmp_path / "demo", "demo").read_text("utf-8"))["agents"]
+    )
 
 
 @pytest.mark.parametrize(("text", "only"), [("gatewright = 1\n", None), (ONE_AGENT, IN_THE_LIGHT)])

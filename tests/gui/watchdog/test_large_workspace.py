@@ -10,7 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView, QApplication
 
 from gatewright_gui.app.build import build_window
+from gatewright_gui.app.warm import warm_up
 from gatewright_gui.models.matrix import Place
+from gatewright_gui.pages.agents.rights_dialog import RightsDialog
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, end, until
@@ -80,6 +82,16 @@ async def test_nothing_that_one_does_on_the_agents_page_holds_up_the_window(
             matrix.search.setText(text)
     async with gui_watchdog.during("open a row of the matrix"):
         QTest.keyClick(matrix.view, Qt.Key.Key_Plus)
+    matrix.model.set_all_open(False)
+    rows = matrix.model.rowCount()
+    matrix.view.selectAll()
+    async with gui_watchdog.during("open every row of the matrix"):
+        QTest.keyClick(matrix.view, Qt.Key.Key_Plus)
+    assert matrix.model.rowCount() >= rows + 8 * TOOLS
+    assert matrix.view.blocks()[0].bottom >= 8 * TOOLS  # the same tools are selected still
+    async with gui_watchdog.during("close every row of the matrix"):
+        QTest.keyClick(matrix.view, Qt.Key.Key_Minus)
+    assert matrix.model.rowCount() == rows
     async with gui_watchdog.during("tick a cell of the matrix"):
         matrix.show_cell("agent_0150", Place("tool_0500", None))
         QTest.keyClick(matrix.view, Qt.Key.Key_Space)
@@ -134,3 +146,21 @@ async def test_filtering_and_one_edit_of_every_tool_in_the_tree_hold_up_nothing(
         await until(lambda: tools.model.counts[0] > 0)
 
     assert window.document.undo_stack.index() == 0
+
+
+async def test_copying_rights_to_agents_of_a_large_policy_holds_up_nothing(
+    window: MainWindow, gui_watchdog: Watching
+) -> None:
+    await warm_up(window.deriver)  # as it is done after every start
+    async with gui_watchdog.during("ask what a copy would change"):
+        agents_page(window).tools.presetting.open_copy("agent_0000")
+    dialog = next(one for one in window.findChildren(RightsDialog) if one.isVisible())
+    async with gui_watchdog.during("choose agents"):
+        for row in range(6):
+            dialog.agents.setData(dialog.agents.index(row, 0), Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
+        await until(lambda: dialog.edit is not None)
+    assert dialog.changes.is_cut
+    async with gui_watchdog.during("search the changes"):
+        dialog.search.setText("tool_01 off")
+    assert 0 < dialog.changes.rowCount() < dialog.changes.counts_total
+    dialog.reject()

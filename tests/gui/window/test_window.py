@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QComboBox,
+    QDialogButtonBox,
     QFileDialog,
     QHeaderView,
     QLineEdit,
@@ -20,7 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright_gui.app.build import new_window
-from gatewright_gui.app.main import has_display, live, open_first
+from gatewright_gui.app.living import live, open_first
+from gatewright_gui.app.main import has_display
 from gatewright_gui.pages.problems import ProblemsPage
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.session.opening import demo_folder
@@ -84,7 +86,7 @@ async def test_keys_save_undo_and_change_pages(window: MainWindow) -> None:
 async def test_status_bar_counts_the_self_check_and_follows_the_file(window: MainWindow) -> None:
     checked = window.status.check.text()
     assert re.fullmatch(r"self-check (\d+) of \1", checked)
-    assert window.status.saved.text() == "saved just now"
+    assert window.status.saved.text() == "as on disk"
     edit(window)
     await settled(window)
 
@@ -214,11 +216,10 @@ async def test_missing_workspace_leaves_an_empty_window_that_says_what_to_do(tmp
         assert window.shelf.empty.action_button.text() == "Open..."
 
 
-async def test_export_button_of_the_toml_page_lets_a_folder_be_chosen(window: MainWindow) -> None:
-    window.show_page("toml")
-    page = window.shelf.page("toml")
-    assert isinstance(page, TomlPage)
-    page.export.click()
+async def test_export_button_lets_a_folder_be_chosen(window: MainWindow) -> None:
+    button = window.findChild(QAbstractButton, "top.export")
+    assert button is not None
+    button.click()
     await until(lambda: bool(window.findChildren(QFileDialog)))
     dialog = window.findChildren(QFileDialog)[0]
     assert dialog.windowTitle() == "Export the policy into a folder"
@@ -401,13 +402,50 @@ async def test_export_says_what_it_wrote_over_nothing_one_can_operate(window: Ma
     await window.document.export(tmp_path / "out")
     await settled(window)
 
-    assert window.toast.text == f"exported 2 files and 1 folder to {tmp_path / 'out'}"
+    assert window.toast.text == f"exported 2 files and 4 empty folders to {tmp_path / 'out'}"
     assert window.toast.isVisible()
     place = window.toast.geometry()
     assert place.top() >= window.status.y()
     assert place.left() > window.status.saved.geometry().right()
     await window.document.export(tmp_path / "out")
     assert window.toast.text == f"exported 2 files to {tmp_path / 'out'}"
+
+
+async def test_export_makes_a_folder_that_is_typed_and_begins_there_the_next_time(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    window.ask_export()
+    await until(lambda: bool(window.findChildren(QFileDialog)))
+    dialog = window.findChildren(QFileDialog)[0]
+    field = dialog.findChild(QLineEdit, "fileNameEdit")
+    box = dialog.findChild(QDialogButtonBox)
+    assert field is not None
+    assert box is not None
+    field.setText(str(tmp_path / "new" / "station"))
+    box.button(QDialogButtonBox.StandardButton.Open).click()
+    await settled(window)
+
+    assert (tmp_path / "new" / "station" / "policy.toml").is_file()
+    await until(lambda: not window.findChildren(QFileDialog))
+    window.ask_export()
+    await until(lambda: bool(window.findChildren(QFileDialog)))
+    again = window.findChildren(QFileDialog)[0]
+    assert again.directory().absolutePath() == str(tmp_path / "new" / "station")
+    again.reject()
+    await settled(window)
+
+
+async def test_export_for_pattern_writes_a_file_per_agent_and_names_those_left_out(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    await window.document.export(tmp_path / "out", "pattern")
+
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "archivist.toml",
+        "operator.toml",
+        "researcher.toml",
+    ]
+    assert window.toast.text == f"exported 3 files to {tmp_path / 'out'}, without newcomer: no tool"
 
 
 async def test_export_dialog_shows_only_what_a_folder_needs(window: MainWindow) -> None:

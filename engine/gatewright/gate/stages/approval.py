@@ -162,7 +162,7 @@ def _ask(state: CallState, finding: Finding) -> Ask:
         _written(state, finding),
     ]
     key = hashlib.sha256(canonical_json(what)).hexdigest()[:32]
-    return Ask(key, finding.scope, finding.code in _CONTENT_ASKS)
+    return Ask(key, finding.scope, finding.code in _CONTENT_ASKS, finding.about)
 
 
 def _written(state: CallState, finding: Finding) -> str:

@@ -109,7 +109,8 @@ def _block_finding(block: BlockTarget, action: Action) -> Finding | None:
     verdict = verdict_for(block.permission, action)
     what = f"block `{block.label}` ({block.block_id}) is {block.permission}"
     if verdict is Verdict.ASK:
-        return Finding(verdict, "level-asks", f"{what}, which asks before {action}")
+        about = f"block {block.label}"
+        return Finding(verdict, "level-asks", f"{what}, which asks before {action}", about=about)
     if verdict is Verdict.DENY:
         return Finding(verdict, "level-denies", f"{what}, which denies {action}", model=message.BLOCK_FIXED)
     return None
@@ -129,7 +130,8 @@ def _finding(place: Located, level: LevelDecision, action: Action) -> Finding | 
         return None
     what = f"`{place.relative}` of `{place.source_id}` is {level.permission} by {_by(place, level)}"
     if verdict is Verdict.ASK:
-        return Finding(verdict, "level-asks", f"{what}, which asks before {action}", _address(place, level))
+        asks = f"{what}, which asks before {action}"
+        return Finding(verdict, "level-asks", asks, _address(place, level), about=place.relative)
     model = message.PLACE if action is Action.READ else message.PLACE_FIXED
     return Finding(verdict, "level-denies", f"{what}, which denies {action}", _address(place, level), model=model)
 

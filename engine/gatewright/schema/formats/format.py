@@ -8,25 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import checked_object, parse_object
+from gatewright.schema.formats.listing import Level, ToolListing
 from gatewright.schema.formats.name import NameRule, fit_names, fitted_name
 from gatewright.schema.formats.step import KEEP, Step
-from gatewright.schema.walk import Schema
 
-Level = Literal["refused", "looser", "narrower", "note"]
 _MAX_KEPT = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class ToolListing:
-    """A tool as an agent sees it, before any provider's spelling."""
-
-    name: str
-    description: str
-    schema: Schema
 
 
 @dataclass(frozen=True, slots=True)

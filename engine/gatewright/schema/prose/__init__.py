@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from gatewright.schema.prose.document import clean_text
-from gatewright.schema.prose.words import Words
+from typing import TYPE_CHECKING
+
+from gatewright.base.door import door
+
+if TYPE_CHECKING:
+    from gatewright.schema.prose.document import clean_text
+    from gatewright.schema.prose.words import Words
 
 __all__ = ["Words", "clean_text"]
+
+door(
+    __name__,
+    {
+        "gatewright.schema.prose.document": ("clean_text",),
+        "gatewright.schema.prose.words": ("Words",),
+    },
+)

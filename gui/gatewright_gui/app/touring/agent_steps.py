@@ -282,6 +282,11 @@ def reset(scene: Scene, subject: Subject) -> None:
     with scene.step("reset", "agents", "preview") as step:
         choose_row(scene, subject.tool)
         scene.driver.click("agents.reset")
+        ways.wait_for_dialog(scene, "rights")
+        scene.driver.until(lambda: scene.driver.find("rights.accept").isEnabled(), "what a reset would change")
+        step.check("it lists what would change", scene.driver.find("rights.changes").isVisible())
+        scene.driver.click("rights.accept")
+        scene.driver.until(lambda: scene.document.policy.agents[subject.agent_id] != before, "the reset")
         scene.settle()
         names = scene.visible_rows(scene.row(subject.tool))
         after = scene.document.policy.agents[subject.agent_id]

@@ -190,11 +190,11 @@ def _is_in_view(tree: QTreeView, index: QModelIndex) -> bool:
 
 
 def place_of(scene: Scene) -> Place | None:
-    """The first entry in view that the busiest rule decides; nothing that is hidden."""
+    """The first file in view that the busiest rule decides; nothing that is hidden."""
     tree = tree_of(scene)
     found: list[Place] = []
     for index in _rows(tree, QModelIndex()):
-        level = index.data(foldertree.PATH_LEVEL)
+        level = index.data(foldertree.PATH_LEVEL) if index.data(foldertree.KIND) == "file" else None
         if isinstance(level, PathLevel) and level.index is not None and level.permission is not Permission.NONE:
             found.append(Place(level.path, level.index))
     busy = Counter(place.index for place in found).most_common(1)

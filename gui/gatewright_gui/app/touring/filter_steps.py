@@ -34,7 +34,7 @@ def filters(scene: Scene, subject: Subject) -> None:
         step.check("without filters there are no chips", not scene.driver.has("agents.filter.clear"))
     with scene.step("filter-problem", "agents") as step:
         ways.menu(scene, "agents.filter", "Has a problem")
-        named = tools_with_problems(scene.document.problems, subject.agent_id, _agents(scene), rights)
+        named = tools_with_problems(scene.document.problems, subject.agent_id, rights)
         _compare(scene, subject, step, lambda right, _: right.facts.name in named)
         scene.driver.click("agents.filter.clear")
         _compare(scene, subject, step, lambda _, __: True)
@@ -68,7 +68,3 @@ def _compare(scene: Scene, subject: Subject, step: Step, fits: Fits) -> None:
             wanted[tool] = [name for name in operations if name]
     scene.driver.holds_soon(lambda: ways.shown_rows(scene) == wanted, 2.0)
     step.equal("the rows left are those that the engine knows as such", ways.shown_rows(scene), wanted)
-
-
-def _agents(scene: Scene) -> list[str]:
-    return [agent.agent_id for agent in scene.document.agents]

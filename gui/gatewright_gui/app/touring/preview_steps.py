@@ -59,7 +59,6 @@ def finding(scene: Scene, subject: Subject) -> None:
         step.equal(f"every `{word}` is counted", bar.count.text(), f"1 of {wanted:,}")
         scene.driver.key(Qt.Key.Key_Return)
         step.equal("Enter goes on to the next", bar.count.text(), f"{min(2, wanted)} of {wanted:,}")
-    scene.driver.key(Qt.Key.Key_Escape)  # takes the word away
     scene.driver.key(Qt.Key.Key_Escape)  # closes the bar
 
 

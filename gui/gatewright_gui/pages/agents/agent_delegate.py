@@ -86,6 +86,13 @@ class AgentDelegate(QStyledItemDelegate):
         field.setMaxLength(64)
         return field
 
+    def setEditorData(self, editor: QWidget, index: Index) -> None:  # noqa: N802
+        """The name, ready to be typed over; what is told of the row meanwhile leaves the field alone."""
+        if isinstance(editor, NameField) and not editor.property("filled"):
+            editor.setText(str(index.data()))
+            editor.selectAll()
+            editor.setProperty("filled", True)
+
     def eventFilter(self, editor: QObject, event: QEvent) -> bool:  # noqa: N802
         """Enter with a name that would be refused stays in the field."""
         is_enter = isinstance(event, QKeyEvent) and event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}

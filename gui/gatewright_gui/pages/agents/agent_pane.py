@@ -1,8 +1,16 @@
 """The list of agents with its keys, buttons and menu. It does not know how an agent is added; it asks verbs."""
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
+from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QListView, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemDelegate,
+    QAbstractItemView,
+    QHBoxLayout,
+    QListView,
+    QMenu,
+    QVBoxLayout,
+    QWidget,
+)
 
 from gatewright_gui.models.agents import AGENT_ID, AgentFilterModel, AgentListModel
 from gatewright_gui.models.toolproblems import agents_with_problems
@@ -10,12 +18,13 @@ from gatewright_gui.pages.agents.agent_delegate import ROW_HEIGHT, AgentDelegate
 from gatewright_gui.pages.agents.presetting import Presetting
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.menuheading import add_heading
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.agentcounts import AgentCounts
-from gatewright_gui.session.verbs import agents as verbs
 
 ACTIONS = (
     ("add", "plus", "Add agent", "Ctrl+N"),
@@ -37,6 +46,10 @@ class AgentPane(QWidget):
         super().__init__(parent)
         self._document = context.document
         self._selection = context.selection
+        self._gone: tuple[str | None, str | None] = (None, None)
+        """The chosen agent that went away last, and which one is chosen since."""
+        self._new = 0
+        """How many edits there were with the agent that was just added and has no name of its own yet; 0: none."""
         self.model = AgentListModel(self._renamed, self)
         self.rows = AgentFilterModel(self.model, self)
         self.search = SearchField("Filter agents")
@@ -77,12 +90,11 @@ class AgentPane(QWidget):
         return row
 
     def _make_view(self) -> QListView:
-        view = QListView()
+        view = RowList()
         view.setObjectName("agents.list")
         view.setAccessibleName("Agents")
         view.setModel(self.rows)
         view.setItemDelegate(AgentDelegate(self._refusal, view))
-        view.setUniformItemSizes(True)
         view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -90,6 +102,7 @@ class AgentPane(QWidget):
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._open_menu)
         view.doubleClicked.connect(self._edit)
+        view.itemDelegate().closeEditor.connect(self._editor_closed)
         view.selectionModel().currentChanged.connect(self._chosen)
         view.selectionModel().selectionChanged.connect(self._show_chosen)
         return view
@@ -115,10 +128,14 @@ class AgentPane(QWidget):
 
     def add(self) -> None:
         """A new agent; its name can be typed at once."""
+        from gatewright_gui.session.verbs import agents as verbs
+
         self._edit_new(verbs.add_agent(self._document))
 
     def duplicate(self) -> None:
         """A copy of the chosen agent; its name can be typed at once."""
+        from gatewright_gui.session.verbs import agents as verbs
+
         if self._selection.agent_id:
             self._edit_new(verbs.duplicate_agent(self._document, self._selection.agent_id))
 
@@ -128,6 +145,8 @@ class AgentPane(QWidget):
 
     def remove(self) -> None:
         """Remove the selected agents; undo brings them back."""
+        from gatewright_gui.session.verbs import agents as verbs
+
         chosen = self.chosen()
         if verbs.remove_agents(self._document, chosen):
             what = f"`{chosen[0]}`" if len(chosen) == 1 else f"{len(chosen)} agents"
@@ -150,6 +169,7 @@ class AgentPane(QWidget):
             if self.rows.row_of(agent_id) < 0:
                 self.search.clear()
             self._selection.choose_agent(agent_id)
+            self._new = self._document.undo_stack.index()
             self._edit(self.rows.index(self.rows.row_of(agent_id), 0))
 
     def _edit(self, index: QModelIndex) -> None:
@@ -157,7 +177,16 @@ class AgentPane(QWidget):
             self.view.setFocus(Qt.FocusReason.OtherFocusReason)
             self.view.edit(index)
 
+    def _editor_closed(self, _editor: object, hint: QAbstractItemDelegate.EndEditHint) -> None:
+        """Escape in the name of a new agent: it was not meant."""
+        new, self._new = self._new, 0
+        escaped = hint == QAbstractItemDelegate.EndEditHint.RevertModelCache
+        if new and escaped and self._document.undo_stack.index() == new:
+            QTimer.singleShot(0, self, self._document.undo)  # once the view is done with the field
+
     def _renamed(self, old: str, new: str) -> bool:
+        from gatewright_gui.session.verbs import agents as verbs
+
         chosen = self._selection.agent_id == old
         done = verbs.rename_agent(self._document, old, new)
         if done and chosen:
@@ -165,6 +194,8 @@ class AgentPane(QWidget):
         return done
 
     def _refusal(self, old: str, new: str) -> str:
+        from gatewright_gui.session.verbs import agents as verbs
+
         return verbs.rename_refusal(self._document, old, new)
 
     def _opened(self) -> None:
@@ -173,12 +204,17 @@ class AgentPane(QWidget):
         self._refresh()
 
     def _refresh(self, _changes: object = None) -> None:
-        row = self.model.row_of(self._selection.agent_id)
+        chosen = self._selection.agent_id
+        row = self.model.row_of(chosen)
         self.model.set_agents(self._document.agents)
         self.search.setVisible(len(self._document.agents) > MANY)
-        if self.model.row_of(self._selection.agent_id) < 0:
+        if self.model.row_of(chosen) < 0:
             beside = self.model.agent_at(min(max(row, 0), self.model.rowCount() - 1))
-            self._selection.choose_agent(beside.agent_id if beside else None)
+            instead = beside.agent_id if beside else None
+            self._gone = (chosen, instead)
+            self._selection.choose_agent(instead)
+        elif chosen == self._gone[1] and self.model.row_of(self._gone[0]) >= 0:
+            self._selection.choose_agent(self._gone[0])  # it is back, and nobody chose another one meanwhile
         self._follow_choice(self._selection.agent_id)
         self._show_problems()
         self._show_chosen()
@@ -240,7 +276,8 @@ class AgentPane(QWidget):
 
     def _follow_choice(self, agent_id: object) -> None:
         row = self.rows.row_of(agent_id if isinstance(agent_id, str) else None)
-        if row != self.view.currentIndex().row():
+        unmarked = row >= 0 and not self.view.selectionModel().hasSelection()  # Qt moves on without selecting
+        if row != self.view.currentIndex().row() or unmarked:
             self.view.setCurrentIndex(self.rows.index(row, 0) if row >= 0 else QModelIndex())
 
     def _open_menu(self, at: QPoint) -> None:
@@ -254,6 +291,6 @@ class AgentPane(QWidget):
         describe.triggered.connect(self.describe_requested)
         describe.setEnabled(len(chosen) == 1)
         if chosen:
-            menu.addSection("Preset" if len(chosen) == 1 else f"Preset for {len(chosen)} agents")
+            add_heading(menu, "Preset" if len(chosen) == 1 else f"Preset for {len(chosen)} agents")
             self.presetting.fill(menu, chosen)
         menu.popup(self.view.viewport().mapToGlobal(at))

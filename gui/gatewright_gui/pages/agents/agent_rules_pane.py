@@ -101,7 +101,8 @@ class AgentRulesDelegate(ValueDelegate):
         field = ValueField(partial(capabilities.grant_refusal, kind), parent)
         field.setObjectName("agents.rules.scope")
         field.setAccessibleName(f"Scope of {kind}")
-        field.setPlaceholderText(capabilities.scope_example(kind))
+        field.setPlaceholderText(self._pane.scope_example(kind))
+        field.setToolTip(capabilities.scope_tip(kind))
         return field
 
     def setEditorData(self, editor: QWidget, index: Index) -> None:  # noqa: N802
@@ -225,6 +226,10 @@ class AgentRulesPane(QWidget):
             path = self._context.document.path
             self.model.set_lines(lines, path.name if path else "")
             self.view.fit()
+
+    def scope_example(self, kind: CapabilityKind) -> str:
+        """What one may type for a kind here."""
+        return capabilities.scope_example(self._context.document, kind)
 
     def keys(self) -> tuple[str, ...]:
         """Every key that can be given."""

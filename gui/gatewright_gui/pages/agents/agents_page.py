@@ -3,20 +3,24 @@
 Instead of the list and the tree of one agent the matrix of all can be shown; it is made when it is first wanted.
 """
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright.base.problem import Address
-from gatewright_gui.models.matrix import Place
 from gatewright_gui.pages.agents.agent_pane import AgentPane
-from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 from gatewright_gui.pages.agents.tool_pane import ToolPane
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.preview import PreviewPane
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
+
+if TYPE_CHECKING:
+    from gatewright_gui.pages.agents.matrix_pane import MatrixPane
+
 
 MODE_KEY = "agents.mode"
 MODES = (
@@ -93,8 +97,10 @@ class AgentsPage(Page):
     # tree and matrix
 
     @property
-    def matrix(self) -> MatrixPane:
+    def matrix(self) -> "MatrixPane":
         """The matrix, made at the first use."""
+        from gatewright_gui.pages.agents.matrix_pane import MatrixPane
+
         if self._matrix is None:
             self._matrix = MatrixPane(self._context)
             self._matrix.cell_chosen.connect(self._choose_cell)
@@ -129,12 +135,16 @@ class AgentsPage(Page):
     def _into_matrix(self, _what: object = None) -> None:
         """What was chosen elsewhere is the current cell too."""
         if self.shows_matrix and not self._is_choosing:
+            from gatewright_gui.models.matrix import Place
+
             selection = self._context.selection
             place = Place(selection.tool, selection.operation) if selection.tool is not None else None
             self.matrix.show_cell(selection.agent_id, place)
 
     def _choose_cell(self, agent_id: object, place: object) -> None:
         """The tree follows out of sight, so that preview, why and the tree speak of the same."""
+        from gatewright_gui.models.matrix import Place
+
         if not isinstance(agent_id, str) or not isinstance(place, Place):
             return
         self._is_choosing = True  # the selected cells stay selected
@@ -147,6 +157,8 @@ class AgentsPage(Page):
             self._is_choosing = False
 
     def _show_row(self, agent_id: object, place: object) -> None:
+        from gatewright_gui.models.matrix import Place
+
         if isinstance(agent_id, str) and isinstance(place, Place):
             self._show_tool(agent_id, place.tool, place.operation)
 

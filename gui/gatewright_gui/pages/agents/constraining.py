@@ -1,18 +1,18 @@
 """Opens the dialog for a constraint and writes what was said in it. It knows no schema words."""
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from gatewright.policy.document import Agent
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.ruleedit import free_fields, taken_fields
-from gatewright_gui.models.limitrow import LimitRow
-from gatewright_gui.pages.agents.constraint_dialog import Answers, ConstraintDialog, Subject
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import shown
-from gatewright_gui.session.argument import Argument, arguments_of, example_fault
-from gatewright_gui.session.verbs import limits as verbs
-from gatewright_gui.session.verbs.constraint import ConstraintWish
+
+if TYPE_CHECKING:
+    from gatewright_gui.models.limitrow import LimitRow
+    from gatewright_gui.session.verbs.constraint import ConstraintWish
+
 
 TASK = "constrain"
 
@@ -25,11 +25,18 @@ class Constraining(QObject):
         self._context = context
         self._window = parent
 
-    def open(self, agent: Agent, facts: ToolFacts, operation: str | None, row: LimitRow | None) -> None:
+    def open(self, agent: Agent, facts: ToolFacts, operation: str | None, row: "LimitRow | None") -> None:
         """Ask for a new constraint on the row, or for another schema of one that stands."""
         self._context.tasks.start(self._ask(agent, facts, operation, row), TASK, replace=True)
 
-    async def _ask(self, agent: Agent, facts: ToolFacts, operation: str | None, row: LimitRow | None) -> None:
+    async def _ask(self, agent: Agent, facts: ToolFacts, operation: str | None, row: "LimitRow | None") -> None:
+        from gatewright.policy.ruleedit import free_fields, taken_fields
+        from gatewright_gui.pages.agents.constraint_dialog import Answers, ConstraintDialog, Subject
+        from gatewright_gui.qt.dialog import shown
+        from gatewright_gui.session.argument import Argument, arguments_of, example_fault
+        from gatewright_gui.session.verbs import limits as verbs
+        from gatewright_gui.session.verbs.constraint import ConstraintWish
+
         document = self._context.document
         known = await self._context.deriver.derive(lambda workspace: arguments_of(workspace, facts.name))
         if known is None:
@@ -42,7 +49,7 @@ class Constraining(QObject):
         subject = Subject(agent.agent_id, facts.name, operations, row.field if row else None, row.schema if row else {})
         standing, was = (row.standing, row.field) if row else (None, None)
 
-        def wish(field: str) -> ConstraintWish:
+        def wish(field: str) -> "ConstraintWish":
             return ConstraintWish(agent.agent_id, facts.name, field, operations, standing, was)
 
         answers = Answers(lambda field, schema: verbs.constraint_refusal(document, wish(field), schema), example_fault)

@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
-    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -123,13 +122,12 @@ class ConstraintDialog(QDialog):
         self.code.setAccessibleName("JSON Schema of the argument")
         self.code.setFont(current_look().mono_font)
         self.code.setTabChangesFocus(True)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._top_aligned(self.fields))
-        self._pages.addWidget(self.code)
-        column.addWidget(self._pages, 1)
+        column.addWidget(self.fields)
+        column.addWidget(self.code, 1)
         column.addLayout(self._example_row())
         column.addWidget(self.words)
         column.addWidget(self.fault_label)
+        column.addStretch()  # below the form, so that the value to try is next to what it is tried against
         column.addLayout(self._buttons())
 
     def _scope_words(self) -> str:
@@ -160,13 +158,10 @@ class ConstraintDialog(QDialog):
         row.addStretch(1)
         return row
 
-    def _top_aligned(self, inner: QWidget) -> QWidget:
-        outer = QWidget()
-        column = QVBoxLayout(outer)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(inner)
-        column.addStretch(1)
-        return outer
+    def _show_way(self, key: str) -> None:
+        """The form, or the JSON, which takes all the room there is."""
+        self.fields.setVisible(key == "form")
+        self.code.setVisible(key == "json")
 
     def _example_row(self) -> QHBoxLayout:
         row = QHBoxLayout()
@@ -228,7 +223,7 @@ class ConstraintDialog(QDialog):
         self.code.setPlainText(json.dumps(schema, indent=2, ensure_ascii=False))
         self.way.set_segment_enabled("form", bool(FIELDS[self._argument.kind]))
         self.way.set_current("form" if can else "json")
-        self._pages.setCurrentIndex(0 if can else 1)
+        self._show_way("form" if can else "json")
         self._show_about()
         self._show()
 
@@ -246,7 +241,7 @@ class ConstraintDialog(QDialog):
             except ValueError:
                 said = {}
             self.code.setPlainText(json.dumps(said, indent=2, ensure_ascii=False))
-            self._pages.setCurrentIndex(1)
+            self._show_way("json")
         else:
             self._into_form()
         self._show()
@@ -261,7 +256,7 @@ class ConstraintDialog(QDialog):
             self.way.button("form").setToolTip("The form cannot say all of this JSON")
             return
         self.fields.show_form(self._argument, form)
-        self._pages.setCurrentIndex(0)
+        self._show_way("form")
 
     def _show_about(self) -> None:
         argument = self._argument
@@ -300,6 +295,9 @@ class ConstraintDialog(QDialog):
             self.example_words.setText("")
             return
         wrong = self._answers.example(schema, self._argument, text)
+        form = form_of(schema)
+        if wrong and form is not None and form.below is not None and "pattern" in wrong:
+            wrong = f"no path in {form.below}"
         self._example_icon.set_icon("circle-x" if wrong else "circle-check", "deny" if wrong else "allow")
         self.example_words.setText(f"denied: {wrong}".replace("`", "") if wrong else "goes through")
 

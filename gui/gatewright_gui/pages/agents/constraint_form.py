@@ -5,12 +5,12 @@ from collections.abc import Callable
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QFormLayout, QLabel, QLineEdit, QWidget
 
-from gatewright_gui.models.constraint import ConstraintForm
+from gatewright_gui.models.constraint import ConstraintForm, is_folder
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.session.argument import Argument, ArgumentKind
 
 FIELDS: dict[ArgumentKind, tuple[str, ...]] = {
-    "text": ("one_of", "pattern", "min_length", "max_length"),
+    "text": ("one_of", "below", "pattern", "min_length", "max_length"),
     "number": ("minimum", "maximum", "multiple_of"),
     "whole": ("minimum", "maximum", "multiple_of"),
     "truth": ("truth",),
@@ -19,7 +19,8 @@ FIELDS: dict[ArgumentKind, tuple[str, ...]] = {
 }
 _LABELS = {
     "one_of": ("&One of", "values, separated by commas"),
-    "pattern": ("&Matches", "a regular expression, such as ^notes/"),
+    "below": ("&In folder", "a folder, such as notes; a path with `..` in it is refused"),
+    "pattern": ("&Matches", "a regular expression; it may match anywhere in the text"),
     "min_length": ("A&t least", "characters"),
     "max_length": ("At mo&st", "characters"),
     "minimum": ("At &least", "a number"),
@@ -70,6 +71,7 @@ class ConstraintFields(QWidget):
                 found[name] = self.truth.currentData()
             elif text := self._edits[name].text().strip():
                 found[name] = _read(name, text)
+        _refuse_contradictions(found)
         return ConstraintForm(**found)  # pyright: ignore[reportArgumentType]
 
     def edit(self, name: str) -> QLineEdit:
@@ -103,6 +105,16 @@ class ConstraintFields(QWidget):
         self.changed.emit()
 
 
+def _refuse_contradictions(found: dict[str, object]) -> None:
+    """What no value could meet, and what one schema cannot say. Raises ValueError."""
+    for low, high in (("minimum", "maximum"), ("min_length", "max_length"), ("min_items", "max_items")):
+        least, most = found.get(low), found.get(high)
+        if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
+            raise ValueError(f"no value is at least {least:g} and at most {most:g}")
+    if found.get("below") is not None and found.get("pattern") is not None:
+        raise ValueError("say either the folder or the expression; as JSON both can be said with `allOf`")
+
+
 def _shown(value: object) -> str:
     if value is None:
         return ""
@@ -116,6 +128,8 @@ def _read(name: str, text: str) -> object:
         return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip())) or None
     if name == "pattern":
         return text
+    if name == "below":
+        return _folder(text)
     read: Callable[[str], object] = int if name in _WHOLE else _number
     label = _LABELS[name][0].replace("&", "").lower()
     try:
@@ -123,6 +137,13 @@ def _read(name: str, text: str) -> object:
     except ValueError:
         what = "a whole number" if name in _WHOLE else "a number"
         raise ValueError(f"`{label}` is {what}, not `{text}`") from None
+
+
+def _folder(text: str) -> str:
+    folder = text.rstrip("/")
+    if "\\" in text or not is_folder(folder):
+        raise ValueError(f"`{text}` is no folder: names with `/` between them, none of them `..`")
+    return folder
 
 
 def _number(text: str) -> float:

@@ -4,20 +4,21 @@ It knows no schema: the dialog shows what the engine found, the verbs write.
 """
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from gatewright.policy.right import ToolFacts
-from gatewright.schema import Survey
-from gatewright_gui.pages.agents.declare_dialog import Answers, DeclareDialog
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.look import tie_icon
-from gatewright_gui.session.operationfield import full_survey
 from gatewright_gui.session.readings import CHOOSE, DECLARE, Reading, is_strange
-from gatewright_gui.session.verbs import operations as verbs
-from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS, Declaration
+
+if TYPE_CHECKING:
+    from gatewright.schema import Survey
+    from gatewright_gui.pages.agents.declare_dialog import DeclareDialog
+    from gatewright_gui.session.verbs.operations import Declaration
+
 
 TASK = "declare"
 _MENU = ((CHOOSE, "list", False), (DECLARE, "pencil", True))
@@ -49,6 +50,9 @@ class Declaring(QObject):
 
     def fill(self, menu: QMenu) -> None:
         """The rows for the current tool; none for one of our own."""
+        from gatewright_gui.session.verbs import operations as verbs
+        from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS
+
         facts = self._facts
         if facts is None:
             return
@@ -78,10 +82,16 @@ class Declaring(QObject):
     def _triggered(self, facts: ToolFacts, wants_free: bool, _checked: bool = False) -> None:
         self.open(facts, wants_free=wants_free)
 
-    def _write(self, facts: ToolFacts, wanted: Declaration, _checked: bool = False) -> None:
+    def _write(self, facts: ToolFacts, wanted: "Declaration", _checked: bool = False) -> None:
+        from gatewright_gui.session.verbs import operations as verbs
+
         verbs.declare(self._context.document, facts.name, facts.major, wanted)
 
     async def _ask(self, facts: ToolFacts, *, wants_free: bool) -> None:
+        from gatewright_gui.qt.dialog import shown
+        from gatewright_gui.session.operationfield import full_survey
+        from gatewright_gui.session.verbs import operations as verbs
+
         survey = await self._context.deriver.derive(lambda workspace: full_survey(workspace, facts.name))
         if survey is None:
             self._context.document.say("warning", f"the schema of `{facts.name}` cannot be looked at")
@@ -90,7 +100,10 @@ class Declaring(QObject):
         if await shown(dialog) and verbs.declare(self._context.document, facts.name, facts.major, dialog.declaration):
             self.declared.emit(facts.name)
 
-    def _dialog(self, facts: ToolFacts, survey: Survey, *, wants_free: bool) -> DeclareDialog:
+    def _dialog(self, facts: ToolFacts, survey: "Survey", *, wants_free: bool) -> "DeclareDialog":
+        from gatewright_gui.pages.agents.declare_dialog import Answers, DeclareDialog
+        from gatewright_gui.session.verbs import operations as verbs
+
         document = self._context.document
         now = verbs.declaration_of(document.policy, facts.name, facts.major)
         answers = Answers(

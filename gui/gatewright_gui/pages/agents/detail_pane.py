@@ -1,5 +1,8 @@
 """Below the tree: why the current row is as it is, its limits, and what the agent is granted. It decides nothing."""
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
@@ -7,13 +10,15 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 from gatewright.base.problem import Address
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.toolname import chosen_tools
-from gatewright_gui.pages.agents.agent_rules_pane import AgentRulesPane
-from gatewright_gui.pages.agents.limits_pane import LimitsPane
 from gatewright_gui.pages.agents.why_pane import WhyPane
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.document import ChangeSet
+
+if TYPE_CHECKING:
+    from gatewright_gui.pages.agents.agent_rules_pane import AgentRulesPane
+    from gatewright_gui.pages.agents.limits_pane import LimitsPane
 
 PARTS = (
     ("why", "Why", "Why the row is as it is"),
@@ -23,7 +28,7 @@ PARTS = (
 
 
 class DetailPane(QWidget):
-    """One part at a time; what is not shown is not worked out."""
+    """One part at a time; what is not shown is not worked out, and what was never shown is not made."""
 
     line_requested = Signal(object)
     """Line of the policy file."""
@@ -38,12 +43,11 @@ class DetailPane(QWidget):
         self._stale: set[str] = {"limits", "agent"}
         self.parts = Segmented("Part")
         self.why = WhyPane()
-        self.limits = LimitsPane(context)
-        self.agent = AgentRulesPane(context)
         self._headers = QStackedWidget()
         self._bodies = QStackedWidget()
         self._lay_out()
         self._connect()
+        self.parts.keep("agents.detail", context.sizes)
         self.show_row(context.selection.tool, context.selection.operation)
 
     # layout
@@ -53,9 +57,11 @@ class DetailPane(QWidget):
         for key, text, tip in PARTS:
             self.parts.add_segment(key, text, tooltip=tip)
         self.why.header.set_title("")
-        for part in (self.why, self.limits, self.agent):
-            self._headers.addWidget(part.header)
-            self._bodies.addWidget(part)
+        self._headers.addWidget(self.why.header)
+        self._bodies.addWidget(self.why)
+        for _ in PARTS[1:]:
+            self._headers.addWidget(QWidget())
+            self._bodies.addWidget(QWidget())
         tokens = current_look().tokens
         top = QHBoxLayout()
         top.setContentsMargins(tokens.space_1, 0, 0, 0)
@@ -72,12 +78,42 @@ class DetailPane(QWidget):
         context = self._context
         self.parts.current_changed.connect(self._show_part)
         self.why.line_requested.connect(self.line_requested)
-        self.limits.line_requested.connect(self.line_requested)
-        self.agent.line_requested.connect(self.line_requested)
         context.document.opened.connect(self._all_stale)
         context.document.policy_changed.connect(self._policy_changed)
         context.selection.agent_changed.connect(self._all_stale)
         context.selection.tool_changed.connect(self._follow)
+
+    # parts
+
+    @cached_property
+    def limits(self) -> "LimitsPane":
+        """The limits of the row; made when they are first wanted."""
+        from gatewright_gui.pages.agents.limits_pane import LimitsPane
+
+        made = LimitsPane(self._context)
+        made.line_requested.connect(self.line_requested)
+        self._put_in(1, made.header, made)
+        return made
+
+    @cached_property
+    def agent(self) -> "AgentRulesPane":
+        """What the agent is granted; made when it is first wanted."""
+        from gatewright_gui.pages.agents.agent_rules_pane import AgentRulesPane
+
+        made = AgentRulesPane(self._context)
+        made.line_requested.connect(self.line_requested)
+        self._put_in(2, made.header, made)
+        return made
+
+    def _put_in(self, at: int, header: QWidget, body: QWidget) -> None:
+        """In place of what kept its place, in the order of the Tab key as well."""
+        for stack, part in ((self._headers, header), (self._bodies, body)):
+            empty = stack.widget(at)
+            stack.insertWidget(at, part)
+            if empty is not None:
+                _follow_with_tab(empty, part)
+                stack.removeWidget(empty)
+                empty.deleteLater()
 
     # what is shown
 
@@ -94,12 +130,14 @@ class DetailPane(QWidget):
         """Make a rule of the part that is shown the current one, ready to be edited."""
         if self.part == "limits":
             self.limits.show_rule(address)
+        elif self.part == "agent":
+            from gatewright_gui.models.agentrules import Column
+
+            self.agent.view.show_row(self.agent.model.row_of(address), Column.VALUE)
 
     def show_row(self, tool: str | None, operation: str | None) -> None:
         """Another row of the tree is current."""
         self._row = (tool, operation)
-        words = f"{tool} > {operation}" if operation else tool or ""
-        self.limits.header.set_note(words)
         self._stale |= {"limits", "agent"}
         self._refresh()
 
@@ -107,10 +145,10 @@ class DetailPane(QWidget):
         self.show_row(self._context.selection.tool, self._context.selection.operation)
 
     def _show_part(self, key: str) -> None:
+        self._refresh()
         at = [name for name, _, _ in PARTS].index(key)
         self._headers.setCurrentIndex(at)
         self._bodies.setCurrentIndex(at)
-        self._refresh()
         self.part_changed.emit(key)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
@@ -134,6 +172,7 @@ class DetailPane(QWidget):
         agent = document.policy.agents.get(self._context.selection.agent_id or "")
         tool, operation = self._row
         if self.part == "limits":
+            self.limits.header.set_note(f"{tool} > {operation}" if operation else tool or "")
             self.limits.show_row(agent, self._facts(tool), operation)
         elif self.part == "agent":
             self.agent.show_agent(agent, tool, operation)
@@ -144,3 +183,14 @@ class DetailPane(QWidget):
         agent = document.policy.agents.get(self._context.selection.agent_id or "")
         named = [facts for facts in document.catalog if facts.name == tool]
         return chosen_tools(named, agent.tools).get(tool) if agent is not None and tool is not None else None
+
+
+def _follow_with_tab(place: QWidget, part: QWidget) -> None:
+    """What a part holds comes where its place is; Qt orders only widgets that take the focus."""
+    before = place.previousInFocusChain()
+    while before is not None and before is not place and before.focusPolicy() == Qt.FocusPolicy.NoFocus:
+        before = before.previousInFocusChain()
+    for widget in part.findChildren(QWidget):
+        if before is not None and widget.focusPolicy() != Qt.FocusPolicy.NoFocus:
+            QWidget.setTabOrder(before, widget)
+            before = widget

@@ -15,6 +15,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright_gui.models.toolfilter import NO_FILTERS, Filters, State
 from gatewright_gui.models.tooltree import TIER_WORDS
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.menuheading import add_heading
 
 STATES: tuple[tuple[State, str, str], ...] = (
     (State.ON, "On", "What the model sees"),
@@ -126,16 +127,16 @@ class FilterBar(QWidget):
     def _fill(self) -> None:
         menu, filters = self.menu, self._filters
         menu.clear()
-        menu.addSection("State")
+        add_heading(menu, "State")
         for state, text, tip in STATES:
             self._add(text, state in filters.states, partial(self._flip_state, state), tip)
-        menu.addSection("Tier")
+        add_heading(menu, "Tier")
         for tier in SafetyTier:
             self._add(TIER_WORDS[tier].capitalize(), tier in filters.tiers, partial(self._flip_tier, tier))
-        menu.addSection("Origin")
+        add_heading(menu, "Origin")
         for origin in self._origins:
             self._add(origin.replace("&", "&&"), origin in filters.origins, partial(self._flip_origin, origin))
-        menu.addSection("Also")
+        add_heading(menu, "Also")
         self._add("Has limits", filters.has_limits, self._flip_limits, "Rules that limit how often, when, with what")
         self._add("Has a problem", filters.has_problem, self._flip_problem, "Problems of the policy that name the tool")
 

@@ -34,6 +34,7 @@ from gatewright_gui.pages.agents.limit_delegate import LimitDelegate
 from gatewright_gui.pages.agents.rule_table import RuleTable
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.menuheading import add_heading
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.filetext import lines_of
@@ -136,11 +137,7 @@ class LimitsPane(QWidget):
 
     def show_rule(self, address: Address) -> None:
         """Make the rule that stands there the current one."""
-        at = next((at for at, row in enumerate(self.model.rows) if row.address == address), None)
-        if at is not None:
-            self.view.setCurrentIndex(self.model.index(at, Column.VALUE))
-            self.view.scrollTo(self.view.currentIndex())
-            self.view.setFocus()
+        self.view.show_row(self.model.row_of(address), Column.VALUE)
 
     def _show_state(self) -> None:
         is_empty = self.model.rowCount() == 0
@@ -258,7 +255,7 @@ class LimitsPane(QWidget):
         if facts is None:
             return
         what = f"{facts.name} > {self._operation} only" if self._operation else facts.name
-        self.menu.addSection(f"For {what}")
+        add_heading(self.menu, f"For {what}")
         for row in NEW:
             self._add_action(*row)
         operations = (self._operation,) if self._operation else None

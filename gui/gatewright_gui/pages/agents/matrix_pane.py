@@ -171,8 +171,11 @@ class MatrixPane(QWidget):
     def _restore(self) -> None:
         agent_id, place = self._kept
         if not self.view.show_cell(agent_id, place) and place is not None and self.model.agents:
-            self.view.show_cell(self.model.agents[0].agent_id, place)
+            found = self.view.show_cell(self.model.agents[0].agent_id, place)
+            if not found and self.model.rowCount():  # what was chosen does not fit: the first that does
+                self.view.setCurrentIndex(self.model.index(0, max(self.model.column_of(agent_id), 0)))
         self._judge()
+        self._say()
 
     def _judge(self) -> None:
         """Cells, or why there are none."""
@@ -219,7 +222,7 @@ class MatrixPane(QWidget):
         here = self.view.currentIndex()
         on = self.model.is_on(here.row(), here.column()) if here.isValid() else None
         if on is not None:
-            self.edit("off" if on else "on")
+            self.edit("off" if on else "again")
 
     def chosen_cells(self) -> dict[str, Sequence[Target]]:
         """By agent what is selected; a tool stands for all its operations."""

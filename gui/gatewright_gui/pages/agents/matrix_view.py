@@ -6,7 +6,7 @@ It paints its cells itself: a delegate that is called for each of hundreds of ce
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QPoint, QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QTableView, QWidget
 
@@ -29,6 +29,10 @@ class Block:
     bottom: int
     left: int
     right: int
+
+
+ONE_BY_ONE = 20
+"""More tools than these are opened and closed together: each row that is put in moves all that are below."""
 
 
 class MatrixView(QTableView):
@@ -220,16 +224,28 @@ class MatrixView(QTableView):
     def _open_chosen(self, *, on: bool) -> None:
         """Open or close the tools of the selected rows; closing keeps the current cell on the tool."""
         here = self.currentIndex()
-        rows = {row for block in self.blocks() for row in range(block.top, block.bottom + 1)}
-        tops = sorted({top for row in rows if (top := self._top_of(row)) >= 0}, reverse=True)
-        if not on and here.isValid() and self._top_of(here.row()) in tops:
-            self.setCurrentIndex(here.siblingAtRow(self._top_of(here.row())))
+        blocks, table = self.blocks(), self._table
+        rows = {row for block in blocks for row in range(block.top, block.bottom + 1)}
+        tops = sorted({top for row in rows if (top := table.top_of(row)) >= 0}, reverse=True)
+        if not on and here.isValid() and table.top_of(here.row()) in tops:
+            self.setCurrentIndex(here.siblingAtRow(table.top_of(here.row())))
+        if len(tops) > ONE_BY_ONE:
+            self._open_together(tops, blocks, on=on)
+            return
         for row in tops:
-            self._table.set_open(row, on)
+            table.set_open(row, on)
 
-    def _top_of(self, row: int) -> int:
-        place = self._table.place_at(row)
-        return self._table.row_of(Place(place.tool, None)) if place is not None else -1
+    def _open_together(self, tops: Sequence[int], blocks: Sequence[Block], *, on: bool) -> None:
+        """The rows are others at a stroke; the same tools stay selected."""
+        table = self._table
+        held = [(table.tool_at(block.top), table.tool_at(block.bottom), block) for block in blocks]
+        table.set_many_open(tops, on)
+        chosen = QItemSelection()
+        for first, last, block in held:
+            if first is not None and last is not None:
+                top, bottom = (table.row_of(Place(tool.name, None)) for tool in (first, last))
+                chosen.select(table.index(top, block.left), table.index(bottom, block.right))
+        self.selectionModel().select(chosen, QItemSelectionModel.SelectionFlag.ClearAndSelect)
 
     def _turn_open(self, row: object) -> None:
         if isinstance(row, int):

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.policy.edit import Edit
-from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, Standing
+from gatewright.policy.rightsdiff import ChangeKind, Standing
 from gatewright_gui.models.agentchoice import AgentChoiceModel
 from gatewright_gui.models.rightchanges import (
     AFTER,
@@ -33,6 +33,7 @@ from gatewright_gui.models.rightchanges import (
     OTHER,
     THEN,
     WHAT,
+    AgentLines,
     RightChangesModel,
     counts_words,
 )
@@ -108,6 +109,7 @@ class RightsDialog(QDialog):
         self.progress = ProgressStrip()
         self.fault = QLabel()
         self.accept_button = QPushButton(accept_text)
+        self.accept_button.setEnabled(False)  # until it is known what would be made
         self.cancel_button = QPushButton("Cancel")
         self.resize(*SIZE)
 
@@ -122,7 +124,7 @@ class RightsDialog(QDialog):
         space = current_look().tokens
         halves = QHBoxLayout()
         halves.setSpacing(space.space_4)
-        left = QVBoxLayout()
+        self._left = left = QVBoxLayout()
         left.setSpacing(space.space_2)
         left.addWidget(choice)
         left.addSpacing(space.space_2)
@@ -164,6 +166,12 @@ class RightsDialog(QDialog):
         self.agent_view.setMinimumHeight(3 * space.row_height)
         self.agent_view.ensurePolished()
         column.addWidget(self.agent_view, 1)
+
+    def hide_agents(self) -> None:
+        """There is no choice of agents."""
+        for part in (self.agents_label, self.all_button, self.agent_search, self.agent_view):
+            part.hide()
+        self._left.addStretch(1)
 
     def _changes_half(self) -> QVBoxLayout:
         space = current_look().tokens
@@ -257,9 +265,9 @@ class RightsDialog(QDialog):
         self.progress.start("Working out what would change")
         self._show()
 
-    def add(self, diff: AgentDiff, done: int, every: int) -> None:
+    def add(self, lines: AgentLines, done: int, every: int) -> None:
         """What changes of one more agent."""
-        self.changes.add(diff)
+        self.changes.add(lines)
         self.progress.set_progress(done / every, f"Working out what would change: {done:,} of {every:,} agents")
         self._show()
 

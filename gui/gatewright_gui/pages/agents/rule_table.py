@@ -54,6 +54,13 @@ class RuleTable(TableView):
             cut = (width - least) * min(over, spare) // spare if over > 0 and spare else 0
             self.setColumnWidth(column, width - cut)
 
+    def show_row(self, row: int | None, column: int) -> None:
+        """Make a row the current one and bring the keys to it; None: leave all as it is."""
+        if row is not None:
+            self.setCurrentIndex(self.model().index(row, column))
+            self.scrollTo(self.currentIndex())
+            self.setFocus()
+
     def keep_keys(self) -> None:
         """Once an editor is gone: take the keys back, unless one has gone elsewhere with them."""
         held = self.window().focusWidget()

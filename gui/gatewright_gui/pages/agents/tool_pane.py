@@ -4,13 +4,14 @@ Over 400 lines, because every signal of its parts ends in a short method here.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from gatewright_gui.models.advice import advice_for
-from gatewright_gui.models.notes import Note, notes_of, reading_notes
+from gatewright_gui.models.notes import Note, notes_of, problem_notes, reading_notes
 from gatewright_gui.models.rowstate import Asking
 from gatewright_gui.models.toolfilter import NO_FILTERS, Filters, ToolFilterModel
 from gatewright_gui.models.toolproblems import tools_with_problems
@@ -28,13 +29,14 @@ from gatewright_gui.qt.widget.quiet_field import QuietField
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.document import ChangeSet
-from gatewright_gui.session.filetext import lines_of
 from gatewright_gui.session.readings import is_strange, readings
 from gatewright_gui.session.rightsbeside import is_long, rights_beside
-from gatewright_gui.session.tokens import TokenReport
-from gatewright_gui.session.verbs import agents as agent_verbs
-from gatewright_gui.session.verbs import rights as verbs
-from gatewright_gui.session.verbs.rights import Target, Wish
+from gatewright_gui.session.workson import works_on
+
+if TYPE_CHECKING:
+    from gatewright_gui.session.verbs.many import ManyRights
+    from gatewright_gui.session.verbs.rights import Wish
+
 
 TASK_RIGHTS, TASK_READINGS, TASK_LINES = "agents.tree", "agents.readings", "agents.lines"
 
@@ -60,9 +62,13 @@ class ToolPane(QWidget):
         self.title = QLabel()
         self.declaring = Declaring(context, self)
         self.presetting = Presetting(context, self)
+        self.first_row: tuple[str | None, str | None] = (None, None)
+        """Tool and operation to begin with when rows come; the first of all where they are not there."""
         self._agent_id = ""
         """Whose rights the rows show; for a moment not yet those of the selection."""
         self._kept_rows: tuple[set[str], tuple[str | None, str | None]] = (set(), (None, None))
+        self._switches: dict[str, QPushButton] = {}
+        """The buttons that turn all that is shown on or off."""
         self._opened_before: set[str] = set()
         """What was open before the filter was set; it is open again when the filter is taken away."""
         self._lay_out()
@@ -119,6 +125,8 @@ class ToolPane(QWidget):
             button.setProperty("kind", "link")
             button.setToolTip(tip)
             button.clicked.connect(run)
+            if key != "reset":
+                self._switches[key.removeprefix("all_")] = button
             row.addWidget(button)
         return row
 
@@ -144,7 +152,12 @@ class ToolPane(QWidget):
         return (
             ("all_on", "All on", "Turn on everything that is shown", lambda: self.turn_shown(on=True)),
             ("all_off", "All off", "Turn off everything that is shown", lambda: self.turn_shown(on=False)),
-            ("reset", "Reset", "Reset the selected tools to their own defaults", self.reset),
+            (
+                "reset",
+                "Reset…",
+                "Reset the selected tools to their defaults; shows first what would change",
+                self.reset,
+            ),
         )
 
     def _filter_row(self) -> QHBoxLayout:
@@ -164,7 +177,7 @@ class ToolPane(QWidget):
         self.model.modelAboutToBeReset.connect(self._keep_rows)
         self.model.modelReset.connect(self._restore_rows)
         document.policy_changed.connect(self._policy_changed)
-        document.problems_changed.connect(self._show_problems)
+        document.problems_changed.connect(self._problems_changed)
         selection.agent_changed.connect(self._show_agent)
         self.search.search_changed.connect(self._set_search)
         self.search.results_requested.connect(self._into_tree)
@@ -193,7 +206,8 @@ class ToolPane(QWidget):
             self._read_strangers()
 
     def _read_strangers(self, _why: object = None) -> None:
-        """How the operations of strangers' tools are found; nothing is asked where there is none."""
+        """How the operations of strangers' tools are found, if there are any; and what tools work on."""
+        self.model.set_grounds(works_on(self._document))
         if any(map(is_strange, self._document.catalog)):
             self._context.tasks.start(self._ask_readings(), TASK_READINGS, replace=True)
         else:
@@ -207,6 +221,8 @@ class ToolPane(QWidget):
 
     def show_tokens(self, report: object) -> None:
         """What each tool costs; None while that is being counted."""
+        from gatewright_gui.session.tokens import TokenReport
+
         if isinstance(report, TokenReport):
             self.model.set_tokens(report.by_tool, exact=report.exact)
         else:
@@ -270,17 +286,23 @@ class ToolPane(QWidget):
             self._open_first()
         self._row_changed()
 
-    def _show_problems(self, _problems: object = None) -> None:
+    def _show_problems(self) -> None:
         """Which tools have one, for the filter."""
         rights = {right.facts.name: right for right in self.model.rights}
-        policy = self._document.policy
-        self.rows.set_problems(tools_with_problems(self._document.problems, self._agent_id, policy.agents, rights))
+        self.rows.set_problems(tools_with_problems(self._document.problems, self._agent_id, rights))
+
+    def _problems_changed(self, _problems: object) -> None:
+        self._show_problems()
+        if self.view.currentIndex().isValid():
+            self._show_reasons()
 
     def _open_first(self) -> None:
         if self.model.rowCount() <= 12:
             self.view.expandAll()
         self._opened_before = self.view.open_names()
-        self.view.setCurrentIndex(self.rows.index(0, 0))
+        tool, operation = self.first_row
+        if not tool or not self.view.show_row(tool, operation):
+            self.view.setCurrentIndex(self.rows.index(0, 0))
 
     def show_row(self, tool: str, operation: str | None) -> None:
         """Bring a row into view; a filter that hides it is taken away."""
@@ -316,7 +338,10 @@ class ToolPane(QWidget):
         self._show_shown()
 
     def _show_shown(self) -> None:
-        shown = self.rows.shown_count if self.rows.is_filtering else 0
+        filtering = self.rows.is_filtering
+        shown = self.rows.shown_count if filtering else 0
+        for key, button in self._switches.items():
+            button.setText(f"{'Shown' if filtering else 'All'} {key}")
         self.filters.show_count(shown, self.model.counts[1], is_filtering=self.rows.is_filtering)
 
     def _into_tree(self) -> None:
@@ -326,15 +351,23 @@ class ToolPane(QWidget):
 
     def _row_changed(self) -> None:
         tool, operation = self.view.current_row
+        if tool is None and self.rows.is_filtering and self.model.rowCount():
+            return  # nothing fits for the moment: what is chosen stays
         self._selection.choose_tool(tool, operation)
-        index = self.view.currentIndex()
-        self.why.model.set_reasons(index.data(REASONS) or (), self._notes(tool, operation))
-        self.why.header.set_note(f"{tool} > {operation}" if operation else tool or "")
+        self._show_reasons()
+        ground = self.model.ground_of(tool or "").partition(":")[0].replace("`", "")
+        named = f"{tool} > {operation}" if operation else tool or ""
+        self.why.header.set_note(f"{named} · {ground}" if ground else named)
         right = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
         self.declaring.show_tool(right[0].facts if right else None, self.model.reading_of(tool or ""))
+
+    def _show_reasons(self) -> None:
+        """Why the current row is as it is, as far as it is known now."""
+        tool, operation = self.view.current_row
+        index = self.view.currentIndex()
+        self.why.model.set_reasons(index.data(REASONS) or (), self._notes(tool, operation))
         self.why.set_nothing("Nothing limits it: every layer allows it." if tool else "Choose a tool or an operation.")
-        addresses = self.why.model.addresses
-        if addresses:
+        if self.why.model.addresses:
             self._context.tasks.start(self._find_lines(), TASK_LINES, replace=True)
 
     def _notes(self, tool: str | None, operation: str | None) -> tuple[Note, ...]:
@@ -344,9 +377,12 @@ class ToolPane(QWidget):
         if agent is None or found is None:
             return ()
         told = reading_notes(policy, found[0].facts, self.model.reading_of(found[0].facts.name))
-        return (*notes_of(policy, agent, found[0], operation), *told)
+        wrong = problem_notes(self._document.problems, agent.agent_id, found[0], operation)
+        return (*wrong, *notes_of(policy, agent, found[0], operation), *told)
 
     async def _find_lines(self) -> None:
+        from gatewright_gui.session.filetext import lines_of
+
         addresses = self.why.model.addresses
         lines = await self._context.deriver.derive(lambda workspace: lines_of(workspace, addresses))
         if lines is not None:
@@ -356,14 +392,24 @@ class ToolPane(QWidget):
     # what is asked for
 
     def _tick_tool(self, tool: str, on: bool) -> bool:
+        from gatewright_gui.session.verbs import rights as verbs
+
         return verbs.tick_tool(self._document, self._agent_id, tool, on=on)
 
     def _tick_operation(self, tool: str, operation: str, on: bool) -> bool:
+        from gatewright_gui.session.verbs import rights as verbs
+
         return verbs.tick_operations(self._document, self._agent_id, tool, (operation,), on=on)
 
-    def wish(self, wanted: Wish) -> None:
+    @cached_property
+    def _many(self) -> "ManyRights":
+        from gatewright_gui.session.verbs.many import ManyRights
+
+        return ManyRights(self._document, self._context.deriver, self._context.tasks)
+
+    def wish(self, wanted: "Wish") -> None:
         """Allow, ask or deny what is selected."""
-        verbs.wish(self._document, self._agent_id, self.view.targets(), wanted)
+        self._many.wish(self._agent_id, self.view.targets(), wanted)
 
     def toggle(self) -> None:
         """Space: tick or untick as the current row's box says; all that is selected goes with it."""
@@ -376,35 +422,45 @@ class ToolPane(QWidget):
             wanted = Qt.CheckState.Unchecked if state == Qt.CheckState.Checked else Qt.CheckState.Checked
             self.rows.setData(index, wanted, Qt.ItemDataRole.CheckStateRole)
             return
-        on = state == Qt.CheckState.Unchecked
-        verbs.tick_all(self._document, self._agent_id, targets, on=on)
+        self._many.tick_all(self._agent_id, targets, "again" if state == Qt.CheckState.Unchecked else "off")
 
     def _toggle_ask(self, index: QModelIndex) -> None:
+        from gatewright_gui.session.verbs import rights as verbs
+
         tool, operation = str(index.data(TOOL)), index.data(OPERATION)
         on = index.data(ASKING) in {Asking.NO, Asking.SOME}
         verbs.ask_first(self._document, self._agent_id, tool, operation or "", on=on)
 
     def turn_shown(self, *, on: bool) -> None:
         """All that the filter shows on or off."""
+        from gatewright_gui.session.verbs.rights import Target
+
         targets = tuple(Target(tool, operations) for tool, operations in self.rows.shown_operations().items())
-        verbs.tick_all(self._document, self._agent_id, targets, on=on)
+        self._many.tick_all(self._agent_id, targets, "on" if on else "off", told=True)
 
     def reset(self) -> None:
-        """The selected tools back to their own defaults."""
-        tools = [target.tool for target in self.view.targets()]
-        if tools:
-            verbs.reset_tools(self._document, self._agent_id, tools)
+        """Ask whether the selected tools are to have their own defaults again."""
+        self.presetting.open_reset(self._agent_id, [target.tool for target in self.view.targets()])
+
+    def _try(self, tool: str, operation: str | None, _checked: bool = False) -> None:
+        self._context.navigator.go_to_call(self._agent_id, tool, operation)
 
     def _describe(self) -> None:
+        from gatewright_gui.session.verbs import agents as agent_verbs
+
         agent_id = self._agent_id
         if agent_id and self.description.isModified():
             self.description.setModified(False)
             agent_verbs.describe_agent(self._document, agent_id, self.description.text().strip())
 
     def _attach(self, source_id: str, on: bool) -> None:
+        from gatewright_gui.session.verbs import agents as agent_verbs
+
         agent_verbs.attach_source(self._document, self._agent_id, source_id, on=on)
 
     def _attach_every(self, on: bool) -> None:
+        from gatewright_gui.session.verbs import agents as agent_verbs
+
         agent_verbs.attach_every_source(self._document, self._agent_id, on=on)
 
     def _open_menu(self, at: QPoint) -> None:
@@ -420,11 +476,18 @@ class ToolPane(QWidget):
             tie_icon(action, icon)
             action.triggered.connect(run)
         menu.addSeparator()
-        reset = menu.addAction("Reset to the tool's defaults")
+        reset = menu.addAction("Reset to the tool's defaults…")
         tie_icon(reset, "rotate-ccw")
         reset.triggered.connect(self.reset)
         menu.addSeparator()
         menu.addAction("Select all shown\tCtrl+A").triggered.connect(self.view.selectAll)
         menu.addAction("Invert selection\tCtrl+I").triggered.connect(self.view.invert_selection)
         self.declaring.fill(menu)
+        tool, operation = self.view.current_row
+        if tool is not None:
+            menu.addSeparator()
+            action = menu.addAction("Try in the Console")
+            action.setObjectName("agents.try")
+            tie_icon(action, "terminal")
+            action.triggered.connect(partial(self._try, tool, operation))
         menu.popup(self.view.viewport().mapToGlobal(at))

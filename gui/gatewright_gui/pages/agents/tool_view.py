@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QItemSelectionRange, QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
@@ -12,14 +12,17 @@ from gatewright_gui.models.toolfilter import ToolFilterModel
 from gatewright_gui.models.tooltree import OPERATION, TOOL, Column, ToolTreeModel
 from gatewright_gui.pages.agents.tool_delegate import ToolDelegate, hit_of
 from gatewright_gui.qt.widget.item_view import TreeView
-from gatewright_gui.session.verbs.rights import Target, Wish
 
-WISH_KEYS: dict[int, Wish] = {Qt.Key.Key_A.value: "allow", Qt.Key.Key_K.value: "ask", Qt.Key.Key_D.value: "deny"}
+if TYPE_CHECKING:
+    from gatewright_gui.session.verbs.rights import Target, Wish
+
+
+WISH_KEYS: "dict[int, Wish]" = {Qt.Key.Key_A.value: "allow", Qt.Key.Key_K.value: "ask", Qt.Key.Key_D.value: "deny"}
 WIDTHS = {
-    Column.VERDICT: 88,
+    Column.VERDICT: 106,
     Column.ASK: 36,
     Column.TIER: 90,
-    Column.LIMITS: 88,
+    Column.LIMITS: 92,
     Column.ORIGIN: 60,
     Column.TOKENS: 54,
 }
@@ -97,8 +100,10 @@ class ToolView(TreeView):
         index = self.currentIndex()
         return index.data(TOOL), index.data(OPERATION)
 
-    def targets(self) -> tuple[Target, ...]:
+    def targets(self) -> "tuple[Target, ...]":
         """The selected rows; a tool stands for all its operations, of which only those that the filter shows count."""
+        from gatewright_gui.session.verbs.rights import Target
+
         chosen = self._chosen()
         if not chosen:
             return ()
@@ -164,7 +169,7 @@ class ToolView(TreeView):
     def open_names(self) -> set[str]:
         """The tools that are open now."""
         rows = self._rows
-        return {rows.right_at(row).facts.name for row in range(rows.rowCount()) if self.isExpanded(rows.index(row, 0))}
+        return {rows.right_at(top.row()).facts.name for top in rows.held_tools() if self.isExpanded(top)}
 
     def open_tools(self, names: Iterable[str]) -> None:
         """Open these tools and no others."""

@@ -66,8 +66,10 @@ class WhyDelegate(QStyledItemDelegate):
     def _chip(self, painter: QPainter, rect: QRect, why: Why) -> int:
         font = painter.font()
         painter.setFont(current_look().small_font)
-        role: Role = why.verdict.value if why.verdict is not None else "blocked"
-        icon = VERDICT_ICONS[why.verdict.value] if why.verdict is not None else "info"
+        role: Role = why.verdict.value if why.verdict is not None else "ask" if why.is_problem else "blocked"
+        icon = "triangle-alert" if why.is_problem else "info"
+        if why.verdict is not None:
+            icon = VERDICT_ICONS[why.verdict.value]
         height = painter.fontMetrics().height() + 5
         wide = chip_width(painter.fontMetrics().horizontalAdvance(why.layer), with_icon=True)
         row = current_look().tokens.row_height

@@ -1,13 +1,13 @@
-"""The buttons under the request: decide, run, cancel, the copy, live mode. They send nothing by themselves."""
+"""The buttons under the request: decide, run, cancel, live mode. They send nothing by themselves."""
 
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QStackedWidget, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from gatewright_gui.pages.console.runbutton import RunButton
 from gatewright_gui.qt.look import current_look, tie_icon
 
 
 class ActBar(QWidget):
-    """Cancel stands where Reset copy is, while a call is under way."""
+    """Cancel has a place of its own, empty while no call is under way: an impatient click hits nothing else."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -15,20 +15,16 @@ class ActBar(QWidget):
             "Decide", "console.decide", "Ask the gate, without any effect (Ctrl+Return)", "shield-check"
         )
         self.run = RunButton()
-        self.cancel = _button("Cancel", "console.cancel", "Give the call up", "circle-stop")
-        self.reset_copy = _button("Reset copy", "console.resetcopy", "", None)
-        self.reset_copy.setProperty("kind", "link")
+        self.cancel = _button("Cancel", "console.cancel", "Give the call up (Esc)", "circle-stop")
         self.live = _button("Go live", "console.live", "Run in the real workspace (Ctrl+Shift+L)", None)
         self.live.setProperty("kind", "danger")
         self._lay_out()
 
-    def show_state(self, *, busy: bool, can_call: bool, has_copy: bool, is_live: bool, is_open: bool) -> None:
+    def show_state(self, *, busy: bool, can_call: bool, is_live: bool, is_open: bool) -> None:
         """What can be done now."""
         for button in (self.decide, self.run):
             button.setEnabled(can_call and not busy)
-        self._ending.setCurrentWidget(self.cancel if busy else self.reset_copy)
-        self.reset_copy.setEnabled(has_copy and not busy)
-        self.reset_copy.setHidden(is_live)
+        self.cancel.setVisible(busy)
         self.live.setHidden(is_live)
         self.live.setEnabled(not busy and is_open)
 
@@ -39,18 +35,17 @@ class ActBar(QWidget):
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
-        self._ending = QStackedWidget()
-        for part in (self.cancel, self.reset_copy):
-            self._ending.addWidget(part)
-        self._ending.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        policy = self.cancel.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self.cancel.setSizePolicy(policy)
         row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_2, tokens.space_2, tokens.space_2, tokens.space_2)
         row.setSpacing(tokens.space_2)
         row.addWidget(self.decide)
         row.addWidget(self.run)
+        row.addWidget(self.cancel)
         row.addStretch(1)
         row.addWidget(self.live)
-        row.addWidget(self._ending)
 
 
 def _button(text: str, name: str, tip: str, icon: str | None) -> QPushButton:

@@ -5,16 +5,19 @@ It blocks nothing and answers nothing by itself: the focus is never put on a but
 
 import time
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.look import current_look, tie_icon
-from gatewright_gui.qt.widget import CodeView, ElidedLabel, IconLabel, Segmented
+from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, IconLabel, Segmented
 from gatewright_gui.qt.widget.number_field import NumberField
-from gatewright_gui.session.calls import change_words, cut, visible
-from gatewright_gui.session.question import MAX_MINUTES, Lasting, PendingApproval, Reply, span
+
+if TYPE_CHECKING:
+    from gatewright_gui.session.question import Lasting, PendingApproval
+
 
 KEY = "F6"
 """Leads to the open question."""
@@ -35,6 +38,8 @@ class ApprovalBar(QWidget):
     """The bar had the keys and is about to hide."""
 
     def __init__(self, parent: QWidget | None = None, *, name: str = "console") -> None:
+        from gatewright_gui.session.question import MAX_MINUTES
+
         super().__init__(parent)
         self.setObjectName(f"{name}.approval")
         self._name = name
@@ -50,6 +55,14 @@ class ApprovalBar(QWidget):
         self._why.setWordWrap(True)
         self._why.setTextFormat(Qt.TextFormat.PlainText)
         self._change = ElidedLabel(path=True, mono=True, role="muted")
+        self._covers = QLabel()
+        self._covers.setObjectName(f"{name}.approval.covers")
+        self._covers.setProperty("kind", "muted")
+        self._covers.setWordWrap(True)
+        self._covers.setTextFormat(Qt.TextFormat.PlainText)
+        self._is_live = False
+        self._where = Chip("", role="blocked")
+        self._where.setObjectName(f"{name}.approval.where")
         self._code = CodeView("What the call would do")
         self._hint = ElidedLabel(role="muted")
         keys = f"{KEY}, then {_DENY}  {_ONCE}  {_WHILE}  {_SCOPE}"
@@ -77,7 +90,7 @@ class ApprovalBar(QWidget):
         self.hide()
 
     @property
-    def question(self) -> PendingApproval | None:
+    def question(self) -> "PendingApproval | None":
         """The question that is open."""
         return self._question
 
@@ -86,8 +99,10 @@ class ApprovalBar(QWidget):
         """Tier, session, since when and until when."""
         return self._about.text
 
-    def ask(self, question: PendingApproval, note: str = "") -> None:
+    def ask(self, question: "PendingApproval", note: str = "") -> None:
         """Show a question; `note` goes before its name. The focus stays where it is."""
+        from gatewright_gui.session.calls import visible
+
         is_new = self._question is None or self._question.request_id != question.request_id or not question.request_id
         self._question = question
         self._title.setText(f"{note}{visible(question.agent_id)} asks to call {question.called}")
@@ -97,11 +112,18 @@ class ApprovalBar(QWidget):
             self._parts.set_segment_enabled("diff", question.diff is not None)
             self._parts.set_current("diff" if question.diff is not None else "arguments")
             self._show_part(self._parts.current)
+        self._tell_where()
         self._tell_why()
         self._tell_answers(question)
         self._tell_time()
         self.setAccessibleName(f"{self._title.text()}: {self._why.text()}")
         self.show()
+
+    def set_live(self, live: bool) -> None:
+        """Whether what is allowed here is done in the real workspace."""
+        self._is_live = live
+        self._tell_where()
+        self.update()
 
     def say_edited(self) -> None:
         """The policy changed under an open question."""
@@ -139,7 +161,9 @@ class ApprovalBar(QWidget):
 
     # answers
 
-    def _answer(self, *, approved: bool, lasting: Lasting = "once", seconds: float | None = None) -> None:
+    def _answer(self, *, approved: bool, lasting: "Lasting" = "once", seconds: float | None = None) -> None:
+        from gatewright_gui.session.question import Reply
+
         question = self._question
         self.withdraw()
         if question is not None:
@@ -174,6 +198,15 @@ class ApprovalBar(QWidget):
 
     # what is said
 
+    def _tell_where(self) -> None:
+        """A question of the console is about its copy, or live; one of another process says no more than that."""
+        if self._name != "console":
+            self._where.set_chip("another process", "plug", "blocked")
+        elif self._is_live:
+            self._where.set_chip("LIVE: the real workspace", "triangle-alert", "deny")
+        else:
+            self._where.set_chip("in the copy", "layers", "blocked")
+
     def _tell_why(self) -> None:
         if self._question is None:
             return
@@ -184,10 +217,11 @@ class ApprovalBar(QWidget):
             lines.append("the policy was edited since: the call is decided again, by the policy as it is then")
         self._why.setText("\n".join(f"\u2022 {line}" for line in lines))
 
-    def _tell_answers(self, question: PendingApproval) -> None:
+    def _tell_answers(self, question: "PendingApproval") -> None:
         words = f"scope {_short(question.scope)}" if question.scope else "this session"
         self.scope_button.setText(f"For {words}")
         self.scope_button.setAccessibleName(f"Allow for {words}, key {_SCOPE}")
+        self._covers.setText(question.cover_words.replace("`", ""))
         once = "The tool itself asks because of what would be lost: an answer counts for this call only"
         for button, words in (
             (self.while_button, question.duration_words),
@@ -198,6 +232,9 @@ class ApprovalBar(QWidget):
             button.setToolTip(once if question.once_only else f"Allows {words}")
 
     def _tell_time(self) -> None:
+        from gatewright_gui.session.calls import visible
+        from gatewright_gui.session.question import span
+
         question = self._question
         if question is None:
             return
@@ -213,6 +250,8 @@ class ApprovalBar(QWidget):
         self._about.set_text(" \u00b7 ".join(parts))
 
     def _show_part(self, part: object) -> None:
+        from gatewright_gui.session.calls import change_words, cut
+
         question = self._question
         if question is None:
             return
@@ -278,7 +317,8 @@ class ApprovalBar(QWidget):
         palette = current_look().palette
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(palette.verdict.ask.soft))
-        painter.fillRect(0, 0, 4, self.height(), QColor(palette.verdict.ask.fg))
+        stripe = palette.verdict.deny if self._is_live else palette.verdict.ask
+        painter.fillRect(0, 0, 8 if self._is_live else 4, self.height(), QColor(stripe.fg))
         painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(palette.border))
 
     def _lay_out(self) -> None:
@@ -302,19 +342,28 @@ class ApprovalBar(QWidget):
         column.setContentsMargins(tokens.space_4, tokens.space_2, tokens.space_3, tokens.space_2)
         column.setSpacing(tokens.space_1)
         column.addLayout(first)
-        column.addWidget(self._about)
+        second = QHBoxLayout()
+        second.setSpacing(tokens.space_2)
+        second.addWidget(self._where)
+        second.addWidget(self._about, 1)
+        column.addLayout(second)
         column.addWidget(self._why)
         column.addWidget(self._change)
         column.addWidget(self._code)
+        column.addWidget(self._covers)
         column.addLayout(answers)
 
 
 def _short(text: str) -> str:
+    from gatewright_gui.session.calls import visible
+
     shown = visible(text)
     return shown if len(shown) <= 20 else f"{shown[:19]}\u2026"
 
 
 def _until(expires_wall_s: float | None, now_s: float) -> str:
+    from gatewright_gui.session.question import span
+
     if expires_wall_s is None:
         return "waits until it is answered"
     left_s = expires_wall_s - now_s

@@ -80,6 +80,11 @@ class CallControl(QObject):
     def _asked(self, question: PendingApproval) -> None:
         if self._console.is_busy:
             self._outcome.ask(question)
+            self._context.navigator.tell_question(open_=True)
+
+    def _answered(self) -> None:
+        self._context.navigator.tell_question(open_=False)
+        self._outcome.answered()
 
     def _copying(self, text: str) -> None:
         if self._console.is_busy:
@@ -92,6 +97,7 @@ class CallControl(QObject):
 
     def _ended(self) -> None:
         self._is_instead = False
+        self._context.navigator.tell_question(open_=False)
         self._outcome.end()
         for button in (self._acts.decide, self._acts.run):
             button.setEnabled(self._request.agent_id is not None)
@@ -130,7 +136,7 @@ class CallControl(QObject):
             (console.failed, outcome.say_failed),
             (console.ended, self._ended),
             (console.asked, self._asked),
-            (console.answered, outcome.answered),
+            (console.answered, self._answered),
             (console.copying, self._copying),
         ):
             signal.connect(slot)

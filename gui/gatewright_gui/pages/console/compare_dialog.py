@@ -130,7 +130,7 @@ def _table(name: str, object_name: str, heads: tuple[str, str, str], pairs: Any)
     view.setTabKeyNavigation(False)
     view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     header = view.horizontalHeader()
-    view.setColumnWidth(comparison.NAME, 150)
+    header.setSectionResizeMode(comparison.NAME, header.ResizeMode.ResizeToContents)
     for column in (comparison.FIRST, comparison.SECOND):
         header.setSectionResizeMode(column, header.ResizeMode.Stretch)
     return view

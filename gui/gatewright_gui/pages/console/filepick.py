@@ -32,6 +32,16 @@ class FilePick(QObject):
         form.files_wanted.connect(self._list)
         form.browse_requested.connect(self._browse)
 
+    async def examples(self) -> dict[str, str]:
+        """By what an argument names - `path` or `label` - something that the chosen operation could be tried with."""
+        self._list()
+        await self._listed_by_now()
+        _, tool = self._called()
+        operation = self._form.operation
+        shapes = tool.operations if tool is not None else ()
+        changes = not all(shape.is_read_only for shape in shapes if operation is None or shape.name == operation)
+        return {"path": self._files.example(operation or "", changes=changes), "label": self._files.label}
+
     def forget(self) -> None:
         """The policy may be another: list anew when files are wanted."""
         self._listed = None
@@ -58,11 +68,21 @@ class FilePick(QObject):
         self._context.tasks.start(self._choose(cast("Path", path)), "console.browse", replace=True)
 
     async def _choose(self, path: Path) -> None:
-        while self._listing is not None and not self._listing.done():
-            await asyncio.wait([self._listing])
+        await self._listed_by_now()
         chosen = self._form.form.value(path)
-        dialog = BrowseDialog(cast("QWidget", self._form), self._files, chosen if isinstance(chosen, str) else "")
+        begun = chosen if isinstance(chosen, str) else ""
+        dialog = BrowseDialog(cast("QWidget", self._form), self._files, begun, takes_folders=self._takes_folders(path))
         if await shown(dialog) and dialog.choice is not None:
             several = len({row.place for row in self._files.rows}) > 1
             is_asked = "source" in self._form.form.fields(()) and several
             self._form.put_file(path, dialog.choice.path, dialog.choice.place if is_asked else None)
+
+    async def _listed_by_now(self) -> None:
+        while self._listing is not None and not self._listing.done():
+            await asyncio.wait([self._listing])
+
+    def _takes_folders(self, path: Path) -> bool:
+        """A path that must be named is that of a file, but for operations that reach what is below a folder."""
+        form = self._form.form
+        shape = form.shape_of_operation()
+        return not form.is_needed(str(path[0])) or (shape is not None and "recursive" in shape.takes)

@@ -1,6 +1,7 @@
 """A form made from the schema that the agent sees: one row for each argument, made as it is looked at.
 
 It does not know calls; what the arguments are is kept by the form's tree, which knows no widget.
+A little over 400 lines: everything that a field may ask of the form is a short method here.
 """
 
 from collections.abc import Mapping
@@ -11,17 +12,19 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright_gui.models.callexample import example_values
+from gatewright_gui.models.callexample import ANY_TEXT, example_values
 from gatewright_gui.models.callform import CallForm, FieldFault
+from gatewright_gui.models.carryover import carried_form
 from gatewright_gui.models.jsonpath import NOTHING, Path
 from gatewright_gui.pages.console.fields.group import ArrayBody, ObjectBody, Rows, UnionBody
 from gatewright_gui.pages.console.fields.menu import place_menu
 from gatewright_gui.pages.console.fields.root import RootBody, RootUnion
 from gatewright_gui.pages.console.fields.row import FieldRow
 from gatewright_gui.pages.console.formcheck import FormCheck
+from gatewright_gui.pages.console.formfoot import FormFoot
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget import ElidedLabel, IconLabel, SearchField
+from gatewright_gui.qt.widget import SearchField
 from gatewright_gui.session.calls import ShownTool
 
 MANY = 16
@@ -44,6 +47,8 @@ class FormPane(QWidget):
     """Blank fields are not given. Nothing is refused: what does not fit is marked, and sent all the same."""
 
     changed = Signal()
+    touched = Signal()
+    """Somebody filled something in."""
     files_wanted = Signal()
     """A field that names a file has the keys."""
     browse_requested = Signal(object)
@@ -83,26 +88,34 @@ class FormPane(QWidget):
         return self.form.operation
 
     def set_tool(self, tool: ShownTool | None, operation: str | None = None) -> None:
-        """Make the form of another tool; arguments that both have stay. It begins with the operation, or with one that
+        """Make the form of another tool; arguments that fit it stay. It begins with the operation, or with one that
         changes nothing.
         """
         if tool == self._tool:
             return
         old, was = self.form, self._tool
         is_same = tool is not None and was is not None and tool.name == was.name
-        kept, before = old.values_as_far(), old.operation if is_same else None
         self._tool = tool
-        self.form = CallForm(tool or ShownTool("", "", {}, None, ()))
-        self._check.set_schema(tool.schema if tool is not None else None)
-        names = {*self.form.fields(())}
-        stays = {name: value for name, value in kept.items() if (name in names and name != old.selector) or is_same}
+        self._check.set_tool(tool)
+        if tool is None:
+            self.form = CallForm(ShownTool("", "", {}, None, ()))
+        elif is_same:
+            self.form = CallForm(tool)
+            self.form.set_values(old.values_as_far())
+            first = tool.first_operation(operation) if self.form.operation is None else None
+            if first is not None:
+                self.form.choose_operation(first)
+        else:
+            self.form = carried_form(tool, old, operation)
         if not is_same:
             self._open = {}
-        self.form.set_values(stays)
-        first = tool.first_operation(before or operation) if tool is not None else None
-        if first is not None and (not is_same or self.form.operation != before or before is None):
-            self.form.choose_operation(before if before is not None and is_same else first)
         self._rebuild()
+
+    def choose_operation(self, operation: str) -> None:
+        """Begin with an operation that the tool has; another name changes nothing."""
+        if self._tool is not None and self._tool.first_operation(operation) == operation != self.form.operation:
+            self.form.choose_operation(operation)
+            self._refresh()
 
     def set_values(self, values: Mapping[str, JsonValue]) -> None:
         """Fill the form in; what is not named becomes blank, except the operation."""
@@ -124,9 +137,13 @@ class FormPane(QWidget):
         """The arguments as JSON, broken JSON as it stands."""
         return self.form.text()
 
-    def fill_example(self) -> None:
-        """Arguments that the chosen operation would take."""
+    def fill_example(self, known: Mapping[str, str] | None = None) -> None:
+        """Arguments that the chosen operation would take. `known`: by `path` and `label` what is really there."""
         values = example_values(self.form)
+        for name in values:
+            kind = "path" if self.files_for((name,)) is not None else name
+            if known is not None and values[name] == ANY_TEXT and known.get(kind):
+                values[name] = known[kind]
         self.set_values({**values, **self.form.values_as_far()} if not self._is_blank() else values)
 
     def clear(self) -> None:
@@ -178,11 +195,13 @@ class FormPane(QWidget):
     def typed(self, path: Path, text: str) -> None:
         """A text was typed at a place."""
         if not self._is_putting:
+            self.touched.emit()
             self.form.set_text(path, text)
             self._edited(path)
 
     def chosen(self, path: Path, value: object) -> None:
         """A value was chosen at a place."""
+        self.touched.emit()
         if path == (self.form.selector,):
             self.form.choose_operation(value if isinstance(value, str) else None)
             self._refresh()
@@ -196,6 +215,7 @@ class FormPane(QWidget):
     def reshaped(self, path: Path) -> None:
         """A place has other parts now."""
         del path
+        self.touched.emit()
         self._refresh()
 
     def is_open(self, path: Path) -> bool:
@@ -321,7 +341,7 @@ class FormPane(QWidget):
         self._scroll.setWidget(holder)
         self._tabs.start()
         self._check.start()
-        self._say()
+        self._foot.show_faults(self._check.faults)
         self.changed.emit()
 
     def _filter(self, text: object) -> None:
@@ -353,6 +373,11 @@ class FormPane(QWidget):
 
     # faults
 
+    @property
+    def verdict(self) -> str:
+        """What is said of all arguments: the first thing that is wrong, or that nothing is."""
+        return self._foot.text
+
     def _mark(self) -> None:
         """Put each fault beside its field, or into the line below."""
         told: dict[FieldRow, str] = {}
@@ -364,24 +389,11 @@ class FormPane(QWidget):
         for row in self.findChildren(FieldRow):
             if row.is_live:
                 row.show_fault(told.get(row) or self.form.view(row.path).fault)
-        self._say()
-
-    def _say(self) -> None:
-        count = len(self._check.faults)
-        self._icon.set_icon("circle-alert" if count else "circle-check", "ask" if count else "allow")
-        more = f"  (and {count - 1} more)" if count > 1 else ""
-        self._said.set_text(f"{self._check.faults[0]}{more}" if count else "fits the schema")
+        self._foot.show_faults(self._check.faults)
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
-        self._icon = IconLabel("circle-check", "allow", size=14)
-        self._said = ElidedLabel(role="muted")
-        self._said.setObjectName("console.formfault")
-        foot = QHBoxLayout()
-        foot.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
-        foot.setSpacing(tokens.space_2)
-        foot.addWidget(self._icon)
-        foot.addWidget(self._said, 1)
+        self._foot = FormFoot()
         top = QHBoxLayout()
         top.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_1)
         top.addWidget(self.search)
@@ -391,5 +403,4 @@ class FormPane(QWidget):
         column.setSpacing(0)
         column.addLayout(top)
         column.addWidget(self._scroll, 1)
-        column.addLayout(foot)
-        self._say()
+        column.addWidget(self._foot)

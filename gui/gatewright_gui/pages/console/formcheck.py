@@ -7,8 +7,9 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from shiboken6 import isValid
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright_gui.models.argumentcheck import ArgumentChecker, PlaceFault
+from gatewright_gui.models.argumentcheck import ArgumentChecker, PlaceFault, checker_of
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.calls import ShownTool
 
 SETTLE_MS = 150
 
@@ -27,9 +28,9 @@ class FormCheck(QObject):
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._settle.timeout.connect(self._check)
 
-    def set_schema(self, schema: Mapping[str, object] | None) -> None:
-        """Check against another schema; what was found by the one before is forgotten."""
-        self._checker = ArgumentChecker(schema) if schema is not None else None
+    def set_tool(self, tool: ShownTool | None) -> None:
+        """Check for another tool; what was found for the one before is forgotten."""
+        self._checker = checker_of(tool) if tool is not None else None
         self.faults = ()
 
     def start(self) -> None:

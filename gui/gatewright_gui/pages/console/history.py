@@ -33,6 +33,8 @@ _BOUND = (
     f"The last {MAX_RECORDS} calls are remembered, with at most {MAX_KEPT // 1_000_000} million characters, "
     "until the app is closed or another workspace is opened"
 )
+_LEAST = 190
+"""The same for both parts, so that choosing one moves nothing."""
 _NONE = ("history", "No calls yet", "Each call stays here: choose it to see it again")
 _NO_FIT = ("list-filter", "No call fits", "Escape in the field, or Show all in the menu, brings them back")
 
@@ -51,6 +53,7 @@ class HistoryPanel(QWidget):
     clear_requested = Signal()
     """All calls are to be forgotten."""
     reset_requested = Signal()
+    reset_copy_requested = Signal()
     revoke_requested = Signal(object)
     """Id of the standing approval that is to be taken back."""
 
@@ -87,6 +90,8 @@ class HistoryPanel(QWidget):
         tip = "The agent begins a new conversation: counts, pauses and phase begin anew"
         self.reset_button = link_button("Reset session", "console.resetsession", tip)
         self.reset_button.clicked.connect(self.reset_requested)
+        self.reset_copy_button = link_button("Reset copy", "console.resetcopy", "")
+        self.reset_copy_button.clicked.connect(self.reset_copy_requested)
         tip = "Forget all calls; the session and the copy stay"
         self.clear_button = link_button("Clear", "console.clearhistory", tip, "Clear the history")
         self.clear_button.clicked.connect(self.clear_requested)
@@ -113,6 +118,12 @@ class HistoryPanel(QWidget):
         """Whether runs are real, and whether a call is under way: then none can be made again."""
         self._is_live, self._is_busy = live, busy
         self._update_buttons()
+
+    def tell_copy(self, tip: str, *, can: bool, shown: bool) -> None:
+        """Whether there is a copy that can be thrown away, and what that means."""
+        self.reset_copy_button.setToolTip(tip)
+        self.reset_copy_button.setEnabled(can)
+        self.reset_copy_button.setVisible(shown)
 
     def show_session(self, state: SessionState | None) -> None:
         """Say where the agent's conversation stands."""
@@ -307,12 +318,15 @@ class HistoryPanel(QWidget):
         view.installEventFilter(self)
         view.horizontalHeader().setMinimumSectionSize(20)
         for column, width in (
-            (callhistory.WHEN, 84),
-            (callhistory.WHAT, 28),
-            (callhistory.CALL, 130),
-            (callhistory.AGENT, 92),
+            (callhistory.WHEN, 82),
+            (callhistory.WHAT, 26),
+            (callhistory.AGENT, 76),
+            (callhistory.VERDICT, 104),
         ):
             view.setColumnWidth(column, width)
+        header = view.horizontalHeader()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(callhistory.CALL, header.ResizeMode.Stretch)
         view.selectionModel().currentChanged.connect(self._chosen)
         view.selectionModel().selectionChanged.connect(self._moved)
         view.clicked.connect(self._clicked)
@@ -328,6 +342,7 @@ class HistoryPanel(QWidget):
         foot.addWidget(self._session, 1)
         foot.addWidget(self.clear_button)
         foot.addWidget(self.reset_button)
+        foot.addWidget(self.reset_copy_button)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -341,3 +356,4 @@ class HistoryPanel(QWidget):
         self._show_part()
         column.addWidget(self._stack, 1)
         column.addLayout(foot)
+        self.setMinimumHeight(_LEAST)

@@ -18,13 +18,14 @@ from PySide6.QtWidgets import QCompleter, QListView, QTextEdit, QWidget
 
 from gatewright_gui.models.argumentcheck import TextFault
 from gatewright_gui.models.jsoncompletion import Completion
+from gatewright_gui.pages.console.fields.tabtakes import TabTakes
 from gatewright_gui.pages.console.largetext import LargeTextEdit
 from gatewright_gui.qt.highlighter import Highlighter
 from gatewright_gui.qt.look import current_look
 
 INDENT = "  "
 _TEXT = Qt.ItemDataRole.UserRole
-_CLOSING = {Qt.Key.Key_Enter, Qt.Key.Key_Return, Qt.Key.Key_Escape, Qt.Key.Key_Tab, Qt.Key.Key_Backtab}
+_CLOSING = {Qt.Key.Key_Enter, Qt.Key.Key_Return, Qt.Key.Key_Escape, Qt.Key.Key_Backtab}
 
 
 class JsonEdit(LargeTextEdit):
@@ -49,6 +50,7 @@ class JsonEdit(LargeTextEdit):
         self._list.setAccessibleName("What could stand here")
         self._list.setFont(current_look().mono_font)
         self._completer.setPopup(self._list)
+        TabTakes(self._list)
         self._completer.activated.connect(self._put_in)
         current_look().changed.connect(self._draw)
 

@@ -14,7 +14,10 @@ _GO_LIVE = (
     "Runs will then change the real files and blocks of {name}, under the policy as edited now, saved or not. Nothing "
     "takes that back. The audit log of the workspace keeps every call."
 )
-_RESET = "The next run gets a fresh copy (Ctrl+Shift+Del)"
+_RESET = (
+    "Reset copy throws it away, with the approvals that stand in it; the next run gets a fresh one, and the counts of "
+    "the session stay (Ctrl+Shift+Del)"
+)
 
 
 class LiveControl(QObject):
@@ -61,7 +64,9 @@ class LiveControl(QObject):
             self._context.tasks.start(self._throw_away(), "console.resetcopy", replace=True)
 
     async def _throw_away(self) -> None:
-        await self._console.reset_copy()
+        gone = await self._console.reset_copy()
+        stood = f", and {gone} standing approval{'' if gone == 1 else 's'} with it" if gone else ""
+        self._context.document.say("info", f"the copy was thrown away{stood}; the next run gets a fresh one")
         self._changed()
 
     @property
@@ -70,7 +75,7 @@ class LiveControl(QObject):
         copied = self._console.copied
         if copied is None:
             return "There is no copy yet: the first run makes one"
-        told = [f"The copy of {copied.files:,} files holds what was run; {_RESET[0].lower()}{_RESET[1:]}"]
+        told = [f"The copy of {copied.files:,} files holds what was run", _RESET]
         if copied.links_cut:
             told.append("links that lead out of the workspace lead nowhere in it: " + ", ".join(copied.links_cut))
         if copied.unread:

@@ -3,6 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from gatewright_gui.models.callhistory import outcome_word
 from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.pages.console.result import ResultPanel
 from gatewright_gui.pages.console.stagepane import StagePane
@@ -18,6 +19,7 @@ _WHAT_TO_DO = (
     "what the model gets."
 )
 _ONLY_DECIDED = "Ctrl+Shift+Return runs the call in a disposable copy and shows here what the model gets."
+_LIVE_ONLY_DECIDED = "Ctrl+Shift+Return runs the call LIVE, in the real workspace, and shows here what the model gets."
 _DECIDE_ONLY = "Ctrl+Return decides the call. The program that has this tool runs it; nothing is executed here."
 _RUN_ELSEWHERE = "The program that has this tool runs it; here its calls are decided, and not executed."
 
@@ -28,13 +30,15 @@ _LIVE_WHAT_TO_DO = (
 )
 _IN_COPY, _LIVE = "Running in the copy", "Running LIVE in the workspace"
 _ELSEWHERE = ("plug", "Decided, not run", _RUN_ELSEWHERE)
-_DECIDED = ("scroll-text", "Only decided", _ONLY_DECIDED)
+_DECIDED = "Only decided"
 
 
 class OutcomePanel(QWidget):
     """Shows one call: the one under way, or a record."""
 
     cancel_requested = Signal()
+    record_shown = Signal()
+    """Another call is told of."""
     rule_requested = Signal(object)
     """RuleLink: it is to be shown where it is edited."""
     line_requested = Signal(object)
@@ -122,6 +126,9 @@ class OutcomePanel(QWidget):
     def set_live(self, live: bool) -> None:
         """Whether runs are real."""
         self._is_live = live
+        self.approval.set_live(live)
+        if self.shown is not None and not self.strip.isVisible() and self.result.record is None:
+            self.result.show_nothing(*self._none_of(self.shown))
         if self.shown is None and not self.strip.isVisible():
             self._say_what_to_do()
 
@@ -146,9 +153,24 @@ class OutcomePanel(QWidget):
     def show_record(self, record: CallRecord) -> None:
         """Show what became of a call."""
         self.shown = record
-        self.model.finish(record.stages, to_the_end=record.kind == "run", asks=record.verdict == "ask")
+        self.model.finish(
+            record.stages,
+            to_the_end=record.kind == "run",
+            asks=record.verdict == "ask" and not record.is_cancelled,
+            cut_at=record.stage if record.is_cancelled else "",
+            failed=outcome_word(record) if record.is_error and record.verdict == "allow" else "",
+        )
         self.verdict.show_record(record)
-        self.result.show_record(record, _ELSEWHERE if self._is_elsewhere else _DECIDED)
+        self.result.show_record(record, self._none_of(record))
+        self.record_shown.emit()
+
+    def _none_of(self, record: CallRecord) -> tuple[str, str, str]:
+        """What stands in place of a result that a call does not have."""
+        if record.is_cancelled:
+            return "circle-stop", "Cancelled", f"{record.reason[:1].upper()}{record.reason[1:]}"
+        if self._is_elsewhere:
+            return _ELSEWHERE
+        return "scroll-text", _DECIDED, _LIVE_ONLY_DECIDED if self._is_live else _ONLY_DECIDED
 
     def clear(self) -> None:
         """There is no call."""

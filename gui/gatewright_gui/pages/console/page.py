@@ -6,7 +6,7 @@ It decides and runs nothing: the session does, beside the window.
 from typing import cast
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gatewright.base.errors import GatewrightError
@@ -20,9 +20,10 @@ from gatewright_gui.pages.console.livebar import LiveBar
 from gatewright_gui.pages.console.livemode import LiveControl
 from gatewright_gui.pages.console.outcome import OutcomePanel
 from gatewright_gui.pages.console.request import RequestPanel
+from gatewright_gui.pages.console.stalemark import StaleMark
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.widget import Splitter
-from gatewright_gui.session.calls import CallRecord, RuleLink, shown_tools
+from gatewright_gui.session.calls import CallRecord, RuleLink, callable_tools
 from gatewright_gui.session.console import Console
 
 
@@ -34,17 +35,19 @@ class ConsolePage(Page):
         self._context = context
         self._is_stale = True
         self._followed: tuple[str | None, ...] = ()
-        self._is_following = False
+        self._asked_for: tuple[str, str | None] | None = None
+        self._path = context.document.path
         self.console = Console(context.document, self)
         self.request = RequestPanel(context)
         self.history = HistoryPanel()
         self.outcome = OutcomePanel(context.sizes, context.tasks)
         self.acts = ActBar()
         self.decide_button, self.run_button, self.cancel_button = self.acts.decide, self.acts.run, self.acts.cancel
-        self.reset_copy_button, self.live_button = self.acts.reset_copy, self.acts.live
+        self.reset_copy_button, self.live_button = self.history.reset_copy_button, self.acts.live
         self.live_bar = LiveBar()
         self.calls = CallControl(context, self.console, self.request, self.outcome, self.acts, self, self._show_busy)
         self.live = LiveControl(context, self.console, self.live_bar, self, self._live_changed)
+        self.stale = StaleMark(self.request, self.outcome, self)
         self.past = HistoryControl(context, self.console, self.history, self, lambda: self.request.agent_id)
         self._lay_out()
         self._connect()
@@ -77,6 +80,9 @@ class ConsolePage(Page):
     def _opened(self) -> None:
         self.calls.cancel()
         self.outcome.clear()
+        if self._context.document.path != self._path:
+            self._path = self._context.document.path
+            self.request.forget()
         self._stale()
 
     def _changed(self, changes: ChangeSet) -> None:
@@ -96,19 +102,29 @@ class ConsolePage(Page):
         self._load_tools()
 
     def _follow_selection(self) -> None:
-        """What was chosen on another page since; a tool that was typed here is left alone otherwise."""
+        """The agent that was chosen on another page since; its tool too, as long as nobody touched the request."""
         selection = self._context.selection
         agent_id = selection.agent_id
         chosen = (agent_id, selection.tool, selection.operation)
         if chosen == self._followed:
             return
         self._followed = chosen
+        if self.console.is_busy:
+            return  # what is asked about stays in view
         if agent_id is not None and agent_id != self.request.agent_id:
             self.request.choose_agent(agent_id)
-            self._is_following = True
             self._load_tools()
         else:
-            self.request.choose_tool(selection.tool, selection.operation)
+            self.request.follow(selection.tool, selection.operation)
+
+    def _try_call(self, agent_id: object, tool: object, operation: object) -> None:
+        """Somebody asked on another page to try a tool here."""
+        if self.console.is_busy:
+            return
+        self._asked_for = str(tool), operation if isinstance(operation, str) else None
+        self._context.selection.choose_agent(str(agent_id))
+        self.request.choose_agent(str(agent_id))
+        self._load_tools()
 
     def _load_tools(self) -> None:
         self.past.show_session()
@@ -121,7 +137,7 @@ class ConsolePage(Page):
 
     async def _ask_tools(self, agent_id: str) -> None:
         try:
-            tools = await self._context.deriver.derive(lambda workspace: shown_tools(workspace, agent_id))
+            tools = await self._context.deriver.derive(lambda workspace: callable_tools(workspace, agent_id))
         except GatewrightError as error:
             self.request.set_tools(())
             self.request.message.show_message("error", str(error))
@@ -129,9 +145,9 @@ class ConsolePage(Page):
         if tools is not None and agent_id == self.request.agent_id:
             selection = self._context.selection
             self.request.set_tools(tools, selection.tool, selection.operation)
-            if self._is_following:
-                self._is_following = False
-                self.request.choose_tool(selection.tool, selection.operation)
+            if self._asked_for is not None:
+                self.request.choose_tool(*self._asked_for)
+                self._asked_for = None
 
     def _choose_agent(self, agent_id: str) -> None:
         self._context.selection.choose_agent(agent_id)
@@ -150,6 +166,13 @@ class ConsolePage(Page):
     def cancel(self) -> None:
         """Give up the call that is under way."""
         self.calls.cancel()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Escape, where nothing nearer to the keys takes it, gives up the call that is under way."""
+        if event.key() == Qt.Key.Key_Escape and self.console.is_busy:
+            self.cancel()
+        else:
+            super().keyPressEvent(event)
 
     def _edit_again(self, record: CallRecord) -> None:
         self.request.choose_agent(record.request.agent_id)
@@ -206,11 +229,11 @@ class ConsolePage(Page):
         self.acts.show_state(
             busy=busy,
             can_call=self.request.agent_id is not None,
-            has_copy=self.console.has_copy,
             is_live=self.console.is_live,
             is_open=self._context.document.is_open,
         )
-        self.acts.reset_copy.setToolTip(self.live.about_copy)
+        can_reset = self.console.has_copy and not busy
+        self.history.tell_copy(self.live.about_copy, can=can_reset, shown=not self.console.is_live)
         self.live_bar.leave_button.setEnabled(not busy)
         self.history.set_way(live=self.console.is_live, busy=busy)
 
@@ -220,9 +243,11 @@ class ConsolePage(Page):
         document = self._context.document
         document.opened.connect(self._opened)
         document.policy_changed.connect(self._changed)
+        self._context.navigator.question_requested.connect(self.outcome.approval.focus_question)
+        self._context.navigator.call_requested.connect(self._try_call)
         self.request.agent_chosen.connect(self._choose_agent)
         self.request.tool_shown.connect(self._name_run)
-        self.acts.reset_copy.clicked.connect(self.live.reset_copy)
+        self.history.reset_copy_requested.connect(self.live.reset_copy)
         self.acts.live.clicked.connect(self.live.toggle)
         self.outcome.verdict.exact_requested.connect(self.past.show_exact)
         self.outcome.rule_requested.connect(self._go_to_rule)
@@ -270,6 +295,6 @@ class ConsolePage(Page):
         """An open question comes right after what sends the call."""
         acts = self.acts
         before: QWidget = acts.run
-        for part in (acts.live, acts.cancel, acts.reset_copy, *self.outcome.approval.tab_parts):
+        for part in (acts.cancel, acts.live, *self.outcome.approval.tab_parts):
             self.setTabOrder(before, part)
             before = part

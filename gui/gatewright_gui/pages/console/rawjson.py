@@ -12,14 +12,14 @@ from shiboken6 import isValid
 
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import parse_object
-from gatewright_gui.models.argumentcheck import ArgumentChecker, TextFault, syntax_faults, text_faults
+from gatewright_gui.models.argumentcheck import ArgumentChecker, TextFault, checker_of, syntax_faults, text_faults
 from gatewright_gui.models.jsoncompletion import Completion, completion_at
 from gatewright_gui.models.jsontext import to_text
 from gatewright_gui.pages.console.jsonedit import JsonEdit
 from gatewright_gui.pages.console.linkbutton import link_button
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget import ElidedLabel, IconLabel
+from gatewright_gui.qt.widget import IconLabel, ProseLine
 from gatewright_gui.session.calls import ShownTool
 
 SETTLE_MS = 120
@@ -47,7 +47,7 @@ class RawJson(QWidget):
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._settle.timeout.connect(self._check)
         self._icon = IconLabel("circle-check", "allow", size=14)
-        self._said = ElidedLabel(role="muted")
+        self._said = ProseLine()
         self._said.setObjectName("console.jsonfault")
         self.go_button = link_button("Go to it", "console.json.go", "Put the cursor to the first fault (F8)")
         self.go_button.clicked.connect(self.go_to_fault)
@@ -87,7 +87,7 @@ class RawJson(QWidget):
         if tool == self._tool:
             return
         self._tool = tool
-        self._checker = ArgumentChecker(tool.schema) if tool is not None else None
+        self._checker = checker_of(tool) if tool is not None else None
         self._settle.start()
 
     def format(self) -> None:

@@ -1,13 +1,15 @@
 """The left part of the Console: who calls which tool with which arguments, as a form or as JSON.
 
-It does not send the call. A little over 400 lines: every way to fill a call in ends in a short method here.
+It does not send the call. Over 400 lines: every way to fill a call in, and to change what is called, ends in a short
+method here.
 """
 
+import contextlib
 from collections.abc import Mapping
 from functools import partial
 from typing import cast
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QApplication,
@@ -22,15 +24,19 @@ from PySide6.QtWidgets import (
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import JsonValue, parse_object
 from gatewright.policy.document import Agent
-from gatewright_gui.models.callform import FieldFault
+from gatewright_gui.models.callform import CallForm, FieldFault
+from gatewright_gui.models.carryover import carried_form
 from gatewright_gui.models.jsontext import to_text
 from gatewright_gui.models.pastedcall import PastedCall
+from gatewright_gui.pages.console.exampling import Exampling
 from gatewright_gui.pages.console.filepick import FilePick
 from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.console.largetext import MAX_LAID_OUT
 from gatewright_gui.pages.console.linkbutton import link_button
 from gatewright_gui.pages.console.pasting import Pasting
 from gatewright_gui.pages.console.rawjson import RawJson
+from gatewright_gui.pages.console.toolchoice import ToolChoice
+from gatewright_gui.pages.console.toolnote import ToolNote
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.task import TaskOwner
@@ -55,9 +61,9 @@ class RequestPanel(QWidget):
         super().__init__(parent)
         self._context = context if isinstance(context, PageContext) else None
         self._tasks = context.tasks if isinstance(context, PageContext) else context
-        self._tools: dict[str, ShownTool] = {}
         self._is_refusing = False
-        self._wanted: tuple[str | None, str | None] = (None, None)
+        self._put = ""
+        self._is_touched = False
         self._kept: dict[str, str] = {}
         self._filled: str | None = None
         self._pasting = Pasting(self._context, self._put_call)
@@ -65,12 +71,10 @@ class RequestPanel(QWidget):
         self.agent.setObjectName("console.agent")
         self.agent.setAccessibleName("Agent")
         self.agent.activated.connect(self._agent_activated)
-        self.tool = QComboBox()
-        self.tool.setObjectName("console.tool")
-        self.tool.setAccessibleName("Tool")
-        self.tool.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.agent.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.tool = ToolChoice()
         self.tool.activated.connect(self._tool_activated)
-        self.tool.currentTextChanged.connect(self._tell_tool)
+        self.tool.named.connect(self._tell_tool)
         self.mode = Segmented("Arguments as")
         self.mode.setObjectName("console.mode")
         self.mode.add_segment("form", "Form", icon="list")
@@ -84,18 +88,23 @@ class RequestPanel(QWidget):
         self.clear_button.clicked.connect(self.clear)
         self.paste_button = link_button("Paste call", "console.paste", "Put in a provider's whole call (Ctrl+Shift+V)")
         self.paste_button.clicked.connect(self.paste_call)
+        self._note = ToolNote()
         self.message = MessageBar()
         self.form = FormPane(self._tasks)
         called = partial(RequestPanel._called, self)
         self._files = FilePick(self._context, self.form, called) if self._context is not None else None
         self.raw = RawJson(self._tasks)
+        json = partial(RequestPanel._raw_shown, self)
+        self._exampling = Exampling(self._tasks, self.form, self._files, json, partial(RequestPanel._shown_tool, self))
         self.raw.editor.take_paste = self._take_paste
+        self.raw.changed.connect(self._json_changed)
+        self.form.touched.connect(self._touch)
         self.none = EmptyState("wrench", "No tool to call", "Choose an agent and a tool")
         self._stack = QStackedWidget()
         for part in (self.form, self.raw, self.none):
             self._stack.addWidget(part)
         self._lay_out()
-        self._show_form()
+        self._show_tool()
 
     # what is chosen
 
@@ -107,7 +116,17 @@ class RequestPanel(QWidget):
     @property
     def tool_name(self) -> str:
         """The chosen tool, or the one that was typed."""
-        return self.tool.currentText().strip()
+        return self.tool.name
+
+    @property
+    def is_touched(self) -> bool:
+        """Whether somebody chose a tool here, filled something in, or sent something."""
+        return self._is_touched
+
+    @property
+    def note(self) -> str:
+        """What is said of the named tool; empty for one that the agent sees."""
+        return self._note.text
 
     @property
     def runs_elsewhere(self) -> bool:
@@ -116,7 +135,9 @@ class RequestPanel(QWidget):
         return tool is not None and not tool.is_executable
 
     def set_agents(self, agents: tuple[Agent, ...], chosen: str | None) -> None:
-        """Offer these agents."""
+        """Offer these agents; that the chosen one is gone is said."""
+        if agents and chosen is not None and chosen not in {agent.agent_id for agent in agents}:
+            self.message.show_message("warning", f"agent `{chosen}` is gone; this is `{agents[0].agent_id}`")
         self.agent.clear()
         for agent in agents:
             self.agent.addItem(agent.agent_id, agent.agent_id)
@@ -137,35 +158,47 @@ class RequestPanel(QWidget):
         return field or self.tool
 
     def set_tools(self, tools: tuple[ShownTool, ...], wanted: str | None = None, operation: str | None = None) -> None:
-        """Offer the tools that the agent sees; the chosen one stays chosen where it can, else the wanted one is."""
-        typed = self.tool_name if self._tools or self.tool.isEditable() else wanted or ""
-        self._wanted = (wanted, operation)
-        self._tools = {tool.name: tool for tool in tools}
+        """Offer these. The tool that is named stays, whatever became of it; a request that nobody touched follows
+        `wanted`.
+        """
         if self._files is not None:
             self._files.forget()
-        self.tool.clear()
-        for tool in tools:
-            self.tool.addItem(tool.name, tool.name)
-            self.tool.setItemData(self.tool.count() - 1, tool.description, Qt.ItemDataRole.ToolTipRole)
-        row = self.tool.findText(typed)
-        if row >= 0:
-            self.tool.setCurrentIndex(row)
-        elif self.tool.isEditable() and typed:
-            self.tool.setEditText(typed)
-        self._show_form()
-        self.tool_shown.emit()
+        is_followed = not self._is_touched and wanted in {tool.name for tool in tools}
+        with QSignalBlocker(self.tool):
+            self.tool.set_tools(tools)
+            if is_followed and wanted is not None:
+                self.tool.set_name(wanted)
+        self._show_tool(operation if is_followed else None)
+
+    def follow(self, name: str | None, operation: str | None = None) -> None:
+        """Choose what is chosen elsewhere, as long as nobody touched the request."""
+        if not self._is_touched:
+            self.choose_tool(name, operation)
 
     def choose_tool(self, name: str | None, operation: str | None = None) -> None:
-        """Choose a tool that the agent sees; others are left alone. Its form begins with the operation."""
-        row = self.tool.findText(name or "")
-        self._wanted = (name, operation)
-        if row >= 0 and row != self.tool.currentIndex():
-            self.tool.setCurrentIndex(row)
-            self._show_form()
+        """Choose a tool, and the operation to begin with; a name that no tool has is left alone."""
+        if name is None or self.tool.of_name(name) is None:
+            return
+        with QSignalBlocker(self.tool):
+            self.tool.set_name(name)
+        self._show_tool(operation)
+
+    def forget(self) -> None:
+        """Another workspace: nothing was touched or filled in."""
+        self._is_touched = False
+        self._filled = None
+        self._kept.clear()
+        self.message.dismiss()
+        with QSignalBlocker(self.tool):
+            self.tool.set_tools(())
+            self.tool.set_name("")
+        self.form.set_tool(None)
+        self._put_text("")
 
     def request(self) -> CallRequest | None:
         """What is to be called; None after a fault, which is shown."""
         self.message.dismiss()
+        self._is_touched = True
         agent_id = self.agent_id
         if agent_id is None or not self.tool_name:
             self.message.show_message("warning", "choose an agent and a tool first")
@@ -180,28 +213,20 @@ class RequestPanel(QWidget):
 
     def put(self, request: CallRequest) -> None:
         """Show the tool and the arguments of an earlier request, as JSON."""
+        self._keep()
         self.mode.set_current("json")
-        self.tool.setEditText(request.tool)
-        self.raw.set_text(request.text)
+        self._put_json(request.tool, request.text)
 
     # ways to fill in
 
     def fill_example(self) -> None:
-        """What the chosen operation needs, with values that fit; what is filled in stays."""
+        """What the chosen operation needs, with values that fit and files that are there; what is filled in stays."""
         tool = self._shown_tool()
         if tool is None:
-            self.message.show_message("warning", "there is no example: the agent does not see this tool")
-            return
-        if self.mode.current != "json":
-            self.form.fill_example()
-            return
-        try:
-            self.form.set_tool(tool)
-            self.form.set_values(parse_object(self.raw.text))
-        except JsonRefused:
-            self.form.set_values({})
-        self.form.fill_example()
-        self.raw.editor.put_formatted(self.form.text())
+            self.message.show_message("warning", "there is no example: no tool has this name")
+        else:
+            self._touch()
+            self._exampling.fill(tool)
 
     def clear(self) -> None:
         """Nothing is given but the operation."""
@@ -236,45 +261,63 @@ class RequestPanel(QWidget):
         self._keep()
         if self.mode.current != "form" or not self._put_in_form(name, text):
             self.mode.set_current("json")
-            self.tool.setEditText(name)
-            self.raw.set_text(_indented(text))
-            if name not in self._tools:
-                notes.append("the agent does not see this tool")
+            self._put_json(name, _indented(text))
         self.message.show_message("info", "; ".join(notes))
 
     def _put_in_form(self, name: str, text: str) -> bool:
-        row = self.tool.findText(name)
         try:
             values = parse_object(text)
         except JsonRefused:
             return False
-        if row < 0 or len(text) > MAX_LAID_OUT:
+        if self.tool.of_name(name) is None or len(text) > MAX_LAID_OUT:
             return False
-        self.tool.setCurrentIndex(row)
-        self._show_form()
+        self.choose_tool(name)
         self.form.set_values(values)
+        self._touch()
         return True
 
-    # what was filled in for each tool is kept as long as the window
+    def _put_json(self, name: str, text: str) -> None:
+        """Name any tool, with these arguments."""
+        with QSignalBlocker(self.tool):
+            self.tool.set_name(name)
+        self._filled = name
+        self.raw.set_text(text)
+        self._show_tool()
+
+    # what was filled in for each tool is kept as long as the workspace is open
 
     def _keep(self) -> None:
         """Remember the arguments of the tool that is shown."""
-        tool = self._filled
-        if tool is not None:
-            self._kept[tool] = self.raw.text if self.mode.current == "json" else self.form.text()
+        if self._filled is not None:
+            self._kept[self._filled] = self.raw.text if self.mode.current == "json" else self.form.text()
 
     def _recall(self, name: str) -> None:
         """Put in what was last filled in for a tool."""
         text = self._kept.get(name)
         if text is None:
             return
-        if self.mode.current == "json":
-            self.raw.set_text(text)
-            return
         try:
             self.form.set_values(parse_object(text))
         except JsonRefused:
             return
+
+    def _carried(self, tool: ShownTool, operation: str | None) -> str:
+        """What goes on from the JSON that is shown to another tool."""
+        before = CallForm(self.tool.of_name(self._filled or "") or tool)
+        with contextlib.suppress(JsonRefused):
+            before.set_values({} if self.raw.editor.is_aside else parse_object(self.raw.text))
+        return carried_form(tool, before, operation).text()
+
+    def _put_text(self, text: str) -> None:
+        """Show another text, which nobody typed."""
+        self._put = text
+        self.raw.set_text(text)
+
+    def _touch(self) -> None:
+        self._is_touched = True
+
+    def _json_changed(self) -> None:
+        self._is_touched = self._is_touched or self.raw.text != self._put
 
     # form and JSON
 
@@ -287,21 +330,16 @@ class RequestPanel(QWidget):
             self._is_refusing = True
             self.mode.set_current("json")
             self._is_refusing = False
-        self._show_form()
-        self.tool_shown.emit()
+        self._tool_word.setText("Tool, or any name" if self.mode.current == "json" else "Tool")
+        self._show_tool()
 
     def _to_json(self) -> None:
-        if not self.raw.editor.is_aside or self.form.values_as_far():
-            self.raw.set_text(self.form.text() if self._shown_tool() else self.raw.text)
-        name = self.tool_name
-        self.tool.setEditable(True)
-        line = self.tool.lineEdit()
-        if line is not None:
-            line.setPlaceholderText("tool name")
-        self.tool.setEditText(name)
+        if self._shown_tool() is not None and (not self.raw.editor.is_aside or self.form.values_as_far()):
+            self._put_text(self.form.text())
+        self.tool.set_free(free=True)
 
     def _to_form(self) -> bool:
-        """Put the JSON into the form; False when it cannot be, which is said."""
+        """Put the JSON into the form; False when it cannot be, which is said. That of no tool waits for its name."""
         text = self.raw.text
         try:
             if len(text) > MAX_LAID_OUT:
@@ -310,57 +348,84 @@ class RequestPanel(QWidget):
         except JsonRefused as error:
             self.message.show_message("error", f"the form needs one JSON object: {error}")
             return False
-        name = self.tool_name
         self.message.dismiss()
-        self.tool.setEditable(False)
-        row = self.tool.findText(name)
-        self.tool.setCurrentIndex(max(row, 0))
-        self.form.set_tool(self._shown_tool())
-        self.form.set_values(values if row >= 0 else {})
-        self._filled = self.tool_name
+        self.tool.set_free(free=False)
+        tool = self._shown_tool()
+        if tool is not None:
+            self._filled = tool.name
+            self.form.set_tool(tool)
+            self.form.set_values(values)
         return True
 
     def _called(self) -> tuple[str | None, ShownTool | None]:
         return self.agent_id, self._shown_tool()
 
-    def _shown_tool(self) -> ShownTool | None:
-        return self._tools.get(self.tool_name)
+    def _raw_shown(self) -> RawJson | None:
+        return self.raw if self.mode.current == "json" else None
 
-    def _show_form(self) -> None:
+    def _shown_tool(self) -> ShownTool | None:
+        return self.tool.tool
+
+    def _show_tool(self, operation: str | None = None) -> None:
+        """Show the named tool with what was last filled in for it, else with what fits it of what is there.
+
+        With an operation its form begins there.
+        """
         tool = self._shown_tool()
         self.raw.set_tool(tool)
         if self.mode.current == "json":
-            self._stack.setCurrentWidget(self.raw)
-            self._filled = self.tool_name
-            return
-        is_other = tool is not None and self._filled != tool.name
+            self._show_json(tool, operation)
+        else:
+            self._show_form(tool, operation)
+        self._note.tell_of(self.tool)
+        self.tool_shown.emit()
+
+    def _show_json(self, tool: ShownTool | None, operation: str | None) -> None:
+        name = self.tool_name
+        if tool is not None and (self._filled != name or operation is not None):
+            self._keep()
+            kept = self._kept.get(name) if operation is None else None
+            self._put_text(kept if kept is not None else self._carried(tool, operation))
+        self._filled = name
+        self._stack.setCurrentWidget(self.raw)
+
+    def _show_form(self, tool: ShownTool | None, operation: str | None) -> None:
+        is_other = self._filled != (tool.name if tool is not None else None)
         if is_other:
             self._keep()
-        self.form.set_tool(tool, self._wanted[1] if tool is not None and tool.name == self._wanted[0] else None)
-        if tool is not None:
-            self._filled = tool.name
-            if is_other and not (tool.name == self._wanted[0] and self._wanted[1] is not None):
-                self._recall(tool.name)
+        self._filled = tool.name if tool is not None else None
+        self.form.set_tool(tool, operation)
+        if tool is not None and operation is not None:
+            self.form.choose_operation(operation)
+        elif tool is not None and is_other:
+            self._recall(tool.name)
         if tool is None:
-            self.none.set_state("wrench", "No tool to call", "This agent sees no tool. JSON lets you try any name.")
+            self._say_none()
         elif not self.form.has_fields:
             self.none.set_state("wrench", "No arguments", "The tool takes none, or they are only told as JSON Schema.")
         has_form = tool is not None and self.form.has_fields
         self._stack.setCurrentWidget(self.form if has_form else self.none)
 
+    def _say_none(self) -> None:
+        if self.tool_name and self.tool.is_known:
+            self.none.set_state("wrench", "No such tool", "JSON lets you send a call of any name, to see what is said.")
+        elif self.tool.is_known:
+            self.none.set_state("wrench", "No tool to call", "This agent sees none. Choose any, to see why.")
+        else:
+            self.none.set_state("wrench", "No tool to call", "Choose an agent and a tool")
+
     def _agent_activated(self, _row: int) -> None:
         self.agent_chosen.emit(self.agent_id)
 
-    def _tell_tool(self, _text: str) -> None:
+    def _tell_tool(self) -> None:
+        """Another name is typed; the arguments stay as they are."""
         self.raw.set_tool(self._shown_tool())
+        self._note.tell_of(self.tool)
         self.tool_shown.emit()
 
     def _tool_activated(self, _row: int) -> None:
-        if self.mode.current == "json" and self._filled != self.tool_name:
-            self._keep()
-            self._recall(self.tool_name)
-        self._show_form()
-        self.tool_shown.emit()  # a list that was editable before does not always tell that its text is another one
+        self._is_touched = True
+        self._show_tool()
         self.tool_chosen.emit(self.tool_name)
 
     # keys and parts
@@ -382,8 +447,8 @@ class RequestPanel(QWidget):
         grid = QGridLayout()
         grid.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_2)
         grid.setHorizontalSpacing(tokens.space_2)
-        for column, (word, combo) in enumerate((("Agent", self.agent), ("Tool", self.tool))):
-            label = QLabel(word)
+        self._tool_word = QLabel("Tool")
+        for column, (label, combo) in enumerate(((QLabel("Agent"), self.agent), (self._tool_word, self.tool))):
             label.setProperty("kind", "small")
             label.setBuddy(combo)
             grid.addWidget(label, 0, column)
@@ -394,6 +459,7 @@ class RequestPanel(QWidget):
         column.setSpacing(0)
         column.addWidget(header)
         column.addLayout(grid)
+        column.addWidget(self._note)
         column.addWidget(self.message)
         column.addWidget(self._stack, 1)
         self.raw.editor.installEventFilter(self)

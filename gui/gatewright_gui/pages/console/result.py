@@ -39,6 +39,7 @@ class ResultPanel(QWidget):
         self._has_tree = False
         self.text = CodeView("Result")
         self.text.setObjectName("console.result")
+        self.text.set_wrapping(True)  # the end of a message is often what one looks for
         self.tree = JsonTreeView(tasks)
         self.diff = CodeView("Change")
         self.diff.setObjectName("console.diff")

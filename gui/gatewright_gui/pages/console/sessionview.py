@@ -43,7 +43,7 @@ class SessionView(QWidget):
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.table.setTabKeyNavigation(False)
-        self.table.setColumnWidth(conversation.WHAT, 170)
+        self.table.setColumnWidth(conversation.WHAT, 214)
         self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.table.activated.connect(self._go)
         self.table.selectionModel().currentChanged.connect(self._moved)

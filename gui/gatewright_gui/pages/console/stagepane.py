@@ -1,14 +1,15 @@
 """The stages of a call as a table, and below it the chosen one in full. It runs none."""
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QKeyEvent
-from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QLabel, QMenu, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from gatewright_gui.models import stages
 from gatewright_gui.models.stages import StageModel
 from gatewright_gui.pages.console.delegate import StageDelegate
 from gatewright_gui.pages.console.rulemenu import add_rule_ways
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget import IconButton, SectionHeader, TableView
 
 TICK_MS = 100
@@ -17,6 +18,9 @@ _ROW = 20
 _FEWEST = 6
 """Stages that are seen however little room there is."""
 _MAX_LINES = 4
+_WIDE_FROM = 620
+_WIDE, _NARROW = (98, 130, 78, 86), (92, 104, 66, 62)
+"""Stage, verdict, rule, time."""
 
 
 class StagePane(QWidget):
@@ -31,11 +35,8 @@ class StagePane(QWidget):
         super().__init__(parent)
         self.model = StageModel(self)
         self.view = self._make_view()
-        self.detail = QLabel()
+        self.detail = ProseLabel()
         self.detail.setObjectName("console.stagedetail")
-        self.detail.setWordWrap(True)
-        self.detail.setTextFormat(Qt.TextFormat.PlainText)
-        self.detail.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.detail.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
         self.detail.setMaximumHeight(_MAX_LINES * self.detail.fontMetrics().lineSpacing() + 4)
         self.copy_button = IconButton("copy", "Copy what the stage found")
@@ -65,6 +66,14 @@ class StagePane(QWidget):
         self.view.selectionModel().clear()
         self._tell()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Where there is little room the reason has most of it."""
+        super().resizeEvent(event)
+        widths = _WIDE if self.width() >= _WIDE_FROM else _NARROW
+        for column, width in zip((stages.STAGE, stages.VERDICT, stages.RULE, stages.TIME), widths, strict=True):
+            if self.view.columnWidth(column) != width:
+                self.view.setColumnWidth(column, width)
+
     # the chosen stage
 
     def _row(self) -> int:
@@ -78,7 +87,7 @@ class StagePane(QWidget):
         told = f"{stages.STAGE_NAMES[row]}: {reason}" if reason else ""
         if told != self.detail.text():
             self.detail.setText(told)
-            self.detail.setToolTip(reason)
+            self.detail.setToolTip(plain(reason))
         if self._below.isHidden() == bool(reason):
             self._below.setVisible(bool(reason))
             self._limit()
@@ -132,8 +141,6 @@ class StagePane(QWidget):
         view.customContextMenuRequested.connect(self._open_menu)
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
-        for column, width in ((stages.STAGE, 98), (stages.VERDICT, 130), (stages.RULE, 78), (stages.TIME, 86)):
-            view.setColumnWidth(column, width)
         header.setSectionResizeMode(stages.REASON, header.ResizeMode.Stretch)
         view.verticalHeader().setMinimumSectionSize(_ROW)
         view.verticalHeader().setDefaultSectionSize(_ROW)

@@ -13,16 +13,16 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QMenu, QPushButt
 from gatewright_gui.models.callhistory import outcome_word
 from gatewright_gui.pages.console.rulemenu import add_rule_ways
 from gatewright_gui.qt.look import Role, current_look, role_pair
+from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget import Chip, ElidedLabel, IconButton, VerdictBadge
 from gatewright_gui.session.calls import CallRecord, RuleLink
 
 _MAX_WORDS = 4_000
+_OF_ANOTHER = "of another call: "
 
 
-def _words(name: str) -> QLabel:
-    label = QLabel()
+def _words(label: QLabel, name: str) -> QLabel:
     label.setObjectName(name)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     label.setWordWrap(True)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
@@ -59,19 +59,44 @@ class VerdictPanel(QWidget):
         self.rule_button.clicked.connect(self._ask_for_rule)
         self.rule_button.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.rule_button.customContextMenuRequested.connect(self._open_menu)
+        self._is_stale = False
+        self._stale = Chip("of another call: Decide again", icon="history", role="muted")
+        self._stale.setObjectName("console.stale")
+        self._stale.setToolTip("The call was edited since, or another one was chosen: this is not its verdict")
         self._then = Chip("", icon="history", role="ask")
         self._then.setObjectName("console.then")
-        self.copy_reason_button = self._icon("copy", "Copy what the operator is told", "copyreason", self._copy_reason)
+        self.copy_reason_button = self._icon("copy", "Copy what you are told", "copyreason", self._copy_reason)
         self.copy_model_button = self._icon("copy", "Copy exactly what the model gets", "copymodel", self._copy_model)
         self.exact_button = self._icon("braces", "Exactly what the model gets", "exact", self._ask_exact)
-        self._reason = _words("console.reason")
-        self._model = _words("console.modelmessage")
+        self._reason = _words(ProseLabel(), "console.reason")
+        self._model = _words(QLabel(), "console.modelmessage")
+        self._model.setTextFormat(Qt.TextFormat.PlainText)  # to the letter
         self._lay_out()
+        self._stale.hide()
         current_look().changed.connect(self.update)
         self.show_nothing()
 
+    def set_stale(self, *, stale: bool) -> None:
+        """Whether what is filled in now is another call than the one that is told of."""
+        if self._record is None or stale == self._is_stale:
+            return
+        self._is_stale = stale
+        self._stale.setVisible(stale)
+        self._at.setHidden(stale)  # there is room for one of them
+        for part in (self._badge, self._status, self._live, self._then, self._reason, self._model):
+            part.setEnabled(not stale)
+        told = self.accessibleName().removeprefix(_OF_ANOTHER)
+        self.setAccessibleName(f"{_OF_ANOTHER}{told}" if stale else told)
+        self.update()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is the verdict of another call than the one that is filled in."""
+        return self._is_stale
+
     def show_nothing(self, text: str = "No call yet: Decide asks the gate, Run sends the call through a copy.") -> None:
         """There is no record."""
+        self.set_stale(stale=False)
         self._rule, self._role, self._record = None, "blocked", None
         for part in (self._live, self._badge, self._status, self._then, self.rule_button, self._call):
             part.hide()
@@ -82,13 +107,17 @@ class VerdictPanel(QWidget):
 
     def show_record(self, record: CallRecord) -> None:
         """Say what became of a call."""
+        self.set_stale(stale=False)
         self._rule, self._role, self._record = record.rule, record.verdict.value, record
         word = outcome_word(record)
         self._badge.set_verdict(record.verdict.value)
         failed = word not in {"allow", "ask", "deny"}
+        if record.is_cancelled:
+            self._role = "blocked"
         self._status.set_chip(word, "triangle-alert", "ask")
         self._status.setVisible(failed)
-        self._at.setText(f"at stage {record.stage} · {record.code}")
+        at = f"at stage {record.stage}"
+        self._at.setText(at if record.is_cancelled else f"{at} · {record.code}")
         self._live.setVisible(record.is_live)
         self._call.set_text(f"{record.kind}  {record.called}  as {record.request.agent_id}")
         self._reason.setText((record.detail or record.reason)[:_MAX_WORDS])
@@ -99,7 +128,8 @@ class VerdictPanel(QWidget):
         self._show_rule(record.rule)
         for part in (self._badge, self._call, self._names):
             part.show()
-        self.setAccessibleName(f"{word} at stage {record.stage}: {record.reason}")
+        self._badge.setVisible(not record.is_cancelled)
+        self.setAccessibleName(f"{word} at stage {record.stage}: {plain(record.reason)}")
         self.update()
 
     def _show_rule(self, rule: RuleLink | None) -> None:
@@ -161,14 +191,15 @@ class VerdictPanel(QWidget):
         look = current_look()
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(look.palette.surface))
-        painter.fillRect(0, 0, 4, self.height(), QColor(role_pair(look.palette, self._role).fg))
+        role: Role = "disabled" if self._is_stale else self._role
+        painter.fillRect(0, 0, 4, self.height(), QColor(role_pair(look.palette, role).fg))
         painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(look.palette.border))
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
         first = QHBoxLayout()
         first.setSpacing(tokens.space_2)
-        for part in (self._live, self._badge, self._status, self._then, self._at):
+        for part in (self._live, self._badge, self._status, self._then, self._stale, self._at):
             first.addWidget(part)
         first.addStretch(1)
         first.addWidget(self._call)
@@ -177,7 +208,7 @@ class VerdictPanel(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(tokens.space_4)
         grid.setVerticalSpacing(2)
-        operator = ("For the operator", self._reason, (self.copy_reason_button,))
+        operator = ("For you", self._reason, (self.copy_reason_button,))
         model = ("For the model", self._model, (self.copy_model_button, self.exact_button))
         for column, (title, label, buttons) in enumerate((operator, model)):
             head = QLabel(title)
@@ -204,6 +235,8 @@ class VerdictPanel(QWidget):
 
 
 def _for_model(record: CallRecord) -> str:
+    if record.is_cancelled:
+        return "gets nothing: the call was cancelled"
     if record.output is not None:
         return "gets the result below"
     if record.verdict == "ask":

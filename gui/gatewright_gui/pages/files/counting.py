@@ -45,6 +45,7 @@ class Counting(QObject):
         self._tasks = tasks
         self._census = Census(folder)
         self._turn = 0
+        self._is_counting = False
         self._filter = NO_FILTER
         self._fit_turn = 0
         self._trial: tuple[Source, int, str] | None = None
@@ -60,10 +61,14 @@ class Counting(QObject):
         """Whether something was counted."""
         return self._census.decided is not None
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it is being counted, or will be in a moment."""
+        return self._is_counting or self._later.isActive()
+
     def start_over(self) -> None:
         """Another source."""
         self.cancel()
-        self._later.stop()
         self._soon = None
         self._filter = NO_FILTER
         self._tasks.cancel(FIT)
@@ -76,6 +81,7 @@ class Counting(QObject):
         """Count; `afresh` walks the disk again."""
         self._later.stop()
         self._turn += 1
+        self._is_counting = True
         self.began.emit()
         self._start(self._count(source.source_id, self._turn, afresh=afresh), COUNT)
 
@@ -93,7 +99,9 @@ class Counting(QObject):
 
     def cancel(self) -> None:
         """Give the count up."""
+        self._later.stop()
         self._turn += 1
+        self._is_counting = False
         self._tasks.cancel(COUNT)
 
     def _count_now(self) -> None:
@@ -109,9 +117,11 @@ class Counting(QObject):
             counted = await self._census.count(source_id, tell, afresh=afresh)
         except GatewrightError as error:
             if isValid(self) and turn == self._turn:
+                self._is_counting = False
                 self.failed.emit(str(error))
             return
         if isValid(self) and turn == self._turn:
+            self._is_counting = False
             self._rest_after(counted)
             self.counted.emit(counted)
 

@@ -28,15 +28,23 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright_gui.models import foldertree, permissionrules
-from gatewright_gui.models.filestate import look_of
-from gatewright_gui.models.level import LEVELS, mark_of
-from gatewright_gui.models.permissionrules import PermissionRuleModel
+from gatewright_gui.models.foldertree import FolderRow
+from gatewright_gui.models.level import LEVELS
+from gatewright_gui.models.permissionrules import PermissionRuleModel, RuleRow
 from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.widget import chip_width, paint_chip
 
 Index = QModelIndex | QPersistentModelIndex
 _ICON = 16
 _PAD = 6
+CELL_PAD, _TREE_PAD = 9, 7
+"""From the edge of a cell to its words, as the style sheet has it: border, padding, margin."""
+_MARKED = QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver | QStyle.StateFlag.State_HasFocus
+_NUMBERS = frozenset({permissionrules.NUMBER, permissionrules.HITS})
+_MUTED = frozenset({permissionrules.NUMBER, permissionrules.COMMENT})
+_KIND_ICONS = {"folder": "folder", "file": "file-text", "note": "info"}
+_DEAD: tuple[str, Role] = ("circle-slash", "ask")
+_NO_FILE: tuple[str, Role] = ("clock", "blocked")
 _LEFT = "left"
 _EXPLANATION = Qt.ItemDataRole.UserRole + 1
 _ROLE = Qt.ItemDataRole.UserRole + 2
@@ -77,6 +85,26 @@ def draw_chip(
         painter.drawRoundedRect(QRectF(place).adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
     painter.restore()
     return width
+
+
+def draw_words(
+    painter: QPainter,
+    place: QRect,
+    words: str,
+    colour: QColor,
+    align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+    mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+) -> None:
+    """Words in the painter's font, cut where there is no room."""
+    painter.setPen(colour)
+    cut = painter.fontMetrics().elidedText(words, mode, place.width())
+    painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | align, cut)
+
+
+def _is_marked(option: QStyleOptionViewItem) -> bool:
+    """Whether there is a ground to draw: that of most cells is the view's own."""
+    state: QStyle.StateFlag = option.state  # pyright: ignore[reportAttributeAccessIssue]
+    return bool(state & _MARKED)
 
 
 def _is_selected(option: QStyleOptionViewItem) -> bool:
@@ -138,16 +166,23 @@ class LevelCombo(QComboBox):
     """Says when its list closes."""
 
     list_closed = Signal()
+    """By a choice, by Escape, by a click elsewhere."""
 
-    def hidePopup(self) -> None:  # noqa: N802
-        """The list closes: by a choice, by Escape, by a click elsewhere."""
-        super().hidePopup()
-        self.list_closed.emit()
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.view().window().installEventFilter(self)  # a list that Escape closes does not ask the box to hide it
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """The list goes."""
+        if event.type() == QEvent.Type.Hide and watched is self.view().window():
+            self.list_closed.emit()
+        return super().eventFilter(watched, event)
 
 
 def level_combo(parent: QWidget) -> LevelCombo:
     """A combo box of all levels; each says in one line what it means. The data of an item is the level's name."""
     combo = LevelCombo(parent)
+    combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
     combo.setObjectName("files.level")
     combo.setAccessibleName("Level")
     for level, look in LEVELS.items():
@@ -175,24 +210,44 @@ class RuleDelegate(QStyledItemDelegate):
     """Row and text of a pattern while it is typed: int, str."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Chips for levels and dead rules, a mark for the deciding row."""
-        cell = _rect(option)
-        is_deciding = bool(index.data(permissionrules.DECIDING))
-        if is_deciding:
+        """Words, chips for levels and for rules without files, a mark for the deciding row."""
+        cell, column = _rect(option), index.column()
+        row = cast("RuleRow", index.data(permissionrules.SHOWN))
+        if row.is_deciding:
             painter.fillRect(cell, QColor(current_look().palette.accent.soft))
-        if index.column() == permissionrules.LEVEL:
+        is_marked = _is_marked(option)
+        if is_marked:
             draw_ground(self, painter, option, index)
-            look = LEVELS[index.data(permissionrules.LEVEL_ROLE)]
-            outlined = is_deciding or _is_selected(option)
-            draw_chip(painter, cell, str(index.data()), look.icon, look.role, outlined=outlined)
-        elif index.column() == permissionrules.COMMENT and index.data(permissionrules.DEAD_WORDS):
-            self._draw_dead(painter, option, index)
+        left = 0
+        if column == permissionrules.LEVEL:
+            look = LEVELS[row.level]
+            outlined = row.is_deciding or _is_selected(option)
+            draw_chip(painter, cell, row.words[column], look.icon, look.role, outlined=outlined)
         else:
-            super().paint(painter, option, index)
-        if is_deciding:
-            self._mark(painter, cell, index.column())
-        if index.row() == index.model().rowCount() - 1 and index.row() > 0:
+            if column == permissionrules.COMMENT and row.idle_words:
+                outlined = is_marked and _is_selected(option)
+                icon, role = _DEAD if row.is_dead else _NO_FILE
+                left = draw_chip(painter, cell, row.idle_words, icon, role, outlined=outlined) + 1
+            self._draw_words(painter, cell.adjusted(left + CELL_PAD, 0, -CELL_PAD, 0), row, column)
+        if row.is_deciding:
+            self._mark(painter, cell, column)
+        if row.is_default and index.row() > 0:
             painter.fillRect(QRect(cell.left(), cell.top(), cell.width(), 1), QColor(current_look().palette.border))
+
+    @staticmethod
+    def _draw_words(painter: QPainter, place: QRect, row: RuleRow, column: int) -> None:
+        """A monospaced face for patterns, muted words for the default and for comments."""
+        words, is_pattern = row.words[column], column == permissionrules.PATTERN
+        if not words:
+            return
+        is_muted = column in _MUTED or (is_pattern and row.is_default)
+        painter.save()
+        if is_pattern and not row.is_default:
+            painter.setFont(current_look().mono_font)
+        align = Qt.AlignmentFlag.AlignRight if column in _NUMBERS else Qt.AlignmentFlag.AlignLeft
+        mode = Qt.TextElideMode.ElideMiddle if is_pattern else Qt.TextElideMode.ElideRight
+        draw_words(painter, place, words, role_colour("muted" if is_muted else "text"), align, mode)
+        painter.restore()
 
     @staticmethod
     def _mark(painter: QPainter, cell: QRect, column: int) -> None:
@@ -202,33 +257,6 @@ class RuleDelegate(QStyledItemDelegate):
             painter.fillRect(QRect(cell.left(), cell.top(), 3, cell.height()), colour)
         painter.fillRect(QRect(cell.left(), cell.top(), cell.width(), 1), colour)
         painter.fillRect(QRect(cell.left(), cell.bottom(), cell.width(), 1), colour)
-
-    def _draw_dead(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Why the rule decides nothing, then its comment as far as there is room."""
-        draw_ground(self, painter, option, index)
-        cell = _rect(option)
-        words = str(index.data(permissionrules.DEAD_WORDS))
-        taken = draw_chip(painter, cell, words, "circle-slash", "blocked", outlined=_is_selected(option)) + 10
-        room = cell.adjusted(taken, 0, -4, 0)
-        painter.save()
-        painter.setPen(role_colour("muted"))
-        text = painter.fontMetrics().elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, room.width())
-        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
-        painter.restore()
-
-    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
-        """A monospaced face for patterns, muted words for the default and for comments."""
-        super().initStyleOption(option, index)
-        item: Any = option
-        column = index.column()
-        is_default = index.row() == index.model().rowCount() - 1
-        if column == permissionrules.PATTERN and not is_default:
-            item.font = current_look().mono_font
-        if column in {permissionrules.COMMENT, permissionrules.NUMBER} or (
-            is_default and column == permissionrules.PATTERN
-        ):
-            item.palette.setColor(item.palette.ColorRole.Text, role_colour("muted"))
-            item.palette.setColor(item.palette.ColorRole.HighlightedText, role_colour("muted"))
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: N802
         """A combo box for levels, a checked field for patterns, a plain one for comments."""
@@ -243,6 +271,12 @@ class RuleDelegate(QStyledItemDelegate):
             edit.textEdited.connect(partial(self.pattern_typed.emit, index.row()))
             return edit
         return super().createEditor(parent, option, index)
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """In its cell; the word of a level is never cut."""
+        super().updateEditorGeometry(editor, option, index)
+        if isinstance(editor, LevelCombo):
+            editor.resize(max(editor.width(), editor.sizeHint().width()), editor.height())
 
     def setEditorData(self, editor: QWidget, index: Index) -> None:  # noqa: N802
         """Show what the cell holds; a list of levels opens at once."""
@@ -288,43 +322,40 @@ def _plain(index: Index) -> QModelIndex:
 
 
 class FolderDelegate(QStyledItemDelegate):
-    """Draws entries of the folder: icon and ground in the colour of the level, its word as a chip."""
+    """Draws entries of the folder: icon and name in the colour of the level, its word as a chip."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Names with their icon, levels as chips."""
-        level = index.data(foldertree.PATH_LEVEL)
-        if level is not None and index.column() == foldertree.LEVEL:
+        cell, column = _rect(option), index.column()
+        row = cast("FolderRow", index.data(foldertree.SHOWN))
+        if _is_marked(option):
             draw_ground(self, painter, option, index)
-            mark = mark_of(level)
-            draw_chip(painter, _rect(option), mark.word, mark.icon, mark.role, outlined=_is_selected(option))
-        else:
-            super().paint(painter, option, index)
+        mark = row.mark
+        if column == foldertree.NAME:
+            role: Role = mark.role if mark is not None else "muted"
+            self._draw_named(painter, cell, _KIND_ICONS[row.kind], role, row.name, _ICON)
+        elif mark is None:
+            return
+        elif column == foldertree.LEVEL:
+            draw_chip(painter, cell, mark.word, mark.icon, mark.role, outlined=_is_selected(option))
+        elif column == foldertree.RULE:
+            draw_words(painter, cell.adjusted(_TREE_PAD, 0, -_TREE_PAD, 0), row.rule_word, role_colour("muted"))
+        elif row.state:
+            role = row.state_role or "accent"
+            size = current_look().tokens.small_icon_size
+            self._draw_named(painter, cell, row.state_icon or "clock", role, row.state, size)
 
-    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
-        """The colours of the level."""
-        super().initStyleOption(option, index)
-        item: Any = option
-        level = index.data(foldertree.PATH_LEVEL)
-        standing = index.data(foldertree.STANDING) if index.column() == foldertree.STATE else None
-        role: Role = "muted" if level is None or index.column() == foldertree.RULE else mark_of(level).role
-        if index.column() == foldertree.STATE:
-            role = look_of(standing.state).role if standing is not None else "accent"
-        for part in (item.palette.ColorRole.Text, item.palette.ColorRole.HighlightedText):
-            item.palette.setColor(part, role_colour(role))
-        if index.column() == foldertree.NAME:
-            name = {"folder": "folder", "file": "file-text"}.get(index.data(foldertree.KIND), "info")
-            item.icon = current_look().icon(name, role)
-            item.decorationSize = QSize(_ICON, _ICON)
-            item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
-        elif standing is not None or (index.column() == foldertree.STATE and index.data()):
-            icon = look_of(standing.state).icon if standing is not None else "clock"
-            item.icon = current_look().icon(icon, role)
-            item.decorationSize = QSize(current_look().tokens.small_icon_size, current_look().tokens.small_icon_size)
-            item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
+    @staticmethod
+    def _draw_named(painter: QPainter, cell: QRect, icon: str, role: Role, words: str, size: int) -> None:
+        """An icon and words behind it."""
+        place = QRect(cell.left() + _TREE_PAD, cell.top() + (cell.height() - size) // 2, size, size)
+        current_look().icon(icon, role).paint(painter, place)
+        room = cell.adjusted(2 * _TREE_PAD + size - 1, 0, -_TREE_PAD, 0)
+        draw_words(painter, room, words, role_colour(role))
 
 
-def dead_chip_width(words: str) -> int:
-    """Pixels from the left of a cell that the chip of a dead rule takes."""
+def idle_chip_width(words: str) -> int:
+    """Pixels from the left of a cell that the chip of a rule without files takes."""
     return 4 + chip_width(QFontMetrics(current_look().small_font).horizontalAdvance(words), True)
 
 

@@ -147,6 +147,11 @@ class FilterBar(QWidget):
         self.set_levels((), None)
 
     @property
+    def stops(self) -> tuple[QWidget, ...]:
+        """Where Tab stops, in order."""
+        return (self.field, *self.chips.values(), self.previous_button, self.next_button, self.clear_button)
+
+    @property
     def filter(self) -> TreeFilter:
         """What is set."""
         return self._filter

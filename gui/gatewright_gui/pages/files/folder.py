@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent
@@ -61,18 +62,20 @@ class FolderPanel(QWidget):
         super().__init__(parent)
         self._model = model
         self.given = given
+        self._stack = QStackedWidget(self)
         self.tree = self._make_tree(model)
         self.bar = FilterBar()
         self.bar.leave_requested.connect(self.tree.setFocus)
-        self.help_button = IconButton("circle-help", "What the levels mean (F1)")
+        self.help_button = IconButton("circle-help", "What the levels mean (Shift+F1)")
         self.help_button.setObjectName("files.help")
         self.help_button.clicked.connect(self.help_requested)
         self.strip = ProgressStrip()
         self.strip.cancel_requested.connect(self.read_cancelled)
-        self.empty = EmptyState("folder-open", "The folder is empty", "Files that are put into it appear here")
+        self.empty = EmptyState(
+            "folder-open", "The folder is empty", "Files that are put into it appear here", parent=self._stack
+        )
         self.empty.setObjectName("files.empty")
         self.empty.action_requested.connect(self._act)
-        self._stack = QStackedWidget()
         self._stack.addWidget(self.tree)
         self._stack.addWidget(self.empty)
         self._path = ElidedLabel(path=True, mono=True, role="muted")
@@ -194,11 +197,12 @@ class FolderPanel(QWidget):
         self.level_asked.emit(path, level)
 
     def _make_tree(self, model: FolderTreeModel) -> _Tree:
-        tree = _Tree("Folder with levels")
+        tree = _Tree("Folder with levels", self._stack)
         tree.setObjectName("files.tree")
         tree.setModel(model)
         tree.setItemDelegate(FolderDelegate(tree))
-        model.recoloured.connect(tree.viewport().update)
+        model.recoloured.connect(self._redraw)
+        model.modelReset.connect(self._hide_states)
         tree.selectionModel().currentChanged.connect(self._chosen)
         tree.clicked.connect(self._clicked)
         tree.activated.connect(self._activated)
@@ -210,8 +214,18 @@ class FolderPanel(QWidget):
         tree.setColumnWidth(foldertree.LEVEL, 114)
         tree.setColumnWidth(foldertree.RULE, 88)
         tree.setColumnWidth(foldertree.STATE, 126)
+        tree.setColumnHidden(foldertree.STATE, True)
         tree.setUniformRowHeights(True)
         return tree
+
+    def _redraw(self) -> None:
+        """The column of states comes when there is something to say in it, and stays: nothing jumps to and fro."""
+        if self._model.has_states:
+            self.tree.setColumnHidden(foldertree.STATE, False)
+        self.tree.viewport().update()
+
+    def _hide_states(self) -> None:
+        self.tree.setColumnHidden(foldertree.STATE, True)
 
     def _lay_out(self) -> None:
         space = current_look().tokens.space_2
@@ -229,3 +243,5 @@ class FolderPanel(QWidget):
         column.addWidget(self.bar)
         column.addWidget(self.strip)
         column.addWidget(self._stack, 1)
+        for before, after in pairwise((self.help_button, self.refresh_button, *self.bar.stops, self.tree)):
+            QWidget.setTabOrder(before, after)

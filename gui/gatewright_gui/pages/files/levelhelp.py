@@ -25,7 +25,13 @@ from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
 
 _WIDTH = 880
 _ASK = (
-    "Ask first: the call waits until a human answers it in Approvals. A level holds for every tool that takes a path."
+    "Ask first: the call waits until a person answers it; of a call that you try in the Console that is you."
+    " partner and human do the same: they are two names for one level, as policies of Pattern have them."
+)
+_WHERE = (
+    "Levels hold in the folders of sources: for the file and block tools, and for any other tool where an argument is a"
+    " path into such a folder. What a program does beside its arguments no level sees. In roots that lie in no source"
+    " there are no levels: FsRead and FsWrite of the agents decide there."
 )
 _APPEND = (
     "Append is also making a new file, and saving one that only grew. Delete is deleting. Whatever else changes a file"
@@ -82,12 +88,12 @@ class LevelHelp(QDialog):
         close.setObjectName("files.levelhelp.close")
         close.setDefault(True)
         close.clicked.connect(self.accept)
-        column = QVBoxLayout(self)
+        column = self._column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_4, tokens.space_3, tokens.space_4, tokens.space_3)
         column.setSpacing(tokens.space_2)
         column.addWidget(heading)
         column.addWidget(self.table)
-        for words in (_ASK, _APPEND, _ORDER):
+        for words in (_ASK, _APPEND, _ORDER, _WHERE):
             label = QLabel(words)
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
@@ -100,7 +106,7 @@ class LevelHelp(QDialog):
         """Below a control, and inside its window."""
         window = under.window()
         self.setFixedWidth(min(_WIDTH, window.width() - 16))
-        self.adjustSize()
+        self.setFixedHeight(self._column.totalHeightForWidth(self.width()))
         at = under.mapToGlobal(QPoint(under.width() - self.width(), under.height() + 2))
         corner = window.mapToGlobal(QPoint(8, 8))
         end = window.mapToGlobal(QPoint(window.width() - self.width() - 8, window.height() - self.height() - 8))

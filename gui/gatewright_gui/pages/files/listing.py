@@ -6,6 +6,7 @@ short turns, so that the window stays quick.
 
 import time
 from collections import deque
+from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from shiboken6 import isValid
@@ -15,7 +16,7 @@ from gatewright_gui.models.foldertree import FolderTreeModel
 from gatewright_gui.pages.files.folder import FolderPanel
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.filefilter import Fitting
-from gatewright_gui.session.files import SourceFolder
+from gatewright_gui.session.files import FolderListing, SourceFolder
 
 TURN_S = 0.008
 OPENED = 300
@@ -26,7 +27,7 @@ class Listing(QObject):
     """Serves the tree's wishes for one source at a time."""
 
     base_shown = Signal()
-    """The base folder is shown, or why it cannot be."""
+    """The whole base folder is shown, or why it cannot be: what else takes long may begin."""
     served = Signal()
     """Everything that a filter leaves, and the tree asked for, is there."""
 
@@ -152,8 +153,9 @@ class Listing(QObject):
         self._tasks.start(self._read(self._source_id, relative, self._turn), _task_of(relative), replace=True)
 
     async def _read(self, source_id: str, relative: str, turn: int) -> None:
+        first = None if self._model.was_read(relative) else partial(self._take_first, relative, turn)
         try:
-            listing = await self._folder.read(source_id, relative)
+            listing = await self._folder.read(source_id, relative, first)
         except GatewrightError as error:
             if self._awaits(turn):
                 self._model.set_failed(relative, str(error))
@@ -163,11 +165,21 @@ class Listing(QObject):
                 self._has_read(relative)
             return
         if self._awaits(turn):
-            self._model.set_listing(relative, listing)
+            self._take(relative, listing)
             if not relative:
-                self._panel.show_tree()
                 self.base_shown.emit()
             self._has_read(relative)
+
+    def _take_first(self, relative: str, turn: int, listing: FolderListing) -> None:
+        """The beginning of a large folder: it may be late, after the whole of it, or after reading was given up."""
+        if self._awaits(turn) and relative in self._reading:
+            self._take(relative, listing)
+            self._panel.strip.start(f"Reading {relative or 'the folder'}")
+
+    def _take(self, relative: str, listing: FolderListing) -> None:
+        self._model.set_listing(relative, listing)
+        if not relative:
+            self._panel.show_tree()
 
     def _awaits(self, turn: int) -> bool:
         """Whether a listing is still of use: the same source is open, nothing is filtered, and the page is there."""

@@ -1,182 +1,25 @@
-"""The left part of the Files page: the ordered rules of a source, edited in place. It does not know the folder.
+"""The left part of the Files page: the ordered rules of a source, edited in place. It does not know the folder."""
 
-Over 400 lines: the table, its keys, its menu and its buttons say the same things and are read together.
-"""
-
-from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, cast
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, QRect, Qt, Signal
-from PySide6.QtGui import (
-    QDragLeaveEvent,
-    QDragMoveEvent,
-    QDropEvent,
-    QKeyEvent,
-    QKeySequence,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QShortcut,
-)
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QApplication,
-    QComboBox,
-    QHBoxLayout,
-    QHeaderView,
-    QLabel,
-    QLineEdit,
-    QMenu,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from gatewright.policy.document import PermissionRule, Source
-from gatewright.policy.permission import Permission
 from gatewright_gui.models import permissionrules
 from gatewright_gui.models.permissionrules import PermissionRuleModel
 from gatewright_gui.pages.files.counting import Insertion
-from gatewright_gui.pages.files.delegate import RuleDelegate, dead_chip_width, edit_at_once, open_list
+from gatewright_gui.pages.files.delegate import edit_at_once, idle_chip_width
 from gatewright_gui.pages.files.newrule import NewRuleBar
-from gatewright_gui.qt.look import current_look, role_colour, tie_icon
-from gatewright_gui.qt.widget import IconButton, MessageBar, ProgressStrip, SectionHeader, TableView
-from gatewright_gui.session.courtesy import painting
+from gatewright_gui.pages.files.ruleheader import RuleHeader
+from gatewright_gui.pages.files.rulemenu import rule_menu
+from gatewright_gui.pages.files.ruletable import RuleTable
+from gatewright_gui.pages.files.ruleverbs import RuleVerbs
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget import MessageBar, ProgressStrip
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.fileindex import PatternCount
 from gatewright_gui.session.files import Hits
-from gatewright_gui.session.verbs import sources
-
-_EDITS = (
-    QAbstractItemView.EditTrigger.DoubleClicked
-    | QAbstractItemView.EditTrigger.EditKeyPressed
-    | QAbstractItemView.EditTrigger.AnyKeyPressed
-)
-
-
-_EDIT_BY_VIEW = 3
-"""How many arguments `edit` has when the view calls it: index, trigger, event."""
-
-
-class _Verbs:
-    """What the table asks for, sent to the verbs for the source that is shown."""
-
-    def __init__(self, document: Document, moved: Callable[[int, int], None]) -> None:
-        self._document = document
-        self._moved = moved
-        self.source_id = ""
-
-    def set_rule(self, index: int, rule: PermissionRule) -> bool:
-        return sources.set_rule(self._document, self.source_id, index, rule)
-
-    def set_level(self, index: int, level: Permission) -> bool:
-        return sources.set_level(self._document, self.source_id, index, level)
-
-    def set_default(self, level: Permission) -> bool:
-        return sources.set_default_level(self._document, self.source_id, level)
-
-    def move(self, indexes: tuple[int, ...], to: int) -> bool:
-        done = sources.move_rules(self._document, self.source_id, indexes, to)
-        if done:
-            self._moved(to, len(indexes))
-        return done
-
-    def add(self, rule: PermissionRule, index: int) -> bool:
-        return sources.add_rule(self._document, self.source_id, rule, index)
-
-    def remove(self, indexes: Iterable[int]) -> bool:
-        return sources.remove_rules(self._document, self.source_id, indexes)
-
-
-class _Table(TableView):
-    """Rules are dropped between rows; a list of levels opens with its editor, whichever way that is begun."""
-
-    returned = Signal(object)
-    """Return was pressed on this cell: QModelIndex."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.pressed_at = QPoint()
-        self.drop_at: int | None = None
-        """The row before which what is dragged would be dropped."""
-
-    def edit(self, *asked: Any) -> Any:
-        """Open an editor. A key that would be handed to a list of levels opens it and chooses nothing."""
-        index: QModelIndex = asked[0]
-        if len(asked) == _EDIT_BY_VIEW and index.column() == permissionrules.LEVEL:
-            asked = (index, asked[1], None)
-        done = cast("bool | None", super().edit(*asked))
-        open_list(self, index)
-        return done
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
-        """Kept: a cell can hold more than one thing to click."""
-        self.pressed_at = event.position().toPoint()
-        super().mousePressEvent(event)
-
-    def dragMoveEvent(self, event: QDragMoveEvent) -> None:  # noqa: N802
-        """Show where it would be dropped; the view scrolls at its edges by itself."""
-        super().dragMoveEvent(event)
-        is_ours = self.is_own(event)
-        self._show_drop(self._drop_row(event) if is_ours else None)
-        if is_ours:
-            event.setDropAction(Qt.DropAction.MoveAction)
-            event.accept()
-
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802
-        """It is elsewhere."""
-        self._show_drop(None)
-        super().dragLeaveEvent(event)
-
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
-        """The model moves by a verb; the view must not take the dragged row away."""
-        place = self._drop_row(event)
-        self._show_drop(None)
-        if self.is_own(event):
-            self.model().dropMimeData(event.mimeData(), Qt.DropAction.MoveAction, place, 0, QModelIndex())
-        event.setDropAction(Qt.DropAction.IgnoreAction)
-        event.accept()
-        self.setState(QAbstractItemView.State.NoState)
-        self.viewport().update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
-        """With a line where what is dragged would be dropped."""
-        with painting():
-            super().paintEvent(event)
-        if self.drop_at is None:
-            return
-        place = self.visualRect(self.model().index(self.drop_at, 0))
-        top = max(place.top() - 1, 0)
-        painter = QPainter(self.viewport())
-        painter.fillRect(QRect(0, top, self.viewport().width(), 2), role_colour("accent"))
-        painter.fillRect(QRect(0, top - 3, 4, 8), role_colour("accent"))
-
-    def is_own(self, event: QDropEvent) -> bool:
-        """Whether what is dragged are rows of this table."""
-        return event.source() is self and event.mimeData().hasFormat(permissionrules.MIME)
-
-    def _show_drop(self, row: int | None) -> None:
-        if row != self.drop_at:
-            self.drop_at = row
-            self.viewport().update()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
-        """Return on a row says so."""
-        is_return = event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter} and not event.modifiers()
-        if is_return and self.currentIndex().isValid() and self.state() != QAbstractItemView.State.EditingState:
-            self.returned.emit(self.currentIndex())
-            return
-        super().keyPressEvent(event)
-
-    def _drop_row(self, event: QDropEvent) -> int:
-        """The row before which it is dropped; the default stays the last."""
-        last = self.model().rowCount() - 1
-        point = event.position().toPoint()
-        index = self.indexAt(point)
-        if not index.isValid():
-            return last
-        return min(index.row() + (point.y() > self.visualRect(index).center().y()), last)
 
 
 class RulesPanel(QWidget):
@@ -196,25 +39,17 @@ class RulesPanel(QWidget):
 
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._verbs = _Verbs(document, self._select)
+        self._verbs = RuleVerbs(document, self._select)
         self._refused: tuple[int, str] | None = None
         self._suggestion = ""
         self._above: int | None = None
         self.model = PermissionRuleModel(self._verbs, self)
-        self.picker = QComboBox()
-        self.picker.setObjectName("files.source")
-        self.picker.setAccessibleName("Source")
-        self.picker.activated.connect(self._choose)
-        self.table = self._make_table()
-        self.new = NewRuleBar()
-        self.new.written.connect(self._add)
-        self.new.left.connect(self._back_to_table)
-        self.new.typed.connect(self._new_typed)
-        self.new.ended.connect(self.typing_ended)
+        self.header = RuleHeader(self)
+        self.picker = self.header.picker
+        self.table = RuleTable(self.model, self)
+        self._new: NewRuleBar | None = None
         self.message = MessageBar()
-        self.message.action_requested.connect(self._edit_again)
         self.strip = ProgressStrip()
-        self.strip.cancel_requested.connect(self.count_cancelled)
         self.fault = QLabel()
         self.fault.setObjectName("files.fault")
         self.fault.setProperty("kind", "error")
@@ -227,37 +62,64 @@ class RulesPanel(QWidget):
         self.trial.setWordWrap(True)
         self.trial.setContentsMargins(8, 2, 8, 4)
         self.trial.hide()
+        self.roots = QLabel()
+        """Folders that are no sources: where levels do not hold."""
         self._lay_out()
+        self._connect()
         self._update_buttons()
 
     # what is shown
 
+    @property
+    def new(self) -> NewRuleBar:
+        """The line for a new rule, made when it is first needed: most come here to look."""
+        if self._new is None:
+            new = self._new = NewRuleBar(self)
+            new.written.connect(self._add)
+            new.left.connect(self._back_to_table)
+            new.typed.connect(self._new_typed)
+            new.ended.connect(self.typing_ended)
+            self._column.insertWidget(self._column.indexOf(self.table), new)
+        return self._new
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The sources that can be chosen."""
+        return self.header.offered
+
     def show_sources(self, shown: tuple[Source, ...], chosen: str | None) -> None:
         """Offer these sources; the picker hides while there is only one."""
-        self.picker.clear()
-        for source in shown:
-            self.picker.addItem(source.source_id, source.source_id)
-        self.picker.setCurrentIndex(self.picker.findData(chosen))
-        self.picker.setVisible(len(shown) > 1)
-        self.header.set_title("Levels" if len(shown) > 1 else f"Levels of {chosen}" if chosen else "Levels")
+        self.header.show_sources(shown, chosen)
+
+    def show_roots(self, line: str, whole: str) -> None:
+        """Say where levels do not hold; nothing of no line."""
+        self.roots.setText(line)
+        self.roots.setToolTip(whole)
+        self.roots.setVisible(bool(line))
+
+    def choose_source(self, source_id: str) -> None:
+        """Show another one as chosen."""
+        self.picker.setCurrentIndex(self.picker.findData(source_id))
 
     def start_over(self, source: Source | None) -> None:
         """Another source."""
         self._verbs.source_id = source.source_id if source else ""
-        self.new.hide()
+        self._hide_new()
         self._above = None
         self.message.dismiss()
         self.model.start_over(source)
-        self._fit_numbers()
+        self.table.fit_numbers()
+        self.table.fit_patterns()
         self._update_buttons()
 
     def refresh(self, source: Source) -> None:
         """The same source, changed."""
         before = self.model.default_row
         self.model.set_source(source)
-        self._fit_numbers()
+        self.table.fit_numbers()
+        self.table.fit_patterns()
         if self.model.default_row != before:
-            self.new.hide()  # the row that it names is another one now
+            self._hide_new()  # the row that it names is another one now
             self._above = None
         self._update_buttons()
         self._tell()
@@ -265,6 +127,8 @@ class RulesPanel(QWidget):
     def set_hits(self, hits: Hits | None) -> None:
         """Counts, or None while they are made."""
         self.model.set_hits(hits)
+        if hits is not None:
+            self.table.fit_patterns()
         self._tell()
 
     def show_not_counted(self, note: str, why: str) -> None:
@@ -286,7 +150,8 @@ class RulesPanel(QWidget):
     def show_trial(self, row: int | None, count: PatternCount | None) -> None:
         """What a pattern that is typed would decide; None while it is counted. No row: nothing is typed."""
         is_new = isinstance(row, Insertion)
-        self.new.show_count(count if is_new else None)
+        if self._new is not None:
+            self._new.show_count(count if is_new else None)
         self.model.set_trial(None if is_new else row, count)
         shown = row is not None and not is_new and count is not None
         self.trial.setText(f"Pattern: {count.sentence}" if shown and count is not None else "")
@@ -313,11 +178,6 @@ class RulesPanel(QWidget):
         self.table.selectionModel().select(QItemSelection(top, bottom), flag.ClearAndSelect | flag.Rows)
         self._update_buttons()
 
-    def _fit_numbers(self) -> None:
-        """Room for the last number: it is never cut."""
-        wide = self.table.fontMetrics().horizontalAdvance("0" * len(str(self.model.default_row)))
-        self.table.setColumnWidth(permissionrules.NUMBER, max(34, wide + 22))
-
     # acts
 
     def add_rule(self) -> None:
@@ -329,7 +189,7 @@ class RulesPanel(QWidget):
 
     def _add(self, rule: PermissionRule, at: int) -> None:
         if self._verbs.add(rule, at):
-            self.new.hide()
+            self._hide_new()
             self.table.setCurrentIndex(self.model.index(at, permissionrules.PATTERN))
             self._back_to_table()
 
@@ -351,16 +211,29 @@ class RulesPanel(QWidget):
         if 0 <= to <= self.model.default_row - len(rows):
             self._verbs.move(rows, to)
 
+    def _move(self, step: int, _checked: bool = False) -> None:
+        self.move_rule(step)
+
     def show_files(self) -> None:
         """Show the files that the current row decides."""
         row = self.table.currentIndex().row()
         if row >= 0:
             self.files_asked.emit(row)
 
-    def _go_to_shadow(self, index: QModelIndex) -> None:
+    def go_to_shadow(self, index: QModelIndex) -> None:
+        """Go to the rule that hides the one of this row."""
         by = index.data(permissionrules.SHADOWED_BY)
         if by is not None:
             self.go_to(int(by))
+
+    def edit_cell(self, index: QModelIndex) -> None:
+        """Open the editor of a cell."""
+        edit_at_once(self.table, index)
+
+    def add_above_chosen(self) -> None:
+        """Ask for a rule above the chosen one: the key of the table speaks of the table's row."""
+        self._above = None
+        self.add_rule()
 
     def _open_menu(self, at: QPoint) -> None:
         under = self.table.indexAt(at)
@@ -368,42 +241,13 @@ class RulesPanel(QWidget):
         if index.isValid():
             if not self.table.selectionModel().isSelected(index):
                 self.table.setCurrentIndex(index)
-            self.make_menu(index).popup(self.table.viewport().mapToGlobal(at))
+            menu = rule_menu(self, self, index, self.selected, self.model.default_row)
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            menu.popup(self.table.viewport().mapToGlobal(at))
 
-    def make_menu(self, index: QModelIndex) -> QMenu:
-        """What can be done with a row."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        row, rows = index.row(), self.selected
-        is_rule, by = self.model.rule_at(row) is not None, index.data(permissionrules.SHADOWED_BY)
-        pattern = index.siblingAtColumn(permissionrules.PATTERN)
-        several = f" {len(rows)} rules" if len(rows) > 1 else ""
-        menu.addAction("Show the files that it decides\tCtrl+Return").triggered.connect(self.show_files)
-        if by is not None:
-            menu.addAction(f"Go to rule {by + 1}, which hides it").triggered.connect(partial(self._to_shadow, index))
-        menu.addSeparator()
-        edit = menu.addAction("Edit the pattern\tF2")
-        edit.setEnabled(is_rule)
-        edit.triggered.connect(partial(self._edit_cell, pattern))
-        level = menu.addAction("Change the level")
-        level.triggered.connect(partial(self._edit_cell, index.siblingAtColumn(permissionrules.LEVEL)))
-        menu.addAction("Add a rule above\tIns").triggered.connect(self._add_above_chosen)
-        menu.addSeparator()
-        for words, act, on in (
-            (f"Move{several} up\tAlt+Up", partial(self.move_rule, -1), self.up_button.isEnabled()),
-            (f"Move{several} down\tAlt+Down", partial(self.move_rule, 1), self.down_button.isEnabled()),
-            (f"Remove{several}\tDel", self.remove_rule, bool(rows)),
-        ):
-            action = menu.addAction(words)
-            action.setEnabled(on)
-            action.triggered.connect(partial(_call, act))
-        return menu
-
-    def _to_shadow(self, index: QModelIndex, _checked: bool = False) -> None:
-        self._go_to_shadow(index)
-
-    def _edit_cell(self, index: QModelIndex, _checked: bool = False) -> None:
-        edit_at_once(self.table, index)
+    def _hide_new(self) -> None:
+        if self._new is not None:
+            self._new.hide()
 
     def _new_typed(self, row: int, text: str) -> None:
         self.pattern_typed.emit(Insertion(row), text)
@@ -430,17 +274,9 @@ class RulesPanel(QWidget):
         self.fault.setVisible(bool(fault))
         self.trial.setVisible(not fault and bool(self.trial.text()))
 
-    def _choose(self, row: int) -> None:
-        self.source_chosen.emit(self.picker.itemData(row))
-
     def _editor_closed(self, _editor: QWidget, _hint: object) -> None:
         self._show_fault(None)
         self.typing_ended.emit()
-
-    def _add_above_chosen(self) -> None:
-        """The key of the table speaks of the table's row."""
-        self._above = None
-        self.add_rule()
 
     def _row_chosen(self, _row: QModelIndex, _before: QModelIndex) -> None:
         self._above = None
@@ -459,138 +295,75 @@ class RulesPanel(QWidget):
             edit_at_once(self.table, index)
         elif index.column() == permissionrules.COMMENT and index.data(permissionrules.SHADOWED_BY) is not None:
             left = self.table.visualRect(index).left()
-            if self.table.pressed_at.x() - left <= dead_chip_width(str(index.data(permissionrules.DEAD_WORDS))):
-                self._go_to_shadow(index)
+            if self.table.pressed_at.x() - left <= idle_chip_width(str(index.data(permissionrules.IDLE_WORDS))):
+                self.go_to_shadow(index)
 
     def _tell(self) -> None:
-        hits, dead = self.model.hits, len(self.model.dead_rows)
-        note = f"{len(self.model.dead_rows)} dead" if dead else ""
-        if hits is not None:
-            more = "more than " if hits.truncated else ""
-            closed = f", {hits.unreadable_folders:,} folders unreadable" if hits.unreadable_folders else ""
-            note = f"{more}{hits.files:,} files" + (f", {dead} dead" if dead else "") + closed
-        self.header.set_note(note)
-        self.header.setToolTip(_beside(hits) if hits is not None else "")
+        self.header.show_hits(self.model.hits, len(self.model.dead_rows))
 
     def _update_buttons(self) -> None:
         rows = self.selected
-        self.add_button.setEnabled(self.model.rowCount() > 0)
-        self.remove_button.setEnabled(bool(rows))
-        self.up_button.setEnabled(bool(rows) and rows[0] > 0)
-        self.down_button.setEnabled(bool(rows) and rows[0] + len(rows) < self.model.default_row)
-        self.files_button.setEnabled(self.table.currentIndex().isValid())
+        header = self.header
+        header.add_button.setEnabled(self.model.rowCount() > 0)
+        header.remove_button.setEnabled(bool(rows))
+        header.up_button.setEnabled(bool(rows) and rows[0] > 0)
+        header.down_button.setEnabled(bool(rows) and rows[0] + len(rows) < self.model.default_row)
+        header.files_button.setEnabled(self.table.currentIndex().isValid())
 
     def _selection_changed(self, _on: QItemSelection, _off: QItemSelection) -> None:
         self._update_buttons()
 
     # the parts
 
-    def _make_table(self) -> _Table:
-        table = _Table("Levels in order")
-        table.setObjectName("files.rules")
-        table.setModel(self.model)
-        delegate = RuleDelegate(table)
+    def _connect(self) -> None:
+        header, table, delegate = self.header, self.table, self.table.delegate
+        header.source_chosen.connect(self.source_chosen)
+        header.add_source_asked.connect(self.add_source_asked)
+        header.change_source_asked.connect(self.change_source_asked)
+        header.remove_source_asked.connect(self.remove_source_asked)
+        header.add_button.clicked.connect(self.add_rule)
+        header.remove_button.clicked.connect(self.remove_rule)
+        header.up_button.clicked.connect(partial(self._move, -1))
+        header.down_button.clicked.connect(partial(self._move, 1))
+        header.files_button.clicked.connect(self.show_files)
         delegate.pattern_checked.connect(self._show_fault)
         delegate.pattern_refused.connect(self._refuse)
         delegate.pattern_typed.connect(self.pattern_typed)
         delegate.closeEditor.connect(self._editor_closed)
-        table.setItemDelegate(delegate)
-        table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        table.setEditTriggers(_EDITS)
-        table.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
-        table.setDropIndicatorShown(False)  # the table draws its own, through all columns
-        table.setDragDropOverwriteMode(False)
-        table.setTabKeyNavigation(False)
-        header = table.horizontalHeader()
-        for column, width in ((permissionrules.NUMBER, 34), (permissionrules.LEVEL, 112), (permissionrules.HITS, 58)):
-            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
-            table.setColumnWidth(column, width)
-        table.setColumnWidth(permissionrules.PATTERN, 140)
-        header.setMinimumSectionSize(30)
-        header.moveSection(permissionrules.NUMBER, 0)
         table.clicked.connect(self._clicked)
         table.returned.connect(self._activated)
+        table.move_asked.connect(self.move_rule)
+        table.remove_asked.connect(self.remove_rule)
+        table.add_asked.connect(self.add_above_chosen)
+        table.files_asked.connect(self.show_files)
+        table.customContextMenuRequested.connect(self._open_menu)
         table.selectionModel().currentChanged.connect(self._row_chosen)
         table.selectionModel().selectionChanged.connect(self._selection_changed)
-        table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        table.customContextMenuRequested.connect(self._open_menu)
-        for keys, act in (
-            ("Alt+Up", lambda: self.move_rule(-1)),
-            ("Alt+Down", lambda: self.move_rule(1)),
-            ("Del", self.remove_rule),
-            ("Ins", self._add_above_chosen),
-            ("Ctrl+Return", self.show_files),
-        ):
-            shortcut = QShortcut(QKeySequence(keys), table, context=Qt.ShortcutContext.WidgetShortcut)
-            shortcut.activated.connect(act)
-        return table
-
-    def _make_source_button(self) -> QToolButton:
-        button = self.source_button = QToolButton()
-        button.setObjectName("files.sourcemenu")
-        button.setAccessibleName("Source: new, settings, remove")
-        button.setToolTip("Add a source, change or remove this one")
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        tie_icon(button, "settings", "muted")
-        menu = QMenu(button)
-        menu.addAction("&New source...").triggered.connect(partial(_call, self.add_source_asked.emit))
-        menu.addAction("&Settings of this source...").triggered.connect(partial(_call, self.change_source_asked.emit))
-        menu.addSeparator()
-        menu.addAction("&Remove this source...").triggered.connect(partial(_call, self.remove_source_asked.emit))
-        button.setMenu(menu)
-        return button
+        self.message.action_requested.connect(self._edit_again)
+        self.strip.cancel_requested.connect(self.count_cancelled)
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
-        self.header = SectionHeader("Levels")
-        self.header.add_control(self.picker)
-        self.add_button = IconButton("plus", "Add rule (Ins)")
-        self.remove_button = IconButton("trash", "Remove rule (Del)")
-        self.up_button = IconButton("arrow-up", "Move up (Alt+Up)")
-        self.down_button = IconButton("arrow-down", "Move down (Alt+Down)")
-        self.files_button = IconButton("list-filter", "Show the files that the rule decides (Ctrl+Return)")
-        self.files_button.clicked.connect(self.show_files)
-        self.add_button.clicked.connect(self.add_rule)
-        self.remove_button.clicked.connect(self.remove_rule)
-        self.up_button.clicked.connect(lambda: self.move_rule(-1))
-        self.down_button.clicked.connect(lambda: self.move_rule(1))
-        for name, button in (
-            ("add", self.add_button),
-            ("remove", self.remove_button),
-            ("up", self.up_button),
-            ("down", self.down_button),
-            ("showfiles", self.files_button),
-        ):
-            button.setObjectName(f"files.{name}")
-            self.header.add_control(button)
-        self.header.add_control(self._make_source_button())
         order = QLabel("The first pattern that matches wins; what no rule matches gets the default.")
         order.setProperty("kind", "small")
         order.setWordWrap(True)
         foot = QHBoxLayout()
         foot.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
         foot.addWidget(order, 1)
-        column = QVBoxLayout(self)
+        self.roots.setObjectName("files.roots")
+        self.roots.setProperty("kind", "small")
+        self.roots.setWordWrap(True)
+        self.roots.setTextFormat(Qt.TextFormat.PlainText)
+        self.roots.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_2)
+        self.roots.hide()
+        column = self._column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
         column.addWidget(self.message)
         column.addLayout(foot)
-        column.addWidget(self.new)
         column.addWidget(self.table, 1)
         column.addWidget(self.fault)
         column.addWidget(self.trial)
         column.addWidget(self.strip)
-
-
-def _call(act: Callable[[], object], _checked: bool = False) -> None:
-    act()
-
-
-def _beside(hits: Hits) -> str:
-    """What is not in the counts of the rules."""
-    told = [f"{hits.protected:,} files are protected: no rule opens them"] if hits.protected else []
-    told += [f"{hits.elsewhere:,} files are decided by another source, which is stricter"] if hits.elsewhere else []
-    told += ["folders that cannot be read are not counted"] if hits.unreadable_folders else []
-    return "\n".join(told)
+        column.addWidget(self.roots)

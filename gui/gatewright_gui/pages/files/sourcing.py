@@ -1,23 +1,69 @@
 """Sources added, changed and removed in dialogs, each as one edit. It decides nothing: verbs and the engine do."""
 
 import os
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
 from gatewright.base.errors import GatewrightError
 from gatewright.policy.document import Source
-from gatewright_gui.pages.files.sourcedialog import SourceAnswers, SourceDialog
+from gatewright_gui.pages.files.shown import Shown
+from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs import sources
 
+if TYPE_CHECKING:
+    from gatewright_gui.pages.files.sourcedialog import SourceAnswers
+
 _NEW = Source("", "")
+
+
+class Sourcing(QObject):
+    """The dialogs for the source that a page shows, one at a time."""
+
+    taken = Signal(object)
+    """A source that was added or renamed is to be shown: its id, str."""
+
+    def __init__(self, context: PageContext, shown: Shown, page: QWidget) -> None:
+        super().__init__(page)
+        self._context, self._shown, self._page = context, shown, page
+
+    def add(self) -> None:
+        """Ask for a new one."""
+        if self._context.document.is_open:
+            self._ask(self._take(add_source(self._page, self._context.document)))
+
+    def change(self) -> None:
+        """Ask for other settings."""
+        source_id = self._shown.source_id
+        if source_id is not None:
+            self._ask(self._take(change_source(self._page, self._context.document, source_id)))
+
+    def remove(self) -> None:
+        """Ask whether it is to go."""
+        source_id = self._shown.source_id
+        if source_id is not None:
+            self._ask(remove_source(self._page, self._context.document, source_id))
+
+    def _ask(self, work: Coroutine[Any, Any, object]) -> None:
+        self._context.tasks.start(work, "files.sources", replace=True)
+
+    async def _take(self, asked: Coroutine[Any, Any, str | None]) -> None:
+        source_id = await asked
+        if isValid(self) and source_id is not None and source_id != self._shown.source_id:
+            self.taken.emit(source_id)
 
 
 async def add_source(parent: QWidget, document: Document) -> str | None:
     """Ask for a new source; its id once it was added."""
+    from gatewright_gui.pages.files.sourcedialog import SourceDialog
+
     dialog = SourceDialog(parent, _NEW, _answers(document, None), is_new=True)
     if not await shown(dialog):
         return None
@@ -29,6 +75,8 @@ async def add_source(parent: QWidget, document: Document) -> str | None:
 
 async def change_source(parent: QWidget, document: Document, source_id: str) -> str | None:
     """Ask for other settings; the id that the source has then."""
+    from gatewright_gui.pages.files.sourcedialog import SourceDialog
+
     before = document.policy.source(source_id)
     if before is None:
         return None
@@ -56,7 +104,9 @@ async def remove_source(parent: QWidget, document: Document, source_id: str) -> 
     return answer == "remove" and sources.remove_source(document, source_id)
 
 
-def _answers(document: Document, source_id: str | None) -> SourceAnswers:
+def _answers(document: Document, source_id: str | None) -> "SourceAnswers":
+    from gatewright_gui.pages.files.sourcedialog import SourceAnswers
+
     workspace = document.workspace
 
     def refusal(source: Source, trusts: bool) -> str:

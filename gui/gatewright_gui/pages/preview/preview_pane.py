@@ -72,6 +72,7 @@ class PreviewPane(QWidget):
         self.providers = ProviderStrip()
         self._lay_out()
         self._connect()
+        self.part.keep("preview", context.sizes)
         self._ask()
 
     def _lay_out(self) -> None:
@@ -345,7 +346,7 @@ class PreviewPane(QWidget):
             text = f"It is ticked, and another layer turns it off: {shown.turned_off.replace('`', '')}."
             self._say_empty("layers", f"{shown.tool} is turned off", text)
         elif shown.tool is not None:
-            text = f"The model of {shown.agent_id} does not see {shown.tool}. Tick one of its operations to show it."
+            text = f"The model of {shown.agent_id} does not see {shown.tool}. Tick it to show it."
             self._say_empty("eye-off", f"{shown.tool} is hidden", text)
         else:
             text = f"{shown.agent_id} has no tool. Tick a tool in the tree to show it to the model."

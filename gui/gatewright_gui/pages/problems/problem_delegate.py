@@ -1,17 +1,18 @@
 """Draws a problem's sentence behind the icon of its severity. It does not know what to do about it."""
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, Qt
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from gatewright_gui.models.problems import IS_ERROR, MESSAGE, PLACE
+from gatewright_gui.models.problems import ABOUT, IS_ERROR, MESSAGE, PLACE
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.prose import paint_prose
 
 Index = QModelIndex | QPersistentModelIndex
 
 
 class ProblemDelegate(QStyledItemDelegate):
-    """Icon and words; places in the colour of links."""
+    """Icon and words; what one can go to in the colour of links."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Ground, icon, words."""
@@ -26,9 +27,8 @@ class ProblemDelegate(QStyledItemDelegate):
             icon, role = ("circle-alert", "deny") if index.data(IS_ERROR) else ("triangle-alert", "ask")
             look.icon(icon, role).paint(painter, QRect(left, rect.top() + (rect.height() - 16) // 2, 16, 16))
             left += 24
-        colours = {MESSAGE: look.palette.text, PLACE: look.palette.accent.fg}
+        colours = {MESSAGE: look.palette.text, ABOUT: look.palette.accent.fg, PLACE: look.palette.accent.fg}
         painter.setPen(QColor(colours.get(index.column(), look.palette.muted)))
         words = QRect(left, rect.top(), rect.right() - left - 4, rect.height())
-        cut = painter.fontMetrics().elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, words.width())
-        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
+        paint_prose(painter, words, str(index.data() or ""))
         painter.restore()

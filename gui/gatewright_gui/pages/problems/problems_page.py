@@ -1,25 +1,50 @@
-"""Every error and warning with its place; a click goes there. Of a policy that failed to open: what to do about it."""
+"""Every error and warning with its place; a click goes there. Of a policy that failed to open: what to do about it.
 
-from PySide6.QtCore import QModelIndex, Qt
+The place is where one sees what a problem is about: a tool of an agent, a level of a source. Its line is one click too.
+"""
+
+from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QHBoxLayout,
     QHeaderView,
     QLabel,
+    QMenu,
     QPushButton,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
 
-from gatewright_gui.models.problems import CODE, LINE, MESSAGE, PLACE, ProblemModel
+from gatewright.base.problem import Problem
+from gatewright_gui.models.problems import ABOUT, CODE, LINE, MESSAGE, PLACE, PROBLEM, ProblemModel
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.problems.problem_delegate import ProblemDelegate
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.session.places import place_of_problem
+from gatewright_gui.session.ruleplace import RulePlace
 from gatewright_gui.session.verbs import file as verbs
+
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+
+
+class ProblemView(TableView):
+    """Enter goes to what the problem is about, Ctrl+Enter to its line."""
+
+    line_requested = Signal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """The second way."""
+        if event.key() in _ENTER and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self.line_requested.emit()
+        else:
+            super().keyPressEvent(event)
 
 
 class ProblemsPage(Page):
@@ -37,8 +62,10 @@ class ProblemsPage(Page):
         tie_icon(self.reload, "refresh-cw")
         self.bar = MessageBar()
         self.bar.setObjectName("problems.bar")
+        self.go_button, self.line_button = QPushButton("Go there"), QPushButton("Show in TOML")
         self.view = self._make_view()
         self.whole = self._make_whole()
+        self._foot = self._make_foot()
         self.empty = EmptyState("shield-check", "No problems", "The policy has no errors and no warnings.")
         self._lay_out()
         document = context.document
@@ -48,8 +75,8 @@ class ProblemsPage(Page):
         self.bar.action_requested.connect(self._trust)
         self._refresh()
 
-    def _make_view(self) -> TableView:
-        view = TableView("Problems")
+    def _make_view(self) -> ProblemView:
+        view = ProblemView("Problems")
         view.setObjectName("problems.list")
         view.setModel(self.model)
         view.setItemDelegate(ProblemDelegate(view))
@@ -58,29 +85,49 @@ class ProblemsPage(Page):
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(MESSAGE, QHeaderView.ResizeMode.Stretch)
-        view.setColumnWidth(PLACE, 150)
-        view.setColumnWidth(CODE, 170)
-        view.clicked.connect(self._go)
+        for column, width in ((ABOUT, 180), (PLACE, 150), (CODE, 150)):
+            view.setColumnWidth(column, width)
+        view.clicked.connect(self._clicked)
         view.activated.connect(self._go)
+        view.line_requested.connect(self._show_line)
+        view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        view.customContextMenuRequested.connect(self._open_menu)
         return view
 
     def _make_whole(self) -> QLabel:
         """The current problem's sentence, however long it is."""
-        label = QLabel()
+        label = ProseLabel()
         label.setObjectName("problems.whole")
-        label.setAccessibleName("The chosen problem")
-        label.setWordWrap(True)
-        label.setTextFormat(Qt.TextFormat.PlainText)
-        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         label.setMargin(current_look().tokens.space_2)
         self.view.selectionModel().currentChanged.connect(self._tell_whole)
         self.model.modelReset.connect(self._tell_whole)
         return label
 
+    def _make_foot(self) -> QWidget:
+        """The sentence, and the two ways to go."""
+        self.go_button.setObjectName("problems.go")
+        tie_icon(self.go_button, "arrow-right")
+        self.line_button.setObjectName("problems.line")
+        self.line_button.setToolTip("Show its line of the policy file (Ctrl+Enter in the list)")
+        tie_icon(self.line_button, "file-code")
+        self.go_button.clicked.connect(self._go)
+        self.line_button.clicked.connect(self._show_line)
+        foot, row = QWidget(), QHBoxLayout()
+        row.setContentsMargins(0, 0, current_look().tokens.space_2, 0)
+        row.addWidget(self.whole, 1)
+        row.addWidget(self.go_button)
+        row.addWidget(self.line_button)
+        foot.setLayout(row)
+        return foot
+
     def _tell_whole(self, _now: object = None, _before: object = None) -> None:
         index = self.view.currentIndex().siblingAtColumn(MESSAGE)
         self.whole.setText(str(index.data() or ""))
         self.whole.setVisible(index.isValid())
+        self._foot.setVisible(index.isValid())
+        self.go_button.setVisible(bool(self._about))
+        self.go_button.setToolTip(f"Show {self._about} (Enter in the list)")
+        self.line_button.setEnabled(index.data(LINE) is not None)
 
     def _lay_out(self) -> None:
         self.header.add_control(self.reload)
@@ -93,16 +140,19 @@ class ProblemsPage(Page):
         column.addWidget(self.header)
         column.addWidget(self.bar)
         column.addWidget(self._stack, 1)
-        column.addWidget(self.whole)
+        column.addWidget(self._foot)
 
     def _refresh(self, _why: object = None) -> None:
         document = self._context.document
-        self.model.set_problems(document.problems)
+        at, held = self.view.currentIndex().row(), self.view.currentIndex().data(PROBLEM)
+        self.model.set_problems(document.problems, self._place_of)
         errors, warnings = self.model.counts
         self.header.set_note(_count_words(errors, warnings))
         self._stack.setCurrentWidget(self.view if errors or warnings else self.empty)
         if self.model.rowCount() and not self.view.currentIndex().isValid():
-            self.view.setCurrentIndex(self.model.index(0, MESSAGE))
+            row = self.model.find(held)
+            last = self.model.rowCount() - 1
+            self.view.setCurrentIndex(self.model.index(min(max(at, 0), last) if row is None else row, MESSAGE))
         self._tell_whole()
         self.reload.setEnabled(document.path is not None)
         if document.failure is None:
@@ -111,7 +161,7 @@ class ProblemsPage(Page):
             text = "This policy reaches outside its folder. Read the lines below; trust it if that is what you want."
             self.bar.show_message("warning", text, action="Trust and open")
         else:
-            text = "This policy has errors, so nothing of it is enforced. Mend the file in an editor, then reload."
+            text = "This policy has errors: no agent may call anything until it is mended in an editor and reloaded."
             self.bar.show_message("error", text)
         self.bar.close_button.hide()
 
@@ -119,10 +169,45 @@ class ProblemsPage(Page):
         """The table; without a problem the way to look again."""
         return self.view if self._stack.currentWidget() is self.view else self.reload
 
-    def _go(self, index: QModelIndex) -> None:
-        line = index.data(LINE)
+    def _place_of(self, problem: Problem) -> RulePlace | None:
+        return place_of_problem(self._context.document, problem)
+
+    def _clicked(self, index: QModelIndex) -> None:
+        if index.column() == PLACE:
+            self._show_line()
+        else:
+            self._go()
+
+    def _go(self, _index: object = None) -> None:
+        """Where the current problem is looked at, as the policy is now."""
+        problem = self.view.currentIndex().data(PROBLEM)
+        place = self._place_of(problem) if isinstance(problem, Problem) else None
+        if place is not None:
+            self._context.navigator.go_to_rule(place)
+
+    def _show_line(self, _checked: bool = False) -> None:
+        line = self.view.currentIndex().data(LINE)
         if isinstance(line, int):
             self._context.navigator.go_to_line(line)
+
+    def _open_menu(self, at: QPoint) -> None:
+        if not self.view.indexAt(at).isValid():
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for button, text, keys, run in (
+            (self.go_button, f"Show {self._about}", "Enter", self._go),
+            (self.line_button, "Show in TOML", "Ctrl+Enter", self._show_line),
+        ):
+            if not button.isHidden():
+                action = menu.addAction(f"{text}\t{keys}")
+                action.setEnabled(button.isEnabled())
+                action.triggered.connect(run)
+        menu.popup(self.view.viewport().mapToGlobal(at))
+
+    @property
+    def _about(self) -> str:
+        return str(self.view.currentIndex().siblingAtColumn(ABOUT).data() or "")
 
     def _reload(self) -> None:
         self._context.tasks.start(verbs.reload(self._context.document), "reload")

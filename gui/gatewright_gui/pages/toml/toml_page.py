@@ -3,7 +3,9 @@
 It does not write the file.
 """
 
-from PySide6.QtWidgets import QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.look import Role, tie_icon
@@ -12,6 +14,9 @@ from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.filetext import FileText, file_text
+
+NO_CHANGES = ("No unsaved changes", "The file on disk is the policy that you see.")
+GONE = ("The policy file is gone", "It is not on the disk any more. Save writes it again.")
 
 
 class TomlPage(Page):
@@ -27,11 +32,18 @@ class TomlPage(Page):
         self.part = Segmented("What to show")
         self.part.setObjectName("toml.part")
         self.part.add_segment("text", "File", tooltip="The file as it would be saved now")
-        self.part.add_segment("difference", "Unsaved changes", tooltip="What saving would change on disk")
-        self.export = QPushButton("Export...")
-        self.export.setObjectName("toml.export")
-        self.export.setToolTip("Write the policy and the folders it names somewhere else (Ctrl+Shift+S)")
-        tie_icon(self.export, "upload")
+        self.part.add_segment(
+            "difference",
+            "Difference",
+            tooltip="What saving would change on disk, or what another program changed there",
+        )
+        self.hint = QLabel("Read only: edited on the pages, or in your editor")
+        self.hint.setObjectName("toml.hint")
+        self.hint.setProperty("kind", "muted")
+        self.editor_button = QPushButton("Open in editor")
+        self.editor_button.setObjectName("toml.editor")
+        self.editor_button.setToolTip("Open the policy file in the program that this system has for it")
+        tie_icon(self.editor_button, "external-link")
         self.code = CodeView("Policy file")
         self.code.setObjectName("toml.code")
         self.code.keep_wrapping("toml", context.sizes, default=False)
@@ -43,14 +55,19 @@ class TomlPage(Page):
         document.policy_changed.connect(self._refresh)
         document.saved.connect(self._refresh)
         document.problems_changed.connect(self._mark)
+        document.changed_outside.connect(self._refresh)
+        document.gone_changed.connect(self._refresh)
+        document.save_refused.connect(self._refresh)
         context.navigator.line_requested.connect(self.go_to_line)
-        self.export.clicked.connect(context.navigator.export_requested)
+        context.navigator.difference_requested.connect(self.show_difference)
+        self.editor_button.clicked.connect(self._open_editor)
         self.part.current_changed.connect(self._show)
         self._refresh()
 
     def _lay_out(self) -> None:
+        self.header.add_control(self.hint)
         self.header.add_control(self.part)
-        self.header.add_control(self.export)
+        self.header.add_control(self.editor_button)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.code)
         self._stack.addWidget(self.empty)
@@ -76,10 +93,20 @@ class TomlPage(Page):
         self.part.set_current("text")
         self._show()
 
+    def show_difference(self) -> None:
+        """Show how the file on disk differs from what is open."""
+        self.part.set_current("difference")
+        self._refresh()
+
+    def _open_editor(self) -> None:
+        path = self._context.document.path
+        if path is not None and not QDesktopServices.openUrl(QUrl.fromLocalFile(str(path))):
+            self._context.document.say("error", f"nothing opens `{path.name}` here: open it in an editor yourself")
+
     def _refresh(self, _why: object = None) -> None:
         document = self._context.document
         self.header.set_note(str(document.path) if document.path else "")
-        self.export.setEnabled(document.is_open)
+        self.editor_button.setEnabled(document.path is not None)
         self.part.set_segment_enabled("difference", document.is_open)
         if document.is_open:
             self._context.tasks.start(self._ask(), "toml", replace=True)
@@ -97,7 +124,7 @@ class TomlPage(Page):
     def _show(self, _part: object = None) -> None:
         if self.part.current == "difference":
             if not self._text.difference:
-                self.empty.set_state("file-code", "No unsaved changes", "The file on disk is the policy that you see.")
+                self.empty.set_state("file-code", *(GONE if self._text.is_gone else NO_CHANGES))
                 self._stack.setCurrentWidget(self.empty)
                 return
             self._stack.setCurrentWidget(self.code)

@@ -11,6 +11,7 @@ from gatewright_gui.qt.widget.item_view import TableView, TreeView
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.number_field import NumberField
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
+from gatewright_gui.qt.widget.prose_line import ProseLine
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
@@ -28,6 +29,7 @@ __all__ = [
     "MessageBar",
     "NumberField",
     "ProgressStrip",
+    "ProseLine",
     "SearchField",
     "SectionHeader",
     "Segmented",

@@ -6,6 +6,8 @@ It does not know languages, nor the buttons around it.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from math import ceil
+from operator import attrgetter, itemgetter
+from typing import TypeVar
 
 from PySide6.QtCore import QMargins, QMimeData, QRect, Qt, Signal
 from PySide6.QtGui import (
@@ -32,6 +34,8 @@ from gatewright_gui.qt.widget.code_rows import RowFiller
 FAR = 4_000
 """Rows further down are not put in at once only because the cursor is there; it follows when they have come."""
 
+T = TypeVar("T")
+_LINE_OF: Callable[[Hit | ChangedLetters], int] = attrgetter("line")
 Colour = Callable[[QTextBlock, int], None]
 """Colours so many lines from a block, before they are painted."""
 
@@ -46,8 +50,9 @@ class CodeEdit(QPlainTextEdit):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._marks: dict[int, Role] = {}
-        self._letters: tuple[ChangedLetters, ...] = ()
+        self._marks: Sequence[tuple[int, Role]] = ()
+        """By line (from 1)."""
+        self._letters: Sequence[ChangedLetters] = ()
         self._hits: Sequence[Hit] = ()
         self._current_hit = 0
         self._folded = Folded(Foldable.plain(""))
@@ -283,12 +288,12 @@ class CodeEdit(QPlainTextEdit):
 
     def mark_lines(self, marks: dict[int, Role]) -> None:
         """Give lines (from 1) the soft ground of a role."""
-        self._marks = dict(marks)
+        self._marks = sorted(marks.items())
         self._retint()
 
     def mark_letters(self, letters: Sequence[ChangedLetters]) -> None:
         """Put the changed letters of a diff on a stronger ground."""
-        self._letters = tuple(letters)
+        self._letters = sorted(letters, key=_LINE_OF)
         self._retint()
 
     def mark_hits(self, hits: Sequence[Hit], current: int = 0) -> None:
@@ -302,35 +307,34 @@ class CodeEdit(QPlainTextEdit):
         self._make_room()
 
     def _retint(self) -> None:
-        self.setExtraSelections([*self._line_marks(), *self._letter_marks(), *self._hit_marks()])
+        """What is in view: every cursor that is kept makes changes of the text slower."""
+        rows = self._rows_to_see()
+        first, last = (self._folded.line_of(row) for row in (rows[0], rows[-1]))
+        kinds = (self._line_marks, self._letter_marks, self._hit_marks)
+        self.setExtraSelections([mark for marks in kinds for mark in marks(first, last)])
         self.numbers.update()
 
-    def _line_marks(self) -> Iterator[QTextEdit.ExtraSelection]:
+    def _line_marks(self, first: int, last: int) -> Iterator[QTextEdit.ExtraSelection]:
         palette = current_look().palette
-        for line, role in self._marks.items():
+        for line, role in _between(self._marks, first + 1, last + 1, itemgetter(0)):
             cursor = self._cursor_over(line - 1, 0, 0)
             if cursor is not None:
                 yield _selection(cursor, role_pair(palette, role).soft, whole_line=True)
 
-    def _letter_marks(self) -> Iterator[QTextEdit.ExtraSelection]:
+    def _letter_marks(self, first: int, last: int) -> Iterator[QTextEdit.ExtraSelection]:
         palette = current_look().palette
-        for letters in self._letters:
+        for letters in _between(self._letters, first, last, _LINE_OF):
             cursor = self._cursor_over(letters.line, letters.start, letters.end)
             if cursor is not None:
                 pair = palette.diff_added if letters.is_added else palette.diff_removed
                 yield _selection(cursor, mixed(pair.soft, pair.fg, STRONGER))
 
-    def _hit_marks(self) -> Iterator[QTextEdit.ExtraSelection]:
-        """Those in view: every cursor that is kept makes changes of the text slower."""
-        palette, rows = current_look().palette, self._rows_to_see()
-        first, last = (self._folded.line_of(row) for row in (rows[0], rows[-1]))
-        start = bisect_left(self._hits, first, key=lambda hit: hit.line)
-        for number in range(start, bisect_right(self._hits, last, key=lambda hit: hit.line)):
-            hit = self._hits[number]
+    def _hit_marks(self, first: int, last: int) -> Iterator[QTextEdit.ExtraSelection]:
+        palette, current = current_look().palette, self._hits[self._current_hit] if self._hits else None
+        for hit in _between(self._hits, first, last, _LINE_OF):
             cursor = self._cursor_over(hit.line, hit.start, hit.end)
             if cursor is not None:
-                is_current = number == self._current_hit
-                yield _selection(cursor, palette.selection if is_current else palette.verdict.ask.soft)
+                yield _selection(cursor, palette.selection if hit == current else palette.verdict.ask.soft)
 
     # what Qt asks
 
@@ -359,7 +363,7 @@ class CodeEdit(QPlainTextEdit):
         self.numbers.setGeometry(QRect(inside.left(), inside.top(), wide, self.viewport().height()))
 
     def _scrolled(self, _value: int = 0) -> None:
-        if self._hits:
+        if self._hits or self._marks or self._letters:
             self._retint()
 
     def _follow(self, rect: QRect, scrolled: int) -> None:
@@ -367,6 +371,11 @@ class CodeEdit(QPlainTextEdit):
             self.numbers.scroll(0, scrolled)
         else:
             self.numbers.update(0, rect.y(), self.numbers.width(), rect.height())
+
+
+def _between(places: Sequence[T], first: int, last: int, line_of: Callable[[T], int]) -> Sequence[T]:
+    """Those of the lines `first` to `last`; they are in the order of the lines."""
+    return places[bisect_left(places, first, key=line_of) : bisect_right(places, last, key=line_of)]
 
 
 def _is_behind(cursor: QTextCursor, text: str) -> bool:

@@ -287,8 +287,7 @@ class CodeView(QWidget):
             button.move(right - button.width() - _GAP, top)
             button.raise_()
             top += button.height() + 2
-        in_the_way = bool(self._floating) and self.is_wrapping
-        self.editor.set_corner_room(self.copy_button.width() + _GAP if in_the_way else 0)
+        self.editor.set_corner_room(self.copy_button.width() + _GAP if self._floating else 0)
 
 
 def _keep(store: WrapStore, key: str, on: object) -> None:

@@ -27,6 +27,7 @@ class FindBar(QWidget):
         self._index = 0
         self.setObjectName("find")
         self.field = SearchField("Find in text")
+        self.field.leaves_at_once = True
         self.count = QLabel()
         self.count.setProperty("kind", "small")
         self.count.setAccessibleName("Hits")

@@ -7,9 +7,10 @@ from typing import Literal
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QWidget
 
 from gatewright_gui.qt.look import Role, current_look, role_pair
+from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.icon_label import IconLabel
 
@@ -26,6 +27,7 @@ class MessageBar(QWidget):
 
     action_requested = Signal()
     other_requested = Signal()
+    more_requested = Signal()
     closed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -33,15 +35,14 @@ class MessageBar(QWidget):
         tokens = current_look().tokens
         self._tone: Tone = "info"
         self._icon = IconLabel("info", "accent", parent=self)
-        self._text = QLabel()
-        self._text.setTextFormat(Qt.TextFormat.PlainText)
-        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._text.setWordWrap(True)
+        self._text = ProseLabel()
         self._text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.action_button = QPushButton()
         self.action_button.clicked.connect(self.action_requested)
         self.other_button = QPushButton()
         self.other_button.clicked.connect(self.other_requested)
+        self.more_button = QPushButton()
+        self.more_button.clicked.connect(self.more_requested)
         self.close_button = IconButton("x", "Close message")
         self.close_button.clicked.connect(self.dismiss)
         row = QHBoxLayout(self)
@@ -49,6 +50,7 @@ class MessageBar(QWidget):
         row.setSpacing(tokens.space_2)
         row.addWidget(self._icon)
         row.addWidget(self._text, 1)
+        row.addWidget(self.more_button)
         row.addWidget(self.action_button)
         row.addWidget(self.other_button)
         row.addWidget(self.close_button)
@@ -61,8 +63,16 @@ class MessageBar(QWidget):
         """What it says."""
         return self._text.text()
 
-    def show_message(self, tone: Tone, text: str, *, action: str | None = None, other: str | None = None) -> None:
-        """Say something, with one or two ways on; the bar shows itself."""
+    def show_message(
+        self,
+        tone: Tone,
+        text: str,
+        *,
+        action: str | None = None,
+        other: str | None = None,
+        more: str | None = None,
+    ) -> None:
+        """Say something, with one or two ways on, and one to know more; the bar shows itself."""
         self._tone = tone
         self._icon.set_icon(*_TONES[tone])
         self._text.setText(text)
@@ -70,7 +80,9 @@ class MessageBar(QWidget):
         self.action_button.setVisible(action is not None)
         self.other_button.setText(other or "")
         self.other_button.setVisible(other is not None)
-        self.setAccessibleName(f"{tone}: {text}")
+        self.more_button.setText(more or "")
+        self.more_button.setVisible(more is not None)
+        self.setAccessibleName(f"{tone}: {plain(text)}")
         self.show()
         self.update()
 

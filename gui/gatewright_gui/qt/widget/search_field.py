@@ -11,17 +11,21 @@ from gatewright_gui.qt.look import tie_icon
 
 
 class SearchField(QLineEdit):
-    """Emits `search_changed` at every change. Escape clears, and in an empty field asks to leave it."""
+    """Emits `search_changed` at every change. Escape clears, and in an empty field asks to leave it.
+
+    Where what is searched goes with the field, `leaves_at_once` makes the first Escape leave.
+    """
 
     search_changed = Signal(object)
     """The text, without the spaces around it: str."""
     leave_requested = Signal()
-    """Escape in an empty field."""
+    """Escape, in an empty field or one that is left at once."""
     results_requested = Signal()
     """Down: the focus wants to go to the results."""
 
     def __init__(self, placeholder: str = "Filter", parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.leaves_at_once = False
         self.setPlaceholderText(placeholder)
         self.setAccessibleName(placeholder)
         glass = QAction(self)
@@ -48,7 +52,7 @@ class SearchField(QLineEdit):
             super().keyPressEvent(event)
 
     def _escape(self) -> None:
-        if self.text():
+        if self.text() and not self.leaves_at_once:
             self.clear()
         else:
             self.leave_requested.emit()

@@ -4,6 +4,7 @@ It does not know what the choice changes.
 """
 
 from functools import partial
+from typing import Protocol
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPainterPath, QPaintEvent
@@ -15,6 +16,18 @@ _ICON = 14
 _PAD = 10
 _GAP = 5
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+
+
+class ChoiceStore(Protocol):
+    """Keeps what was chosen last."""
+
+    def choice(self, key: str) -> str:
+        """What was chosen last; empty when nobody has chosen."""
+        ...
+
+    def set_choice(self, key: str, chosen: str) -> None:
+        """Keep what was chosen."""
+        ...
 
 
 class _Segment(QToolButton):
@@ -91,6 +104,13 @@ class Segmented(QWidget):
         self._row.addWidget(segment)
         segment.setChecked(len(self._segments) == 1)
         segment.toggled.connect(partial(self._toggled, key))
+
+    def keep(self, name: str, store: ChoiceStore) -> None:
+        """Begin with the segment that was chosen last, and keep what is chosen from now on."""
+        kept = store.choice(name)
+        if kept in self._segments:
+            self.set_current(kept)
+        self.current_changed.connect(partial(store.set_choice, name))
 
     def _toggled(self, key: str, on: bool) -> None:
         if on:

@@ -4,10 +4,23 @@ from gatewright.base.errors import EditRefused
 from gatewright.policy import capabilityedit
 from gatewright.policy.capability import CapabilityKind, kind_of
 from gatewright.policy.capabilityedit import Granted
-from gatewright.policyfile.scopetext import read_scope, scope_example, scope_text
+from gatewright.policyfile import scopetext
+from gatewright.policyfile.scopetext import read_scope, scope_text
 from gatewright_gui.session.document import Document
 
-__all__ = ["change_capability", "grant", "grant_refusal", "revoke", "scope_example", "scope_text"]
+__all__ = ["change_capability", "grant", "grant_refusal", "revoke", "scope_example", "scope_text", "scope_tip"]
+
+
+def scope_example(document: Document, kind: CapabilityKind) -> str:
+    """What one may type for a kind: of folders, those that the policy names."""
+    return scopetext.scope_example(kind, document.policy)
+
+
+def scope_tip(kind: CapabilityKind) -> str:
+    """How the scope of a kind is read, where that is not plain; else empty."""
+    if kind not in {CapabilityKind.FS_READ, CapabilityKind.FS_WRITE}:
+        return ""
+    return "Folders as seen from the policy file's own, separated by commas; all that lies below them counts"
 
 
 def grant(document: Document, agent_id: str, kind: CapabilityKind, scope: str = "") -> bool:

@@ -16,9 +16,9 @@ async def save(document: Document, *, overwrite: bool = False) -> bool:
     return True
 
 
-async def export(document: Document, folder: Path) -> bool:
-    """Write the policy and the folders it names somewhere else."""
-    return bool(await document.export(folder))
+async def export(document: Document, folder: Path, dialect: str = "gatewright") -> bool:
+    """Write the policy and the folders it names somewhere else, or in another dialect one file per agent."""
+    return bool(await document.export(folder, dialect))
 
 
 async def reload(document: Document, *, trust: bool = False) -> bool:

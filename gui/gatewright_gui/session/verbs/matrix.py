@@ -27,6 +27,7 @@ _WORDS: dict[Wanted, str] = {
     "ask": "ask first for",
     "deny": "turn off",
     "on": "turn on",
+    "again": "turn on",
     "off": "turn off",
 }
 

@@ -1,4 +1,4 @@
-"""Verbs on the rights of several agents: a preset, or the rights of another agent. They do not know the dialog.
+"""Verbs on the rights of agents: a preset, the rights of another agent, a reset. They do not know the dialog.
 
 A plan says what is wanted. What it would change is worked out beside the window, agent by agent; the edit that was
 shown is the edit that is made.
@@ -13,6 +13,7 @@ from gatewright.policy.document import Policy
 from gatewright.policy.edit import Edit, apply
 from gatewright.policy.preset import Preset, preset_edit
 from gatewright.policy.right import ToolFacts
+from gatewright.policy.rights import reset_tools
 from gatewright.policy.rightsdiff import AgentDiff, agent_diff
 from gatewright.workspace import Workspace
 from gatewright_gui.session.document import Document
@@ -36,7 +37,15 @@ class CopyPlan:
     agent_ids: tuple[str, ...]
 
 
-Plan = PresetPlan | CopyPlan
+@dataclass(frozen=True, slots=True)
+class ResetPlan:
+    """These tools back to their own defaults, for one agent."""
+
+    tools: tuple[str, ...]
+    agent_ids: tuple[str, ...]
+
+
+Plan = PresetPlan | CopyPlan | ResetPlan
 NO_EDIT = Edit("", ())
 
 
@@ -55,6 +64,10 @@ def edit_of(policy: Policy, catalog: Sequence[ToolFacts], plan: Plan) -> Edit:
             return preset_edit(policy, catalog, agent_ids, preset)
         case CopyPlan(source_id, along, agent_ids):
             return copy_rights(policy, source_id, agent_ids, along)
+        case ResetPlan(tools, (agent_id,)):
+            return reset_tools(policy, catalog, agent_id, tools)
+        case ResetPlan():
+            raise EditRefused("tools are reset for one agent at a time")
 
 
 def difference(workspace: Workspace, plan: Plan, agent_id: str) -> AgentDiff:
@@ -90,3 +103,5 @@ def _for_one(plan: Plan, agent_id: str) -> Plan:
             return PresetPlan(preset, (agent_id,))
         case CopyPlan(source_id, along):
             return CopyPlan(source_id, along, (agent_id,))
+        case ResetPlan(tools):
+            return ResetPlan(tools, (agent_id,))

@@ -1,4 +1,4 @@
-"""Verbs on boxes: allow, ask first, deny, reset, for one row or for many. They do not know rows or colours.
+"""Verbs on boxes: allow, ask first, deny, for one row or for many. They do not know rows or colours.
 
 A target is a tool with some of its operations; `("",)` stands for a tool without operations. Many changes of one agent
 are one edit, so that one undo takes all of them back.
@@ -10,14 +10,18 @@ from typing import Literal
 
 from gatewright.policy import rights
 from gatewright.policy.document import Policy
-from gatewright.policy.edit import AgentChange, Edit
+from gatewright.policy.edit import AgentChange, Edit, apply
 from gatewright.policy.effective import effective_rights
 from gatewright.policy.right import ToolFacts
+from gatewright.policy.rightsdiff import RightChange, Standing, agent_diff
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.session.document import Document
 
 Wish = Literal["allow", "ask", "deny"]
-Tick = Literal["on", "off"]
+Tick = Literal["on", "again", "off"]
+"""`again`: on, and a tool that was turned off whole has what it had before."""
+_UNSEEN = {Standing.OFF, Standing.OVERRULED}
 _VERDICTS: Mapping[str, Verdict] = {"allow": Verdict.ALLOW, "ask": Verdict.ASK, "deny": Verdict.DENY}
 
 
@@ -27,6 +31,15 @@ class Target:
 
     tool: str
     operations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """An edit, how many of the operations stay off since an author's rules leave them out, and what it comes to."""
+
+    edit: Edit
+    held_off: int
+    said: str = ""
 
 
 def tick_operations(document: Document, agent_id: str, tool: str, operations: Iterable[str], *, on: bool) -> bool:
@@ -48,16 +61,6 @@ def ask_first(document: Document, agent_id: str, tool: str, operation: str, *, o
     return done
 
 
-def reset_tool(document: Document, agent_id: str, tool: str) -> bool:
-    """Back to the tool's own defaults."""
-    return reset_tools(document, agent_id, (tool,))
-
-
-def reset_tools(document: Document, agent_id: str, tools: Sequence[str]) -> bool:
-    """Several tools back to their own defaults, as one edit."""
-    return document.push(lambda policy, catalog: rights.reset_tools(policy, catalog, agent_id, tools))
-
-
 def wish(document: Document, agent_id: str, targets: Sequence[Target], wanted: Wish) -> bool:
     """Allow, ask first or deny everything that is targeted, as one edit; says what an author's rule keeps off."""
     if not targets:
@@ -65,19 +68,32 @@ def wish(document: Document, agent_id: str, targets: Sequence[Target], wanted: W
     table, verdict = _table(targets), _VERDICTS[wanted]
     done = document.push(lambda policy, tools: rights.set_many(policy, tools, agent_id, table, verdict))
     if wanted != "deny":
-        _tell_held_off(document, agent_id, table)
+        tell_held_off(document, agent_id, _held_off(document.policy, document.catalog, agent_id, table))
     return done
 
 
-def tick_all(document: Document, agent_id: str, targets: Sequence[Target], *, on: bool) -> bool:
-    """Turn everything that is targeted on or off, as one edit; what asks goes on asking."""
+def tick_all(document: Document, agent_id: str, targets: Sequence[Target], wanted: Tick, *, told: bool = False) -> bool:
+    """Turn everything that is targeted on or off, as one edit; what asks goes on asking. `told`: say what came."""
     if not targets:
         return False
-    table = _table(targets)
-    done = document.push(lambda policy, tools: rights.tick_many(policy, tools, agent_id, table, on=on))
-    if on:
-        _tell_held_off(document, agent_id, table)
+    table, before = _table(targets), document.policy
+    done = document.push(lambda policy, tools: _edit_of(policy, tools, agent_id, table, wanted))
+    if done and told:
+        document.say("info", _switched_words(before, document.policy, document.catalog, agent_id, table))
+    if wanted != "off":
+        tell_held_off(document, agent_id, _held_off(document.policy, document.catalog, agent_id, table))
     return done
+
+
+def worked_out(
+    policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, targets: Sequence[Target], wanted: Wish | Tick
+) -> Worked:
+    """What `wish` and `tick_all` would make, for whom it takes too long on the window's thread. Raises EditRefused."""
+    table = _table(targets)
+    edit = _edit_of(policy, catalog, agent_id, table, wanted)
+    after = apply(policy, edit)
+    said = _switched_words(policy, after, catalog, agent_id, table) if wanted in {"on", "off"} else ""
+    return Worked(edit, 0 if wanted in {"deny", "off"} else _held_off(after, catalog, agent_id, table), said)
 
 
 def changes_of(
@@ -92,8 +108,9 @@ def changes_of(
 def _edit_of(
     policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, table: Mapping[str, Sequence[str]], wanted: Wish | Tick
 ) -> Edit:
-    if wanted in {"on", "off"}:
-        return rights.tick_many(policy, catalog, agent_id, table, on=wanted == "on")
+    if wanted in {"on", "again", "off"}:
+        again = wanted == "again"
+        return rights.tick_many(policy, catalog, agent_id, table, on=wanted != "off", as_before=again)
     return rights.set_many(policy, catalog, agent_id, table, _VERDICTS[wanted])
 
 
@@ -101,11 +118,41 @@ def _table(targets: Sequence[Target]) -> dict[str, tuple[str, ...]]:
     return {target.tool: target.operations for target in targets}
 
 
-def _tell_held_off(document: Document, agent_id: str, table: Mapping[str, Sequence[str]]) -> None:
+def _held_off(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, table: Mapping[str, Sequence[str]]) -> int:
     """Of several tools what cannot be is left out; of one it was refused with a reason."""
-    if len(table) < 2:
-        return
-    if left := rights.held_off(document.policy, document.catalog, agent_id, table):
+    return rights.held_off(policy, catalog, agent_id, table) if len(table) > 1 else 0
+
+
+def _switched_words(
+    before: Policy, after: Policy, catalog: Sequence[ToolFacts], agent_id: str, table: Mapping[str, Sequence[str]]
+) -> str:
+    """How many operations the model sees more or fewer, and what of the new ones can do most."""
+    concerned = [facts for facts in catalog if facts.name in table]
+    rows = agent_diff(before, after, agent_id, concerned).rows
+    come = [row for row in rows if row.before in _UNSEEN and row.after not in _UNSEEN]
+    gone = sum(row.before not in _UNSEEN and row.after in _UNSEEN for row in rows)
+    if not come:
+        return f"turned off {_operations(gone)} of `{agent_id}`; undo brings {'it' if gone == 1 else 'them'} back"
+    marked = _count_privileged(come, concerned), sum(row.after is Standing.ASKS for row in come)
+    more = [f"{count:,} {word}" for count, word in zip(marked, ("privileged", "asking first"), strict=True) if count]
+    some, them = ", ".join(more) or "none of them privileged", "it" if len(come) == 1 else "them"
+    return f"turned on {_operations(len(come))} of `{agent_id}`, {some}; undo takes {them} back"
+
+
+def _count_privileged(rows: Sequence[RightChange], catalog: Sequence[ToolFacts]) -> int:
+    privileged = {
+        (facts.name, op.name) for facts in catalog for op in facts.operations if op.tier is SafetyTier.PRIVILEGED
+    }
+    return sum((row.tool, row.operation) in privileged for row in rows)
+
+
+def _operations(count: int) -> str:
+    return "1 operation" if count == 1 else f"{count:,} operations"
+
+
+def tell_held_off(document: Document, agent_id: str, left: int) -> None:
+    """Say how many operations stay off though they were wanted."""
+    if left:
         what = "1 operation stays off" if left == 1 else f"{left:,} operations stay off"
         document.say("info", f"{what}: several AllowedOperations rules of `{agent_id}` leave it out together")
 

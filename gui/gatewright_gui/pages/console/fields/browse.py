@@ -1,5 +1,7 @@
 """A dialog over the files that a call may name, and no others. It does not look at the disk."""
 
+from collections.abc import Iterator
+
 from PySide6.QtCore import QModelIndex, QSortFilterProxyModel, Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
@@ -10,13 +12,17 @@ from gatewright_gui.session.callpaths import FileChoice, FileChoices
 
 SIZE = (560, 460)
 _CHOICE = Qt.ItemDataRole.UserRole
+_PATH = _CHOICE + 1
 
 
 class BrowseDialog(QDialog):
-    """After it was accepted `choice` holds what was chosen."""
+    """After it was accepted `choice` holds what was chosen: a file, or with `takes_folders` a folder as well."""
 
-    def __init__(self, parent: QWidget | None, choices: FileChoices, chosen: str) -> None:
+    def __init__(
+        self, parent: QWidget | None, choices: FileChoices, chosen: str, *, takes_folders: bool = False
+    ) -> None:
         super().__init__(parent)
+        self._takes_folders = takes_folders
         self.setObjectName("console.browse")
         self.setWindowTitle("Choose a file")
         self.setAccessibleName("Choose a file")
@@ -25,6 +31,7 @@ class BrowseDialog(QDialog):
         self._shown = QSortFilterProxyModel(self)
         self._shown.setSourceModel(self._model)
         self._shown.setRecursiveFilteringEnabled(True)
+        self._shown.setFilterRole(_PATH)
         self._shown.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self.search = SearchField("Filter the files that the agent may see")
         self.search.setObjectName("console.browse.search")
@@ -73,7 +80,7 @@ class BrowseDialog(QDialog):
     def _begin_at(self, chosen: str) -> None:
         found = self._model.match(
             self._model.index(0, 0),
-            _CHOICE + 1,
+            _PATH,
             chosen,
             1,
             Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive,
@@ -88,14 +95,35 @@ class BrowseDialog(QDialog):
         self._shown.setFilterFixedString(str(text))
         if text:
             self.view.expandAll()
+            found = self._first(str(text).casefold())
+            self.view.setCurrentIndex(found)
+            self.view.scrollTo(found)
         self._tell()
+
+    def _first(self, text: str) -> QModelIndex:
+        """The first that can be chosen whose name holds the text, else whose path does."""
+        found = QModelIndex()
+        for index in self._indexes(QModelIndex()):
+            choice = self._choice_at(index)
+            if choice is not None and text in choice.path.rpartition("/")[2].casefold():
+                return index
+            if choice is not None and text in choice.path.casefold() and not found.isValid():
+                found = index
+        return found
+
+    def _indexes(self, parent: QModelIndex) -> Iterator[QModelIndex]:
+        for row in range(self._shown.rowCount(parent)):
+            index = self._shown.index(row, 0, parent)
+            yield index
+            yield from self._indexes(index)
 
     def _tell(self) -> None:
         self.choose_button.setEnabled(self._choice_at(self.view.currentIndex()) is not None)
 
     def _choice_at(self, index: QModelIndex) -> FileChoice | None:
         found = self._shown.data(index, _CHOICE)
-        return found if isinstance(found, FileChoice) else None
+        can = isinstance(found, FileChoice) and (self._takes_folders or not found.is_folder)
+        return found if can else None
 
     def _choose(self) -> None:
         self._choose_at(self.view.currentIndex())
@@ -145,7 +173,7 @@ def _item(text: str, icon: str, choice: FileChoice | None) -> QStandardItem:
     item = QStandardItem(current_look().icon(icon, "accent" if icon == "folder" else "muted"), text)
     item.setEditable(False)
     item.setData(choice, _CHOICE)
-    item.setData(choice.path if choice is not None else "", _CHOICE + 1)
+    item.setData(choice.path if choice is not None else "", _PATH)
     if choice is None:
         item.setSelectable(True)
     return item

@@ -15,6 +15,7 @@ from gatewright_gui.models.placeview import Editor, View
 from gatewright_gui.pages.console.fields.host import Body, FieldHost, field_name
 from gatewright_gui.pages.console.fields.make import PARTED, SimpleField, simple_of
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.qt.widget import IconButton
 
 MAX_HELP = 260
@@ -57,8 +58,8 @@ class FieldRow(QWidget):
         self._head.addWidget(self._mark)
         self._head.addStretch(1)
         self._head.addWidget(self.more_button)
-        self._note: QLabel | None = None
-        self._fault: QLabel | None = None
+        self._note: ProseLabel | None = None
+        self._fault: ProseLabel | None = None
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(1)
@@ -114,10 +115,8 @@ class FieldRow(QWidget):
     def show_fault(self, fault: str | None) -> None:
         """Say what is wrong with what is filled in."""
         if self._fault is None and fault:
-            self._fault = QLabel()
+            self._fault = ProseLabel()
             self._fault.setProperty("kind", "error")
-            self._fault.setWordWrap(True)
-            self._fault.setTextFormat(Qt.TextFormat.PlainText)
             self._column.addWidget(self._fault)
         if self._fault is not None:
             self._fault.setText(fault or "")
@@ -210,10 +209,8 @@ class FieldRow(QWidget):
             return
         self._help = text
         if self._note is None:
-            self._note = QLabel()
+            self._note = ProseLabel()
             self._note.setProperty("kind", "small")
-            self._note.setWordWrap(True)
-            self._note.setTextFormat(Qt.TextFormat.PlainText)
             at = 2 if self._field is not None else 1
             self._column.insertWidget(at, self._note)
         is_long = len(text) > MAX_HELP

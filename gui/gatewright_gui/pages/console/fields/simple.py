@@ -14,6 +14,7 @@ from gatewright_gui.models.jsonpath import NOTHING
 from gatewright_gui.models.placeview import View
 from gatewright_gui.pages.console.fields.host import FieldHost
 from gatewright_gui.pages.console.fields.stillcombo import StillCombo
+from gatewright_gui.pages.console.fields.tabtakes import TabTakes
 from gatewright_gui.pages.console.largetext import LargeTextEdit
 from gatewright_gui.qt.highlighter import Highlighter
 from gatewright_gui.qt.look import current_look, tie_icon
@@ -195,7 +196,9 @@ def _completer(field: QLineEdit, files: QStringListModel) -> QCompleter:
     made.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
     made.setFilterMode(Qt.MatchFlag.MatchContains)
     made.setMaxVisibleItems(12)
-    made.setPopup(QListView())
+    popup = QListView()
+    made.setPopup(popup)
+    TabTakes(popup)
     return made
 
 

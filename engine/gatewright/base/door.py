@@ -1,0 +1,48 @@
+"""How things are loaded late, so that a start pays for what it shows and a library user for what is used.
+
+There are two ways, and no third:
+
+- A package that gathers names of its modules is a *door*: importing it loads nothing, a name loads its module when it
+  is first asked for. The package imports its names for the type checker only and says here which module has which.
+- What a module needs only to do something rare (a dialog, a call, a save) is imported in the function that does it.
+
+It knows no package. `tests/architecture` keeps the two lists of a door in step and says what a start may load.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def door(package: str, names: Mapping[str, tuple[str, ...]]) -> None:
+    """Make the package (its ``__name__``) a door. ``names``: by full name of the module, what it gives."""
+    module = sys.modules[package]
+    module.__class__ = _Door
+    vars(module)["_homes"] = {name: home for home, given in names.items() for name in given}
+
+
+class _Door(ModuleType):
+    """A name that is a module and also one of ours is ours: ``package.survey`` is the function, whoever was first."""
+
+    _homes: Mapping[str, str]
+
+    def __getattr__(self, name: str) -> object:
+        home = self._homes.get(name)
+        if home is None:
+            raise AttributeError(f"module `{self.__name__}` has no attribute `{name}`")
+        value: object = getattr(import_module(home), name)
+        vars(self)[name] = value
+        return value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and name in self._homes):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *self._homes})

@@ -1,0 +1,41 @@
+"""Finds the desktop app where it is installed and starts it. The engine does not import it."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+from gatewright.base.errors import NotSupported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+
+def launch(workspace: Path | None = None) -> int:
+    """Open the app and stay until it is closed; its exit code. Raises NotSupported where it cannot start."""
+    with _no_collection():
+        return app_named("gui")(workspace)
+
+
+def app_named(name: str) -> Callable[..., int]:
+    """What starts that app, as the installation declares it. Raises NotSupported."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="gatewright.apps", name=name):
+        try:
+            return cast("Callable[..., int]", point.load())
+        except ImportError as error:
+            raise NotSupported(f"the desktop app cannot start: {error} (pip install 'gatewright[gui]')") from None
+    raise NotSupported("the desktop app is not installed (pip install 'gatewright[gui]')")
+
+
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """What starting an app makes stays; the app says itself when garbage is collected."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,123 @@
+"""The least change of one agent's table, and of tool rules wherever they stand. It knows nothing else of the file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, Cooldown, Periodic, RateLimit
+from gatewright.policyfile.alike import TOOL_RULES
+from gatewright.policyfile.editor import REMOVED, VALUES, Editor
+from gatewright.policyfile.patchcapability import patch_capabilities
+from gatewright.policyfile.patchvalue import set_scalars, set_words, written_duration, written_value
+from gatewright.policyfile.plain import duration_like, plain_approvals, plain_kind, plain_payload, plain_rule
+from gatewright.policyfile.scan import Item, Kind, RawPath
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gatewright.policy.document import Agent
+    from gatewright.policy.rule import ToolRule
+    from gatewright.policy.verdict import Verdict
+
+
+class AgentPatch:
+    """Edits through one editor. ``adjacent``: new kinds are written as ``{ type, value }``."""
+
+    def __init__(self, editor: Editor, *, adjacent: bool, pattern: bool = False) -> None:
+        self._editor, self._adjacent, self._pattern = editor, adjacent, pattern
+
+    def patch(self, path: RawPath, old: Agent, new: Agent) -> None:
+        """Edit the table of one agent."""
+        if old == new:
+            return
+        set_scalars(self._editor, path, {"description": (old.description or None, new.description or None)})
+        set_words(self._editor, (*path, "tools"), old.tools, new.tools)
+        if not self._pattern:
+            set_words(self._editor, (*path, "sources"), old.sources, new.sources)
+            set_scalars(self._editor, path, {"user_id": (old.user_id, new.user_id)})
+            patch_capabilities(self._editor, (*path, "capabilities"), old.capabilities, new.capabilities)
+        self.verdicts((*path, "approvals"), old.approvals, new.approvals)
+        self.rules((*path, "tool_rules"), old.tool_rules, new.tool_rules)
+
+    def rules(self, path: RawPath, old: tuple[ToolRule, ...], new: tuple[ToolRule, ...]) -> None:
+        """Edit a list of tool rules."""
+        self._editor.edit_list(
+            path,
+            old,
+            new,
+            TOOL_RULES,
+            plain=lambda rule: plain_rule(rule, adjacent=self._adjacent),
+            change=self._change_rule,
+        )
+
+    def verdicts(self, path: RawPath, old: Mapping[str, Verdict], new: Mapping[str, Verdict]) -> None:
+        """Edit ``approvals``."""
+        item = self._editor.find(path)
+        if old == new:
+            return
+        if item is None:
+            self._editor.set_members(path[:-1], {"approvals": plain_approvals(new)})
+        elif not new and item.kind is Kind.INLINE:
+            self._editor.remove(path)
+        else:
+            changed = {key: verdict for key, verdict in new.items() if old.get(key) != verdict}
+            gone = {key: REMOVED for key in old if key not in new}
+            self._editor.set_members(path, {**gone, **plain_approvals(changed)})
+
+    def _change_rule(self, path: RawPath, old: ToolRule, new: ToolRule) -> None:
+        if old.rule_type != new.rule_type and not self._change_payload((*path, "rule_type"), old, new):
+            item = self._editor.find((*path, "rule_type"))
+            adjacent = "type" in item.members if item is not None else self._adjacent
+            self._editor.set_members(path, {"rule_type": plain_kind(new.rule_type, adjacent=adjacent)})
+        set_scalars(
+            self._editor,
+            path,
+            {
+                "tool_name": (old.tool_name, new.tool_name),
+                "priority": (old.priority, new.priority),
+                "id": (old.rule_id, new.rule_id),
+                "metadata": (old.metadata, new.metadata),
+            },
+        )
+        set_words(self._editor, (*path, "conditions"), old.conditions or None, new.conditions or None)
+
+    def _change_payload(self, path: RawPath, old: ToolRule, new: ToolRule) -> bool:
+        """Change the payload alone, where the kind stays and the payload is one written value."""
+        item = self._editor.find(path)
+        if old.kind != new.kind or item is None:
+            return False
+        place = (*path, "value" if "type" in item.members else new.kind)
+        payload = item.members.get(str(place[-1]))
+        if payload is None or self._change_members(place, payload, old, new):
+            return payload is not None
+        if payload.kind not in VALUES:
+            return False
+        written, kind = written_value(self._editor, payload), new.rule_type
+        if isinstance(kind, AllowedOperations) and isinstance(written, list):
+            names: list[str] = [str(name) for name in written]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            kept = [name for name in names if name in kind.operations]
+            self._editor.edit_words(place, names, [*kept, *sorted(kind.operations.difference(names))])
+        elif isinstance(kind, Cooldown | Periodic):
+            self._editor.set_value(payload, duration_like(written, kind.seconds))
+        else:
+            self._editor.set_value(payload, plain_payload(kind))
+        return True
+
+    def _change_members(self, place: RawPath, payload: Item, old: ToolRule, new: ToolRule) -> bool:
+        """Change only what differs inside a payload that is a table."""
+        before, after = old.rule_type, new.rule_type
+        if isinstance(before, RateLimit) and isinstance(after, RateLimit):
+            per = written_duration(self._editor, (*place, "per"), after.per_s)
+            set_scalars(self._editor, place, {"calls": (before.calls, after.calls)})
+            set_scalars(self._editor, place, {"per": (None, per)} if before.per_s != after.per_s else {})
+            return True
+        if not isinstance(before, ArgumentConstraints) or not isinstance(after, ArgumentConstraints):
+            return False
+        if not before.fields.keys() & after.fields.keys() or list(before.fields) != list(payload.members):
+            return False
+        gone = {name: REMOVED for name in before.fields if name not in after.fields}
+        changed = {
+            n: schema for n, schema in after.fields.items() if n not in before.fields or before.fields[n] != schema
+        }
+        self._editor.set_members(place, {**gone, **changed})
+        return True

@@ -1,0 +1,20 @@
+"""What every format is given and how badly it may take it, as values. No spelling is here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from gatewright.schema.walk import Schema
+
+Level = Literal["refused", "looser", "narrower", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolListing:
+    """A tool as an agent sees it, before any provider's spelling."""
+
+    name: str
+    description: str
+    schema: Schema

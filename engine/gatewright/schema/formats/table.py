@@ -1,0 +1,46 @@
+"""The table of formats. One is loaded when it is first asked for by its name; the names cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from gatewright.base.errors import NotSupported
+
+if TYPE_CHECKING:
+    from gatewright.schema.formats.format import Format
+
+_HOMES = {
+    "mcp": ("gatewright.schema.formats.mcp", "MCP"),
+    "openai": ("gatewright.schema.formats.openai", "OPENAI"),
+    "openai-responses": ("gatewright.schema.formats.openai", "OPENAI_RESPONSES"),
+    "anthropic": ("gatewright.schema.formats.anthropic", "ANTHROPIC"),
+    "gemini": ("gatewright.schema.formats.gemini", "GEMINI"),
+    "genai": ("gatewright.schema.formats.genai", "GENAI"),
+}
+
+
+class _Formats(Mapping[str, "Format"]):
+    """By name, in the order in which they are offered."""
+
+    def __getitem__(self, name: str) -> Format:
+        module, constant = _HOMES[name]
+        return cast("Format", getattr(import_module(module), constant))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
+FORMATS: Mapping[str, Format] = _Formats()
+
+
+def format_named(name: str) -> Format:
+    """The format called ``name``. Raises NotSupported for any other."""
+    found = FORMATS.get(name)
+    if found is None:
+        raise NotSupported(f"the format `{name}` is not supported; there are {', '.join(FORMATS)}")
+    return found

@@ -1,0 +1,138 @@
+"""Grants on files that reach none of the folders which the tools that need them work on. It decides no call.
+
+It is told only where every tool of the agent that needs the kind is one on files of the roots: what others may be
+given nobody knows. Folders are looked at as they are now, links resolved, as the gate does.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gatewright.base.problem import Problem, Severity, Subject
+from gatewright.builtins import root_tools
+from gatewright.gate.scope import prefixes_of
+from gatewright.policy.capability import CapabilityKind, kind_of
+from gatewright.policy.capabilityedit import scope_of
+from gatewright.policy.prefix import covers
+from gatewright.policy.toolname import split_name
+from gatewright.policy.verdict import Verdict
+from gatewright.tools.parameter import FileParameter, kind_needed
+from gatewright.workspace.roots import root_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gatewright.base.problem import Address, Place
+    from gatewright.builtins import RootTool
+    from gatewright.policy.document import Agent, Policy
+    from gatewright.policy.right import OperationFacts, ToolFacts
+
+    Facts = Callable[[], Iterable[ToolFacts]]
+
+    Places = Callable[[Address], Place | None]
+
+MAX_NAMED = 3
+_OWN = "built-in"
+_FILES = (CapabilityKind.FS_READ, CapabilityKind.FS_WRITE)
+_Idle = tuple["Agent", int, CapabilityKind, tuple[str, ...]]
+
+
+def grant_problems(policy: Policy, folder: Path, facts: Facts, places: Places) -> tuple[Problem, ...]:
+    """The warnings, each at its grant. ``facts``: of every tool, asked for only if something may have to be told."""
+    if not policy.roots.folders:
+        return ()
+    folders = {name: str(path) for name, path in root_folders(policy.roots, folder).items()}
+    found = [one for agent in policy.agents.values() for one in _idle(policy, agent, folders, str(folder))]
+    if not found:
+        return ()
+    others = _others(facts())
+    return tuple(
+        _problem(policy, agent, index, kind, tools, places)
+        for agent, index, kind, tools in found
+        if (others[kind].isdisjoint(_bare(agent.tools)) if agent.tools is not None else not others[kind])
+    )
+
+
+def _idle(policy: Policy, agent: Agent, folders: Mapping[str, str], folder: str) -> Iterator[_Idle]:
+    """The grants of a kind which all lie apart from every root that tools on roots need it for, and those tools."""
+    for kind in _FILES:
+        held = [(at, one) for at, one in enumerate(agent.capabilities) if kind_of(one) is kind and scope_of(one)]
+        if not held:
+            continue
+        tools = tuple(name for name, roots in _roots_by_tool(kind).items() if _has(policy, agent, name, roots))
+        roots = {root for name in tools for root in _roots_by_tool(kind)[name] if root in folders}
+        prefixes = [prefix for _, one in held for prefix in prefixes_of(one, folder)]
+        if roots and not any(_meet(prefix, folders[root]) for prefix in prefixes for root in roots):
+            for at, _ in held:
+                yield agent, at, kind, tools
+
+
+def _meet(one: str, other: str) -> bool:
+    return covers(one, other) or covers(other, one)
+
+
+@lru_cache(maxsize=4)
+def _roots_by_tool(kind: CapabilityKind) -> Mapping[str, tuple[str, ...]]:
+    """The tools on roots that need a kind, and the roots that they need it for."""
+    found = ((tool.name, _roots_of(tool, kind)) for tool in root_tools())
+    return {name: roots for name, roots in found if roots}
+
+
+def _roots_of(tool: RootTool, kind: CapabilityKind) -> tuple[str, ...]:
+    """The roots of the paths that the gate judges under a kind: those marked so, else every path where it is needed."""
+    markers = [mark.marker for one in tool.parameters() for mark in one.marks if isinstance(mark.marker, FileParameter)]
+    own = [marker for marker in markers if kind_needed(marker) is kind]
+    judged = own or (markers if kind in tool.capabilities else [])
+    return tuple(dict.fromkeys(root for marker in judged for root in marker.roots))
+
+
+def _has(policy: Policy, agent: Agent, name: str, roots: Iterable[str]) -> bool:
+    lists = policy.defaults.unlisted_tools is Verdict.ALLOW if agent.tools is None else name in _bare(agent.tools)
+    return lists and any(policy.roots.folder(root) is not None for root in roots)
+
+
+@lru_cache(maxsize=512)
+def _bare(tools: tuple[str, ...]) -> frozenset[str]:
+    """The names without majors."""
+    return frozenset(split_name(written)[0] if "@" in written else written for written in tools)
+
+
+def _others(facts: Iterable[ToolFacts]) -> Mapping[CapabilityKind, frozenset[str]]:
+    """By kind: the tools that may need it and are none of ours on roots."""
+    theirs = [one for one in facts if not _is_ours(one)]
+    return {
+        kind: frozenset(one.name for one in theirs if any(_may_need(kind, op) for op in one.operations))
+        for kind in _FILES
+    }
+
+
+def _is_ours(facts: ToolFacts) -> bool:
+    return facts.origin == _OWN and any(facts.name in _roots_by_tool(kind) for kind in _FILES)
+
+
+def _may_need(kind: CapabilityKind, op: OperationFacts) -> bool:
+    """Whether a grant of the kind may be of use: it is needed, or some path may be given that is in no source."""
+    return kind in op.capabilities or (kind in op.judged and not op.actions)
+
+
+def _problem(
+    policy: Policy, agent: Agent, index: int, kind: CapabilityKind, tools: tuple[str, ...], places: Places
+) -> Problem:
+    """The folders are named as they are written, since that is what one may write in the grant."""
+    roots = dict.fromkeys(root for name in tools for root in _roots_by_tool(kind)[name])
+    folders = [f"`{folder}`" for root in roots if (folder := policy.roots.folder(root)) is not None]
+    named = [f"`{name}`" for name in tools[:MAX_NAMED]]
+    named += [f"{len(tools) - MAX_NAMED} more"] if len(tools) > MAX_NAMED else []
+    message = (
+        f"this {kind} of agent `{agent.agent_id}` reaches nothing of {_and(folders)}, "
+        f"where {_and(named)} {'works' if len(tools) == 1 else 'work'}: every path there is denied"
+    )
+    address: Address = ("agents", agent.agent_id, "capabilities", index)
+    subject = Subject(address, (agent.agent_id,), tuple((name, None) for name in tools))
+    return Problem(Severity.WARNING, "grant-reaches-nothing", message, places(address), subject=subject)
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

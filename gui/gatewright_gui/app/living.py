@@ -1,0 +1,93 @@
+"""One window from its first to its last moment: what is opened first, what ends it, who hears of errors."""
+
+import asyncio
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+from PySide6.QtWidgets import QApplication
+
+from gatewright_gui.app.build import new_window
+from gatewright_gui.app.collector import Collector
+from gatewright_gui.app.firstpaint import FirstPaint
+from gatewright_gui.app.warm import warm_up
+from gatewright_gui.theme import ThemeChoice
+from gatewright_gui.window.main_window import MainWindow
+
+
+async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | None) -> int:
+    """One window from its first to its last moment."""
+    window = new_window(app, theme=theme)
+    collector = Collector(app)
+    ended = asyncio.Event()
+    window.closed.connect(ended.set)
+    hook = sys.excepthook
+    sys.excepthook = _hook(window)
+    _on_signals(window.close_now)
+    try:
+        window.deriver.hold()
+        window.show()
+        await open_first(window, workspace)
+        FirstPaint(window).painted.connect(partial(_go_on, window))
+        await ended.wait()
+    finally:
+        sys.excepthook = hook
+        await window.shut()
+        collector.stop()
+        with suppress(OSError):
+            window.preferences.save()
+    return 0
+
+
+def _go_on(window: MainWindow) -> None:
+    """With all that did not have to be there at once."""
+    window.deriver.release()
+    window.tasks.start(warm_up(window.deriver), "warm")
+
+
+async def open_first(window: MainWindow, workspace: Path | None) -> None:
+    """What was asked for, else what was open last, else the demo."""
+    if workspace is not None:
+        await window.open(workspace)
+        return
+    last = window.preferences.last_workspace
+    if last is not None and last.exists():
+        await window.open(last)
+        return
+    if last is not None:
+        window.preferences.forget_recent_workspace(last)
+    await window.show_demo()
+    if last is not None:
+        window.document.say("warning", f"`{last}` is not there any more; this is the demo")
+
+
+def _on_signals(stop: Callable[[], None]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, ValueError):
+            asyncio.get_running_loop().add_signal_handler(number, stop)
+
+
+def _hook(window: MainWindow) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
+    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        keep_details("".join(traceback.format_exception(kind, error, trace)))
+        window.report_failure(f"{kind.__name__}: {error}", error)
+
+    return report
+
+
+def keep_details(text: str) -> Path | None:
+    """Append to the user's error log; None when that cannot be written."""
+    try:
+        from platformdirs import user_log_path
+
+        folder = user_log_path("gatewright", ensure_exists=True)
+        with (folder / "errors.log").open("a", encoding="utf-8") as log:
+            log.write(text + "\n")
+    except OSError:
+        return None
+    return folder / "errors.log"

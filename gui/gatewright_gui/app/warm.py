@@ -1,0 +1,46 @@
+"""Reads in what the window needs later: the code of pages and dialogs that nobody has opened yet. It makes no widget.
+
+It is done beside the window, before what comes last; whoever opens a page meanwhile waits for what is missing of it and
+for nothing else.
+"""
+
+from functools import partial
+from importlib import import_module
+
+from gatewright_gui.session.derive import Deriver
+
+LATER = (
+    "gatewright.policyfile.patch",
+    "gatewright_gui.pages.agents.limits_pane",
+    "gatewright_gui.pages.agents.agent_rules_pane",
+    "gatewright.workspace.refusal",
+    "gatewright_gui.window.palette",
+    "gatewright_gui.session.verbs.many",
+    "gatewright_gui.pages.agents.matrix_pane",
+    "gatewright_gui.pages.agents.constraint_dialog",
+    "gatewright_gui.pages.agents.preset_dialog",
+    "gatewright_gui.pages.agents.copy_dialog",
+    "gatewright_gui.pages.console.page",
+    "gatewright_gui.pages.files.page",
+    "gatewright_gui.pages.problems.problems_page",
+    "gatewright_gui.pages.toml.toml_page",
+    "gatewright_gui.window.paletterows",
+    "gatewright_gui.window.selfcheck_dialog",
+    "gatewright_gui.window.help_dialog",
+    "gatewright_gui.window.guard",
+    "gatewright_gui.pages.agents.declare_dialog",
+    "gatewright.gate.callrun",
+    "gatewright.workspace.sandbox",
+    "gatewright.workspace.export",
+)
+"""In the order in which one gets there."""
+
+
+async def warm_up(deriver: Deriver) -> None:
+    """Import all of it, piece by piece, so that what is asked meanwhile need not wait for the rest."""
+    for name in LATER:
+        await deriver.derive(partial(_import, name=name), last=True)
+
+
+def _import(_workspace: object, *, name: str) -> None:
+    import_module(name)

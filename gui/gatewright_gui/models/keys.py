@@ -1,0 +1,198 @@
+"""The keys of the app by page, as rows of a table. It binds none of them; `docs/app.md` lists the same.
+
+A part of the list is told first on the pages that it belongs to.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtGui import QFont
+
+Index = QModelIndex | QPersistentModelIndex
+KEYS, DOES = range(2)
+
+
+class KeyRow(NamedTuple):
+    """One or several keys, and what they do."""
+
+    keys: str
+    does: str
+
+
+class KeyPart(NamedTuple):
+    """The keys of a part of the app; `pages` are the keys of the pages where they hold, none where they hold on all."""
+
+    title: str
+    pages: tuple[str, ...]
+    rows: tuple[KeyRow, ...]
+
+
+PARTS = (
+    KeyPart(
+        "Everywhere",
+        (),
+        (
+            KeyRow("F1", "lists the keys, those of the page first"),
+            KeyRow(
+                "Ctrl+K",
+                "searches agents, tools, operations, sources, problems and commands; > before the words: commands only",
+            ),
+            KeyRow("Ctrl+1 ... Ctrl+5", "Agents, Files, Console, TOML, Problems"),
+            KeyRow("Ctrl+Z, Ctrl+Shift+Z", "undo, redo; the menu and the tooltip say what"),
+            KeyRow("Ctrl+S, Ctrl+Shift+S", "save, export"),
+            KeyRow("Ctrl+O, Ctrl+R", "open, read again from disk"),
+            KeyRow("Ctrl+F", "searches the page, or the text that has the keys"),
+            KeyRow("Ctrl+Q", "quits; unsaved changes are asked about"),
+        ),
+    ),
+    KeyPart(
+        "Agents",
+        ("agents",),
+        (
+            KeyRow("A, K, D", "allow, ask first, deny what is selected"),
+            KeyRow("Space", "ticks or unticks; a mixed tool is turned off"),
+            KeyRow("Ctrl+A, Ctrl+I", "selects all that is shown, inverts the selection"),
+            KeyRow("Ctrl+M", "tree or matrix"),
+            KeyRow("Ctrl+Shift+F, Ctrl+Shift+P", "filters, presets"),
+            KeyRow("Ctrl+N, Ctrl+D, F2, Del", "in the list of agents: add, duplicate, rename, remove"),
+            KeyRow("Enter, Del", "in Limits and Agent: edit the value, remove the row"),
+        ),
+    ),
+    KeyPart(
+        "Preview and other texts",
+        ("agents", "toml"),
+        (
+            KeyRow("F3, Shift+F3", "next and previous place that was found"),
+            KeyRow("Ctrl+Shift+[, Ctrl+Shift+]", "fold, unfold where the cursor is"),
+            KeyRow("Ctrl+Shift+-, Ctrl+Shift++", "fold, unfold everything"),
+            KeyRow("Ctrl+Shift+C", "copies all that is shown"),
+        ),
+    ),
+    KeyPart(
+        "Files",
+        ("files",),
+        (
+            KeyRow("Alt+Up, Alt+Down", "moves the rule"),
+            KeyRow("F2, Ins, Del", "edits the pattern, adds a rule, removes it"),
+            KeyRow("Enter", "on a file: goes to the rule that decides it"),
+            KeyRow("Ctrl+Return", "on a rule: shows the files that it decides"),
+            KeyRow("F3, Shift+F3", "next and previous of them"),
+            KeyRow("F5", "counts again"),
+            KeyRow("Shift+F1", "explains the levels"),
+        ),
+    ),
+    KeyPart(
+        "Console",
+        ("console",),
+        (
+            KeyRow("Ctrl+Return, Ctrl+Shift+Return", "decide, run"),
+            KeyRow("Ctrl+Shift+E, Ctrl+Shift+V", "fills in an example, puts in a provider's whole call"),
+            KeyRow("Ctrl+Shift+I, Ctrl+Space, F8", "in the JSON: indents, completes, goes to the fault"),
+            KeyRow("Alt+Return", "in the form: what a field can be (left out, default, null, as JSON)"),
+            KeyRow("Alt+Up, Alt+Down, Alt+Del", "in the form: moves or removes an item of a list"),
+            KeyRow("Down, F4", "in a field for a path: lists the files, browses"),
+            KeyRow("Enter, F2, Ctrl+D", "in the history: run again, edit, compare two"),
+            KeyRow("Ctrl+Shift+Del, Ctrl+Shift+L", "a fresh copy for the next run, live mode"),
+            KeyRow("F6", "goes to the question of a call that waits"),
+            KeyRow("O, W, S, D", "in that question: allow once, for a while, for this scope, or deny"),
+        ),
+    ),
+)
+
+
+def parts_for(page: str) -> tuple[KeyPart, ...]:
+    """Those of a page, then those that hold everywhere, then the others."""
+    here = [part for part in PARTS if page in part.pages]
+    return (*here, *[part for part in PARTS if not part.pages], *[part for part in PARTS if _elsewhere(part, page)])
+
+
+def _elsewhere(part: KeyPart, page: str) -> bool:
+    return bool(part.pages) and page not in part.pages
+
+
+class KeysModel(QAbstractTableModel):
+    """Each part's title in a row of its own, below it its keys; only what fits the words that are searched."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._parts: tuple[KeyPart, ...] = PARTS
+        self._words: tuple[str, ...] = ()
+        self._shown: list[KeyPart | KeyRow] = list(self._fitting())
+
+    def set_page(self, page: str) -> None:
+        """Tell the keys of a page first."""
+        self._parts = parts_for(page)
+        self._tell()
+
+    def set_search(self, text: str) -> None:
+        """Show the rows that have every word, in the keys, in what they do, or in the title over them."""
+        self._words = tuple(text.casefold().split())
+        self._tell()
+
+    def _tell(self) -> None:
+        self.beginResetModel()
+        self._shown = list(self._fitting())
+        self.endResetModel()
+
+    def _fitting(self) -> Iterator[KeyPart | KeyRow]:
+        for part in self._parts:
+            rows = [row for row in part.rows if self._fits(f"{row.keys} {row.does} {part.title}".casefold())]
+            if rows:
+                yield part
+                yield from rows
+
+    def _fits(self, text: str) -> bool:
+        return all(word in text for word in self._words)
+
+    @property
+    def title_rows(self) -> tuple[int, ...]:
+        """The rows that are titles."""
+        return tuple(at for at, row in enumerate(self._shown) if isinstance(row, KeyPart))
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Titles and keys."""
+        return 0 if parent.isValid() else len(self._shown)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Keys, and what they do."""
+        return 0 if parent.isValid() else 2
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Words over the columns."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole and 0 <= section <= DOES:
+            return ("Key", "What it does")[section]
+        return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """A title cannot be chosen."""
+        if not index.isValid():
+            return Qt.ItemFlag.NoItemFlags
+        is_title = isinstance(self._shown[index.row()], KeyPart)
+        return Qt.ItemFlag.ItemIsEnabled if is_title else super().flags(index)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """The words; a title is bold."""
+        if not index.isValid():
+            return None
+        row = self._shown[index.row()]
+        if isinstance(row, KeyPart):
+            return _title(row, index.column(), role)
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return row.keys if index.column() == KEYS else row.does
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{row.keys}: {row.does}"
+            case _:
+                return None
+
+
+def _title(part: KeyPart, column: int, role: int) -> Any:
+    if role == Qt.ItemDataRole.FontRole:
+        font = QFont()
+        font.setWeight(QFont.Weight.DemiBold)
+        return font
+    wants_words = role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole}
+    return part.title if wants_words and column == KEYS else None

@@ -1,0 +1,106 @@
+"""The line over the rules: which source, what was counted, and a button for each thing that can be done with a rule.
+
+It does nothing itself.
+"""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QComboBox, QMenu, QToolButton, QWidget
+
+from gatewright.policy.document import Source
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.widget import IconButton, SectionHeader
+from gatewright_gui.session.files import Hits
+
+
+class RuleHeader(SectionHeader):
+    """The picker hides while there is only one source."""
+
+    source_chosen = Signal(object)
+    """Id of a source: str."""
+    add_source_asked = Signal()
+    change_source_asked = Signal()
+    remove_source_asked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Levels", parent=parent)
+        self.picker = QComboBox()
+        self.picker.setObjectName("files.source")
+        self.picker.setAccessibleName("Source")
+        self.picker.activated.connect(self._choose)
+        self.add_control(self.picker)
+        self.add_button = self._button("add", "plus", "Add rule (Ins)")
+        self.remove_button = self._button("remove", "trash", "Remove rule (Del)")
+        self.up_button = self._button("up", "arrow-up", "Move up (Alt+Up)")
+        self.down_button = self._button("down", "arrow-down", "Move down (Alt+Down)")
+        self.files_button = self._button(
+            "showfiles", "list-filter", "Show the files that the rule decides (Ctrl+Return)"
+        )
+        self.add_control(self._source_button())
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The sources that can be chosen, in order."""
+        return tuple(str(self.picker.itemData(row)) for row in range(self.picker.count()))
+
+    def show_sources(self, shown: tuple[Source, ...], chosen: str | None) -> None:
+        """Offer these."""
+        self.picker.clear()
+        for source in shown:
+            self.picker.addItem(source.source_id, source.source_id)
+        self.picker.setCurrentIndex(self.picker.findData(chosen))
+        self.picker.setVisible(len(shown) > 1)
+        self.set_title("Levels" if len(shown) > 1 else f"Levels of {chosen}" if chosen else "Levels")
+
+    def show_hits(self, hits: Hits | None, dead: int) -> None:
+        """What was counted, None before; `dead`: rules that can never decide."""
+        told = [f"{dead} dead"] if dead else []
+        if hits is not None:
+            told += [f"{'more than ' if hits.truncated else ''}{hits.files:,} files"]
+            told += [f"{hits.unreadable_folders:,} folders unreadable"] if hits.unreadable_folders else []
+        self.set_note(", ".join(told))
+        never = "dead: a rule that can never decide, since rules above it match all that it matches"
+        self.setToolTip("\n".join(part for part in (never if dead else "", _beside(hits)) if part))
+
+    def _button(self, name: str, icon: str, words: str) -> IconButton:
+        button = IconButton(icon, words)
+        button.setObjectName(f"files.{name}")
+        self.add_control(button)
+        return button
+
+    def _choose(self, row: int) -> None:
+        self.source_chosen.emit(self.picker.itemData(row))
+
+    def _source_button(self) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName("files.sourcemenu")
+        button.setAccessibleName("Source: new, settings, remove")
+        button.setToolTip("Add a source, change or remove this one")
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        tie_icon(button, "settings", "muted")
+        menu = QMenu(button)
+        menu.addAction("&New source...").triggered.connect(self._ask_new)
+        menu.addAction("&Settings of this source...").triggered.connect(self._ask_change)
+        menu.addSeparator()
+        menu.addAction("&Remove this source...").triggered.connect(self._ask_remove)
+        button.setMenu(menu)
+        return button
+
+    def _ask_new(self) -> None:
+        self.add_source_asked.emit()
+
+    def _ask_change(self) -> None:
+        self.change_source_asked.emit()
+
+    def _ask_remove(self) -> None:
+        self.remove_source_asked.emit()
+
+
+def _beside(hits: Hits | None) -> str:
+    """What is not in the counts of the rules."""
+    if hits is None:
+        return ""
+    told = [f"{hits.protected:,} files are protected: no rule opens them"] if hits.protected else []
+    told += [f"{hits.elsewhere:,} files are decided by another source, which is stricter"] if hits.elsewhere else []
+    told += ["folders that cannot be read are not counted"] if hits.unreadable_folders else []
+    return "\n".join(told)

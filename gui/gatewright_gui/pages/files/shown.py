@@ -1,0 +1,54 @@
+"""Which source the Files page shows, the rows of its folder, and the level of any path in it.
+
+It reads no disk and decides no level: the session does.
+"""
+
+from dataclasses import replace
+
+from PySide6.QtCore import QObject
+
+from gatewright.policy.document import Source
+from gatewright.policy.permission import Permission
+from gatewright_gui.models.foldertree import FolderTreeModel
+from gatewright_gui.session.files import PathLevel, SourceFolder, inside
+
+
+class Shown:
+    """One source at a time, or none. `tree_model` holds the rows of its folder as far as they were read."""
+
+    def __init__(self, folder: SourceFolder, parent: QObject) -> None:
+        self.folder = folder
+        self.source_id: str | None = None
+        self.tree_model = FolderTreeModel(self.level, parent)
+
+    @property
+    def source(self) -> Source | None:
+        """As edited now; None where there is none."""
+        return self.folder.source(self.source_id)
+
+    def level(self, path: str) -> PathLevel:
+        """What the rules say of a path; the disk is not looked at. Raises LookupError without a source."""
+        source = self.source
+        if source is None:
+            raise LookupError("a level was asked for without a source")
+        return self.folder.level(source, path)
+
+    def seen_level(self, path: str) -> PathLevel | None:
+        """With what is known of the path on the disk, where its row was read; None without a source."""
+        if self.source is None:
+            return None
+        return self.tree_model.level_at(self.tree_model.index_of(path)) or self.level(path)
+
+    def told_level(self, path: str) -> PathLevel | None:
+        """Of a folder the level that a new file in it gets: what it has itself only counts for listing it."""
+        seen = self.seen_level(path)
+        if seen is None or seen.is_closed or not path.endswith("/"):
+            return seen
+        new = self.level(inside(path))
+        return seen if new.is_closed else replace(new, path=path)
+
+    def may_give(self, path: str) -> Permission | None:
+        """The level of a file, or of what is in a folder; None where no rule of this source can give it one."""
+        seen = self.seen_level(path) or self.level(path)
+        level = self.level(inside(path))
+        return None if seen.is_closed or level.is_closed or level.overlapped else level.permission

@@ -1,0 +1,108 @@
+"""Sentences of the engine: what stands in backticks is shown as code, without them. It does not know what they say."""
+
+import html
+import re
+from collections.abc import Iterator
+
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QLabel, QWidget
+
+from gatewright_gui.qt.look import current_look
+
+_DOTS = "\u2026"
+_GROUND = 20
+"""How much, of 255."""
+_CODE = re.compile(r"`([^`\n]+)`")
+
+
+def pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """The parts of a sentence, each with whether it is code."""
+    for number, part in enumerate(_CODE.split(text)):
+        if part:
+            yield part, number % 2 == 1
+
+
+def plain(text: str) -> str:
+    """The sentence in one face."""
+    return "".join(part for part, _ in pieces(text))
+
+
+def paint_prose(painter: QPainter, room: QRect, text: str) -> None:
+    """One line with the painter's font and pen, cut at its end where there is no room for it."""
+    normal = QFont(painter.font())
+    faces = normal, _mono(normal)
+    metrics = painter.fontMetrics()
+    dots = max(QFontMetrics(face).horizontalAdvance(_DOTS) for face in faces)
+    base = room.top() + (room.height() + metrics.ascent() - metrics.descent()) // 2
+    left, parts = room.left(), list(pieces(text.replace("\n", "; ")))
+    for number, (part, is_code) in enumerate(parts):
+        painter.setFont(faces[is_code])
+        metrics = painter.fontMetrics()
+        is_last, rest = number == len(parts) - 1, room.right() - left
+        is_cut = metrics.horizontalAdvance(part) + (0 if is_last else dots) > rest
+        wanted = part if is_last else f"{part}{_DOTS}"  # that more follows is told
+        shown = metrics.elidedText(wanted, Qt.TextElideMode.ElideRight, rest) if is_cut else part
+        width = metrics.horizontalAdvance(shown)
+        if is_code:
+            painter.fillRect(QRect(left, base - metrics.ascent(), width, metrics.height()), _ground())
+        painter.drawText(left, base, shown)
+        left += width
+        if is_cut:
+            break
+    painter.setFont(normal)
+
+
+def _ground() -> QColor:
+    """Behind code: seen on any row, chosen or not."""
+    ground = QColor(current_look().palette.text)
+    ground.setAlpha(_GROUND)
+    return ground
+
+
+def _mono(font: QFont) -> QFont:
+    """The face of code in the size of the words around it."""
+    mono = QFont(current_look().mono_font)
+    if font.pixelSize() > 0:
+        mono.setPixelSize(font.pixelSize())
+    else:
+        mono.setPointSizeF(font.pointSizeF())
+    return mono
+
+
+class ProseLabel(QLabel):
+    """Wraps. `text` is the sentence as the engine wrote it; what is shown and selected has no backticks."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._text = ""
+        self.setWordWrap(True)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        current_look().changed.connect(self._show)
+
+    def setText(self, text: str) -> None:  # noqa: N802
+        """Show a sentence."""
+        self._text = text
+        self._show()
+
+    def text(self) -> str:
+        """The sentence, with its backticks."""
+        return self._text
+
+    def _show(self) -> None:
+        if "`" not in self._text:
+            self.setTextFormat(Qt.TextFormat.PlainText)
+            super().setText(self._text)
+            self.setAccessibleName(self._text)
+            return
+        self.setTextFormat(Qt.TextFormat.RichText)
+        family = html.escape(current_look().mono_font.family(), quote=True)
+        ground = _ground()
+        tint = f"rgba({ground.red()},{ground.green()},{ground.blue()},{ground.alpha()})"
+        style = f"font-family:'{family}';background-color:{tint}"
+        body = "".join(
+            f'<span style="{style}">{html.escape(part)}</span>' if is_code else html.escape(part)
+            for part, is_code in pieces(self._text)
+        )
+        super().setText(f'<p style="white-space:pre-wrap;margin:0">{body}</p>' if body else "")
+        self.setAccessibleName(plain(self._text))

@@ -1,0 +1,88 @@
+"""Which levels the files below a folder have, of what was counted. It reads no disk and draws nothing."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gatewright.policy.document import Source
+from gatewright.policy.permission import Permission
+from gatewright_gui.session.fileindex import DEFAULT, ELSEWHERE, PROTECTED, PROTECTED_WORD, Decided, level_word
+
+_NAMED = 2
+"""Deciders that are named in a narrow column."""
+_STRICTEST_FIRST = (PROTECTED_WORD, *map(str, Permission))
+
+
+@dataclass(frozen=True, slots=True)
+class FilesBelow:
+    """`words`: of the levels that the files have, the strictest first; `rule_word`: what decides them, in a word."""
+
+    words: Sequence[str]
+    rule_word: str
+
+    @property
+    def sentence(self) -> str:
+        """As words."""
+        *most, last = self.words
+        return f"the files in it are {', '.join(most)} and {last}" if most else f"every file in it is {last}"
+
+
+class FolderLevels:
+    """Of one count, by the levels that the rules give now.
+
+    With other patterns than were counted nothing is known until they are counted again, but that a folder is mixed
+    stays said meanwhile: nothing jumps to and fro.
+    """
+
+    def __init__(self, decided: Decided, source: Callable[[], Source | None]) -> None:
+        self._decided, self._source = decided, source
+        self._seen: Source | None = None
+        self._is_old = False
+        self._meant: dict[int, tuple[str, int]] = {}
+        self._found: dict[frozenset[int], FilesBelow | None] = {}
+
+    def __call__(self, folder: str) -> FilesBelow | None:
+        """Of a folder, whose path ends with `/`; None where nothing is known or no file is below it."""
+        source, codes = self._source(), self._decided.below.get(folder)
+        if source is None or codes is None:
+            return None
+        if source is not self._seen:
+            self._seen, self._found = source, {}
+            self._is_old = self._decided.patterns != tuple(rule.pattern for rule in source.permission_rules)
+            self._meant = _meant(self._decided, source)
+        if codes not in self._found:
+            self._found[codes] = self._told(codes)
+        return self._found[codes]
+
+    def _told(self, codes: frozenset[int]) -> FilesBelow | None:
+        if not codes <= self._meant.keys():
+            return None  # a rule that is gone decided some of them
+        told = [self._meant[code] for code in codes]
+        words = {word for word, _ in told}
+        if self._is_old and len(words) == 1:
+            return None
+        named = "..." if self._is_old else _deciders({at for _, at in told})
+        return FilesBelow(tuple(word for word in _STRICTEST_FIRST if word in words), named)
+
+
+def _meant(decided: Decided, source: Source) -> dict[int, tuple[str, int]]:
+    """What each code of the count stands for now: the word of a level, and a rule's index or what is in its place."""
+    rules, default = source.permission_rules, source.default_permission
+    stands = {rule.pattern: at for at, rule in reversed([*enumerate(rules)])}
+    found: dict[int, tuple[str, int]] = {}
+    for code in decided.counts:
+        now = stands.get(decided.patterns[code]) if code >= 0 else max(code, ELSEWHERE)
+        if now is not None:
+            found[code] = (level_word(now if code >= 0 else code, rules, default), now)
+    return found
+
+
+def _deciders(found: set[int]) -> str:
+    rules = sorted(at for at in found if at >= 0)
+    others = [word for code, word in _OTHERS.items() if code in found]
+    if len(rules) + len(others) > _NAMED:
+        return f"{len(rules)} rules" if not others else "several"
+    named = [f"rule{'' if len(rules) == 1 else 's'} {', '.join(str(at + 1) for at in rules)}"] if rules else []
+    return ", ".join([*named, *others])
+
+
+_OTHERS = {DEFAULT: "default", PROTECTED: "protected", ELSEWHERE: "other source"}

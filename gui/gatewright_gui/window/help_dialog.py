@@ -1,0 +1,194 @@
+"""Help in a window of its own: the keys, those of the page first, and how tools of other programs come in.
+
+It stays open beside the window. It binds no key and writes no policy.
+"""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gatewright_gui.models.keys import KEYS, KeysModel
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.copy_button import CopyButton
+from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.segmented import Segmented
+
+SIZE = (720, 560)
+_KEYS_WIDE = 232
+CATALOG_LINES = '[[catalogs]]\nid = "desk"\ntype = "host"\nmanifest = "desk.json"\n'
+"""What brings a manifest into a policy."""
+_MANIFEST = """\
+A JSON file that lists the tools: [...] or {"tools": [...]}, each as MCP, Anthropic or OpenAI spell it. Put it into \
+the folder of the policy file. A program that is built on Gatewright writes one with ToolRegistry.write_manifest."""
+_LINES = "Write them with an editor, with a name of your own, then reload (Ctrl+R)."
+_RIGHTS = """\
+On Agents these tools can be ticked like all others; an agent without a list of tools has them at once, unless the \
+policy says unlisted_tools = "deny". Each counts as privileged until trusted = true stands below the manifest: then \
+the tier counts that it names. Where it is unclear which field selects the operations, the row of the tool asks."""
+_CALLS = """\
+Gatewright shows such a tool and decides its calls. The program that has the tool runs it; the Console never does."""
+_STEPS = (
+    ("1. The manifest", _MANIFEST),
+    ("2. Four lines in the policy file", _LINES),
+    ("3. Rights", _RIGHTS),
+    ("What is not done here", _CALLS),
+)
+
+
+class HelpDialog(QDialog):
+    """Escape closes it."""
+
+    file_requested = Signal()
+    """The policy file is to be shown."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("help")
+        self.setWindowTitle("Help")
+        self.setAccessibleName("Help")
+        self.part = Segmented("What to explain")
+        self.part.setObjectName("help.part")
+        self.part.add_segment("keys", "Keys")
+        self.part.add_segment("import", "Tools of other programs")
+        self.search = SearchField("Search the keys")
+        self.search.setObjectName("help.search")
+        self.model = KeysModel(self)
+        self.view = TableView("Keys and what they do")
+        self.view.setObjectName("help.keys")
+        self._nothing = QLabel("No key fits. Ctrl+K finds what has none.")
+        self.file_button = QPushButton("Show the policy file")
+        self.file_button.setObjectName("help.file")
+        self.close_button = QPushButton("Close")
+        self.close_button.setObjectName("help.close")
+        self._stack = QStackedWidget()
+        self._set_up_view()
+        self._lay_out()
+        self.part.current_changed.connect(self._show_part)
+        self.search.search_changed.connect(self._search)
+        self.search.leave_requested.connect(self.close)
+        self.search.results_requested.connect(self.view.setFocus)
+        self.file_button.clicked.connect(self.file_requested)
+        self.close_button.clicked.connect(self.close)
+        self.resize(*SIZE)
+
+    def _set_up_view(self) -> None:
+        self.view.setModel(self.model)
+        self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.view.setTabKeyNavigation(False)
+        self.view.setWordWrap(True)
+        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.view.verticalHeader().setMinimumSectionSize(current_look().tokens.row_height)
+        self.view.setColumnWidth(KEYS, _KEYS_WIDE)
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        top = QHBoxLayout()
+        top.setSpacing(tokens.space_3)
+        top.addWidget(self.part)
+        policy = self.search.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self.search.setSizePolicy(policy)
+        top.addWidget(self.search, 1)
+        self._nothing.setProperty("kind", "muted")
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        self._import = self._import_part()
+        for part in (self.view, self._nothing, self._import):
+            self._stack.addWidget(part)
+        foot = QHBoxLayout()
+        for button in (self.file_button, self.close_button):
+            button.setAutoDefault(False)
+        foot.addWidget(self.file_button)
+        foot.addStretch(1)
+        foot.addWidget(self.close_button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_4, tokens.space_4, tokens.space_4, tokens.space_4)
+        column.setSpacing(tokens.space_3)
+        column.addLayout(top)
+        column.addWidget(self._stack, 1)
+        column.addLayout(foot)
+
+    def _import_part(self) -> QWidget:
+        tokens = current_look().tokens
+        part = QWidget()
+        column = QVBoxLayout(part)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_1)
+        for at, (title, text) in enumerate(_STEPS):
+            heading = QLabel(title)
+            heading.setProperty("kind", "heading")
+            column.addWidget(heading)
+            column.addWidget(_words(text))
+            if at == 1:
+                column.addLayout(self._lines())
+            column.addSpacing(tokens.space_3)
+        column.addStretch(1)
+        return part
+
+    def _lines(self) -> QHBoxLayout:
+        self.lines = QLabel(CATALOG_LINES.rstrip())
+        self.lines.setObjectName("help.lines")
+        self.lines.setFont(current_look().mono_font)
+        self.lines.setTextFormat(Qt.TextFormat.PlainText)
+        self.lines.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        row = QHBoxLayout()
+        row.addWidget(self.lines)
+        row.addWidget(CopyButton("Copy the lines", lambda: CATALOG_LINES), 0, Qt.AlignmentFlag.AlignTop)
+        row.addStretch(1)
+        return row
+
+    # what is shown
+
+    def show_keys(self, page: str) -> None:
+        """The keys, those of a page first."""
+        self.model.set_page(page)
+        self.search.clear()
+        self._search("")
+        self._come_up("keys")
+        self.search.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def show_import(self) -> None:
+        """How a tool of another program gets in."""
+        self._come_up("import")
+        self.file_button.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def _come_up(self, part: str) -> None:
+        self.part.set_current(part)
+        self._show_part()
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def _show_part(self, _part: object = None) -> None:
+        is_keys = self.part.current == "keys"
+        self.search.setVisible(is_keys)
+        self.file_button.setVisible(not is_keys)
+        keys = self.view if self.model.rowCount() else self._nothing
+        self._stack.setCurrentWidget(keys if is_keys else self._import)
+
+    def _search(self, text: object) -> None:
+        self.model.set_search(str(text))
+        self.view.clearSpans()
+        for row in self.model.title_rows:
+            self.view.setSpan(row, KEYS, 1, self.model.columnCount())
+        self.view.scrollToTop()
+        self._show_part()
+
+
+def _words(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label

@@ -1,0 +1,57 @@
+"""The bar that says what others did to the policy file: they wrote it, or it is gone. It does nothing about it."""
+
+from PySide6.QtCore import Signal
+
+from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.session.document import Document
+
+
+class OutsideBar(MessageBar):
+    """Says what the document knows; what the buttons wish for is told by signals."""
+
+    reload_requested = Signal()
+    save_over_requested = Signal()
+    write_requested = Signal()
+    """The file is to be written again where it is gone."""
+    difference_requested = Signal()
+
+    def __init__(self, document: Document) -> None:
+        super().__init__()
+        self._document = document
+        self.setObjectName("window.outside")
+        self.close_button.set_icon("x", "Keep what is open here")
+        self.action_requested.connect(self._act)
+        self.other_requested.connect(self.save_over_requested)
+        self.more_requested.connect(self.difference_requested)
+
+    def tell_changed(self) -> None:
+        """Somebody else wrote the file; what the bar says already is that and more."""
+        if not self.isVisible():
+            self._tell(f"{self._what_is_read} was changed outside this window.")
+
+    def tell_refused(self) -> None:
+        """Nothing was saved for that reason."""
+        what = self._what_is_read
+        self._tell(f"Not saved: {what[0].lower()}{what[1:]} was changed outside this window.")
+
+    def tell_gone(self) -> None:
+        """There is no file any more, or it is back."""
+        if not self._document.is_gone:
+            self.dismiss()
+            return
+        text = "The policy file is gone from the disk. The policy that is open here stays in force; write it again"
+        self.show_message("warning", f"{text} to keep it.", action="Write it again")
+
+    def _tell(self, text: str) -> None:
+        if self._document.is_dirty:
+            text += " Reload to drop the unsaved changes here, or save them over what is in the file now."
+        other = "Save over it" if self._document.is_dirty else None
+        self.show_message("warning", text, action="Reload", other=other, more="Show what changed")
+
+    @property
+    def _what_is_read(self) -> str:
+        several = len(self._document.files) > 1
+        return "The policy file, or a manifest that it names," if several else "The policy file"
+
+    def _act(self) -> None:
+        (self.write_requested if self._document.is_gone else self.reload_requested).emit()

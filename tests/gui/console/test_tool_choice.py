@@ -1,0 +1,208 @@
+"""Which tool the request names: it stays by its name, those that are not shown can be tried, arguments go along."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit
+
+from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.console.fields.browse import BrowseDialog
+from gatewright_gui.pages.console.request import RequestPanel
+from gatewright_gui.pages.console.toolchoice import HIDDEN, UNKNOWN
+from gatewright_gui.session.callpaths import FileChoice, FileChoices
+from gatewright_gui.session.verbs import rights
+from gatewright_gui.theme import Theme
+from tests.gui.console.dress import dressed
+from tests.gui.files.support import Opened, opened, until
+
+
+@pytest.fixture
+async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
+    async with opened(tmp_path / "demo") as made:
+        yield made
+
+
+@pytest.fixture
+async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
+    demo.context.selection.choose_agent("archivist")
+    made = dressed(ConsolePage(demo.context))
+    made.resize(1228, 720)
+    made.show()
+    made.page_shown()
+    await loaded(made)
+    yield made
+    made.console.close()
+    made.close()
+    made.deleteLater()
+
+
+async def loaded(page: ConsolePage) -> None:
+    await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
+
+
+def press(panel: RequestPanel, name: str) -> None:
+    """Choose a tool from the list, as a click does."""
+    panel.tool.setCurrentIndex(panel.tool.findText(name))
+    panel.tool.activated.emit(panel.tool.currentIndex())
+
+
+async def test_tool_and_its_json_stay_when_tools_come_and_go(demo: Opened, page: ConsolePage) -> None:
+    request = page.request
+    request.mode.set_current("json")
+    press(request, "file")
+    request.raw.set_text('{"op": "read", "path": "README.md"}')
+    page.hide()
+    demo.context.selection.choose_tool("block")
+    assert rights.tick_tool(demo.document, "archivist", "block", on=False)
+    demo.document.undo()
+    page.show()
+    page.page_shown()
+    await loaded(page)
+    assert request.tool_name == "file"
+    assert json.loads(request.raw.text) == {"op": "read", "path": "README.md"}
+    assert rights.tick_tool(demo.document, "archivist", "file", on=False)
+    await until(lambda: request.note)
+    assert request.tool_name == "file"
+    assert request.note.startswith("not shown to the model: ")
+    assert json.loads(request.raw.text) == {"op": "read", "path": "README.md"}
+
+
+async def test_tools_that_are_not_shown_come_after_the_others_and_have_a_form(page: ConsolePage) -> None:
+    request = page.request
+    names = [request.tool.itemText(row) for row in range(request.tool.count())]
+    assert names.index("file") < names.index(HIDDEN) < names.index("file_write")
+    heading = request.tool.model().index(names.index(HIDDEN), 0)
+    assert not heading.flags() & Qt.ItemFlag.ItemIsEnabled
+    press(request, "file_write")
+    assert request.form.isVisible()
+    assert request.form.editor("path") is not None
+    assert "`file_write`" in request.note
+    press(request, "file")
+    assert request.note == ""
+
+
+async def test_nothing_is_switched_on_the_way_from_json_to_the_form(page: ConsolePage) -> None:
+    request = page.request
+    request.mode.set_current("json")
+    request.tool.setEditText("file_write")
+    request.raw.set_text('{"path": "tmp/a.md"}')
+    request.mode.set_current("form")
+    assert (request.tool_name, request.form.values()) == ("file_write", {"path": "tmp/a.md"})
+    request.mode.set_current("json")
+    request.tool.setEditText("rm_rf")
+    assert request.note == "no tool has this name"
+    request.raw.set_text('{"all": true}')
+    request.mode.set_current("form")
+    assert request.tool_name == "rm_rf"
+    assert UNKNOWN in [request.tool.itemText(row) for row in range(request.tool.count())]
+    assert request.none.isVisible()
+    request.mode.set_current("json")
+    assert (request.tool_name, json.loads(request.raw.text)) == ("rm_rf", {"all": True})
+
+
+async def test_fresh_request_follows_what_is_chosen_elsewhere_and_a_touched_one_does_not(
+    demo: Opened, page: ConsolePage, light: Theme, qapp: QApplication
+) -> None:
+    light.apply(qapp, "dark")
+    demo.context.selection.choose_tool("file_search")
+    page.page_shown()
+    assert page.request.tool_name == "file_search"
+    demo.context.selection.choose_tool("file", "list")
+    page.page_shown()
+    assert (page.request.tool_name, page.request.form.operation) == ("file", "list")
+    path = page.request.form.editor("path")
+    assert isinstance(path, QLineEdit)
+    QTest.keyClicks(path, "notes")
+    demo.context.selection.choose_tool("block")
+    page.page_shown()
+    assert (page.request.tool_name, page.request.form.values()) == ("file", {"op": "list", "path": "notes"})
+
+
+async def test_call_that_is_asked_for_elsewhere_begins_here(demo: Opened, page: ConsolePage) -> None:
+    path = page.request.form.editor("path")
+    page.request.form.set_values({"op": "read", "path": "README.md"})
+    assert path is None or path.isVisible()
+    press(page.request, "block")
+    demo.context.navigator.go_to_call("operator", "file", "append")
+    await loaded(page)
+    request = page.request
+    assert (request.agent_id, request.tool_name, request.form.operation) == ("operator", "file", "append")
+
+
+@pytest.mark.parametrize("mode", ["form", "json"])
+async def test_arguments_that_fit_go_to_the_next_tool_and_the_others_wait(page: ConsolePage, mode: str) -> None:
+    request = page.request
+    press(request, "file")
+    request.mode.set_current("json")
+    request.raw.set_text('{"op": "append", "path": "notes/a.md", "content": "x", "source": 7}')
+    request.mode.set_current(mode)
+    press(request, "file_write")
+    shown = json.loads(request.raw.text) if mode == "json" else request.form.values()
+    assert shown == {"path": "notes/a.md", "content": "x"}
+    press(request, "file")
+    back = json.loads(request.raw.text) if mode == "json" else request.form.values()
+    assert back == {"op": "append", "path": "notes/a.md", "content": "x", "source": 7}
+
+
+async def test_example_names_files_that_are_there(demo: Opened, page: ConsolePage) -> None:
+    request = page.request
+    base = demo.folder / "workspace"
+    press(request, "file")
+    request.form.choose_operation("read")
+    request.example_button.click()
+    await until(lambda: "path" in request.form.values())
+    assert (base / str(request.form.values()["path"])).is_file()
+    request.form.clear()
+    request.form.choose_operation("create")
+    request.example_button.click()
+    await until(lambda: "path" in request.form.values())
+    named = base / str(request.form.values()["path"])
+    assert named.parent.is_dir()
+    assert not named.exists()
+
+
+async def test_tab_takes_what_is_offered(page: ConsolePage) -> None:
+    page.activateWindow()
+    await until(page.isActiveWindow)
+    press(page.request, "file")
+    page.request.mode.set_current("json")
+    editor = page.request.raw.editor
+    editor.set_text('{"pa"}')
+    editor.setFocus()
+    for _ in range(4):
+        QTest.keyClick(editor, Qt.Key.Key_Right)
+    QTest.keyClick(editor, Qt.Key.Key_Space, Qt.KeyboardModifier.ControlModifier)
+    assert editor.is_offering
+    QTest.keyClick(QApplication.activePopupWidget() or editor, Qt.Key.Key_Tab)
+    assert not editor.is_offering
+    assert json.loads(editor.text) == {"path": ""}
+    assert QApplication.focusWidget() is editor
+
+
+ROWS = tuple(
+    FileChoice(path, "archive", path in {"notes", "notes/species"})
+    for path in ("notes", "notes/species", "notes/species/moss.md", "notes/species.md", "station.log")
+)
+
+
+async def test_filter_chooses_the_first_file_that_fits_and_return_takes_it(page: ConsolePage) -> None:
+    dialog = BrowseDialog(page, FileChoices(ROWS), "")
+    dialog.open()
+    await until(dialog.isActiveWindow)
+    assert not dialog.choose_button.isEnabled()
+    QTest.keyClicks(dialog.search, "spec")
+    QTest.keyClick(dialog.search, Qt.Key.Key_Return)
+    assert dialog.choice == FileChoice("notes/species.md", "archive")
+
+
+async def test_folder_is_chosen_only_where_one_is_wanted(page: ConsolePage) -> None:
+    dialog = BrowseDialog(page, FileChoices(ROWS), "", takes_folders=True)
+    dialog.open()
+    await until(dialog.isActiveWindow)
+    QTest.keyClicks(dialog.search, "notes")
+    QTest.keyClick(dialog.search, Qt.Key.Key_Return)
+    assert dialog.choice == FileChoice("notes", "archive", is_folder=True)

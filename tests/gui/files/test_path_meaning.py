@@ -1,0 +1,96 @@
+"""What is said of the level of a path: for the operations of the `file` tool, and for which agents."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gatewright.policy.document import Source
+from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.models.level import LEVELS
+from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.session.files import PathLevel
+from gatewright_gui.session.pathmeaning import PathMeaning, meaning_of
+from gatewright_gui.session.verbs import agents
+from tests.gui.files.support import SOURCE, Opened, opened, until
+
+
+@pytest.fixture
+async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
+    async with opened(tmp_path / "demo") as made:
+        yield made
+
+
+@pytest.fixture
+async def page(demo: Opened) -> AsyncIterator[FilesPage]:
+    made = FilesPage(demo.context)
+    made.resize(1228, 720)
+    made.show()
+    made.page_shown()
+    await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
+    yield made
+    made.outside.follow.close()
+    made.close()
+    made.deleteLater()
+
+
+def source_of(demo: Opened) -> Source:
+    found = demo.document.policy.source(SOURCE)
+    assert found is not None
+    return found
+
+
+def meaning(demo: Opened, level: Permission) -> PathMeaning:
+    return meaning_of(demo.document, source_of(demo), PathLevel("some/path.md", level))
+
+
+@pytest.mark.parametrize("level", list(Permission))
+async def test_each_operation_stands_with_the_verdict_that_the_engine_gives_its_action(
+    demo: Opened, level: Permission
+) -> None:
+    facts = next(facts for facts in demo.document.workspace.gate.snapshot().facts if facts.name == "file")
+    said = meaning(demo, level).operations
+    path = PathLevel("some/path.md", level)
+    for operation in facts.operations:
+        verdicts = {path.verdict(action) for action in operation.actions}
+        names = {operation.name} if len(verdicts) == 1 else {f"{operation.name} ({one})" for one in operation.actions}
+        for verdict in verdicts:
+            assert names & set(said[verdict]), (operation.name, verdict)
+    assert sum(map(len, said.values())) >= len(facts.operations)
+
+
+async def test_line_names_what_is_few_and_calls_the_rest_every_other_operation(demo: Opened) -> None:
+    words = {level: meaning(demo, level).operations_line for level in Permission}
+    assert words[Permission.ADMIN] == "allow: every operation of `file`"
+    assert words[Permission.NONE] == "deny: every operation of `file`"
+    assert words[Permission.READ_WRITE] == "ask first: delete \u00b7 allow: every other operation of `file`"
+    assert words[Permission.READ_ONLY].startswith("allow: read, ")
+    assert words[Permission.READ_ONLY].endswith("deny: every other operation of `file`")
+    assert "save (overwrite)" in words[Permission.APPEND]
+
+
+async def test_path_that_is_closed_lets_no_operation_through(demo: Opened) -> None:
+    closed = meaning_of(demo.document, source_of(demo), PathLevel("../x", Permission.ADMIN, outside=True))
+    assert closed.operations[Verdict.ALLOW] == ()
+    assert closed.operations[Verdict.ASK] == ()
+
+
+async def test_tried_path_says_operations_and_agents_in_the_words_of_the_help(demo: Opened, page: FilesPage) -> None:
+    page.decided.field.setText("drafts/new.md")
+    shown = page.decided.shown
+    assert shown is not None
+    assert shown.verdict(Action.DELETE) is Verdict.ASK
+    assert page.decided.operations.text == "ask first: delete \u00b7 allow: every other operation of file"
+    assert LEVELS[Permission.READ_WRITE].explanation in page.decided.sentence
+    having = [one.agent_id for one in demo.document.policy.agents.values() if SOURCE in (one.sources or ())]
+    assert page.decided.agents.text.endswith(", ".join(having))
+    assert agents.attach_source(demo.document, having[0], SOURCE, on=False)
+    assert having[0] not in page.decided.agents.text
+    demo.document.undo_stack.undo()
+    assert having[0] in page.decided.agents.text
+
+
+async def test_nothing_is_said_of_agents_while_no_path_is_chosen(page: FilesPage) -> None:
+    assert page.decided.agents.isHidden()
+    assert page.decided.operations.isHidden()

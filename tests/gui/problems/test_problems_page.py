@@ -1,0 +1,236 @@
+"""The Problems page: what a row says that it is about, and where click, keys and menu lead. By a real policy."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu
+
+from gatewright.base.problem import Problem, Subject
+from gatewright_gui.models.problems import ABOUT, MESSAGE, PLACE, PROBLEM
+from gatewright_gui.models.toolproblems import tools_with_problems
+from gatewright_gui.pages.problems import ProblemsPage
+from gatewright_gui.session.places import go_to, places_of
+from gatewright_gui.session.ruleplace import AgentPlace, place_of_subject
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import agents_page, demo, opened_window, settled, until
+
+AGENTS = """
+[agents.scribe]
+tools = ["file"]
+sources = []
+
+[[agents.scribe.tool_rules]]
+tool_name = "block"
+rule_type = { Cooldown = 0 }
+
+[agents.writer]
+tools = ["file"]
+
+[[agents.writer.tool_rules]]
+tool_name = "file"
+rule_type = { AllowedOperations = ["append", "read"] }
+
+[[policy.rules]]
+name = "no secrets"
+effect = "deny"
+tools = ["file"]
+when = { properties = { path = { pattern = "secret" } }, required = ["path"] }
+"""
+SHADOWED = '\n[[sources.permission_rules]]\npattern = "drafts/**"\npermission = "none"\n'
+
+
+@asynccontextmanager
+async def faulty(tmp_path: Path) -> AsyncGenerator[MainWindow]:
+    """A window on a policy with a problem of each kind."""
+    policy = demo(tmp_path)
+    text = policy.read_text("utf-8")
+    at = text.index("\n[[catalogs]]")
+    policy.write_text(f"{text[:at]}{SHADOWED}{text[at:]}{AGENTS}", "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        window.show_page("problems")
+        await settled(window)
+        yield window
+
+
+def page_of(window: MainWindow) -> ProblemsPage:
+    page = window.shelf.page("problems")
+    assert isinstance(page, ProblemsPage)
+    return page
+
+
+def row_of(page: ProblemsPage, code: str) -> int:
+    """The last row with that code."""
+    problems = [page.model.index(row, 0).data(PROBLEM) for row in range(page.model.rowCount())]
+    return max(row for row, problem in enumerate(problems) if problem.code == code)
+
+
+def choose(page: ProblemsPage, code: str) -> Problem:
+    """Make a row the current one."""
+    index = page.model.index(row_of(page, code), MESSAGE)
+    page.view.setCurrentIndex(index)
+    page.view.setFocus()
+    problem = index.data(PROBLEM)
+    assert isinstance(problem, Problem)
+    return problem
+
+
+def click(page: ProblemsPage, code: str, column: int) -> None:
+    at = page.view.visualRect(page.model.index(row_of(page, code), column)).center()
+    QTest.mouseClick(page.view.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
+
+
+ROWS = [
+    ("no-source", "scribe > file", ("scribe", "file", None), "why"),
+    ("rule-without-effect", "scribe > block", ("scribe", "block", None), "limits"),
+    ("edits-never-saved", "writer > file > save", ("writer", "file", "save"), "why"),
+]
+
+
+@pytest.mark.parametrize(("code", "about", "row", "part"), ROWS)
+async def test_a_click_on_a_problem_shows_the_row_that_it_is_about(
+    tmp_path: Path, code: str, about: str, row: tuple[str, str, str | None], part: str
+) -> None:
+    async with faulty(tmp_path) as window:
+        page = page_of(window)
+        assert page.model.index(row_of(page, code), ABOUT).data() == about
+
+        click(page, code, MESSAGE)
+        await settled(window)
+
+        chosen = window.selection
+        assert window.shelf.current_key == "agents"
+        assert (chosen.agent_id, chosen.tool, chosen.operation) == row
+        assert agents_page(window).tools.detail.part == part
+
+
+async def test_enter_shows_the_level_that_decides_nothing(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        page = page_of(window)
+        problem = choose(page, "rule-shadowed")
+        assert problem.subject is not None
+        asked: list[tuple[object, object]] = []
+
+        def note(source: object, index: object) -> None:
+            asked.append((source, index))
+
+        window.navigator.level_requested.connect(note)
+
+        QTest.keyClick(page.view, Qt.Key.Key_Return)
+        await settled(window)
+
+        assert window.shelf.current_key == "files"
+        assert asked == [(problem.subject.address[1], problem.subject.address[3])]
+
+
+async def test_control_enter_and_a_click_on_the_line_show_the_line(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        page, lines = page_of(window), list[object]()
+        window.navigator.line_requested.connect(lines.append)
+        problem = choose(page, "no-source")
+        assert problem.place is not None
+
+        QTest.keyClick(page.view, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+        await settled(window)
+        assert window.shelf.current_key == "toml"
+        window.show_page("problems")
+        click(page, "edits-never-saved", PLACE)
+        await settled(window)
+
+        assert window.shelf.current_key == "toml"
+        assert lines[0] == problem.place.line
+        assert len(lines) == 2
+
+
+async def test_a_policy_rule_that_stands_in_the_file_alone_is_shown_there(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        page = page_of(window)
+        problem = choose(page, "deny-may-miss")
+        assert page.model.index(row_of(page, "deny-may-miss"), ABOUT).data() == ""
+        assert page.go_button.isHidden()
+
+        QTest.keyClick(page.view, Qt.Key.Key_Return)
+        await settled(window)
+
+        assert problem.place is not None
+        assert window.shelf.current_key == "toml"
+
+
+async def test_the_menu_of_a_problem_offers_both_ways(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        page = page_of(window)
+        choose(page, "no-source")
+        at = page.view.visualRect(page.view.currentIndex()).center()
+        page.view.customContextMenuRequested.emit(QPoint(at))
+        menu = QApplication.activePopupWidget()
+        assert isinstance(menu, QMenu)
+        assert [action.text() for action in menu.actions()] == ["Show scribe > file\tEnter", "Show in TOML\tCtrl+Enter"]
+        menu.actions()[1].trigger()
+        menu.close()
+        await settled(window)
+        assert window.shelf.current_key == "toml"
+
+
+async def test_the_palette_leads_to_what_a_problem_is_about(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        place = next(one for one in places_of(window.document) if "but no source" in one.name)
+        go_to(place, window.navigator, window.selection)
+        await settled(window)
+        assert window.shelf.current_key == "agents"
+        assert (window.selection.agent_id, window.selection.tool) == ("scribe", "file")
+
+
+async def test_the_filter_shows_the_tools_that_problems_are_about_and_no_more(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        document = window.document
+        rights = document.rights("writer")
+        assert set(tools_with_problems(document.problems, "writer", rights)) == {"file"}
+        assert set(tools_with_problems(document.problems, "scribe", document.rights("scribe"))) == {"file", "block"}
+
+
+async def test_the_current_problem_stays_current_when_another_goes(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        page, document = page_of(window), window.document
+        held = choose(page, "edits-never-saved")
+        before = page.model.rowCount()
+
+        document.set_problems([problem for problem in document.problems if problem.code != "no-source"])
+        await until(lambda: page.model.rowCount() == before - 1)
+        assert page.view.currentIndex().data(PROBLEM) == held
+
+
+async def test_problems_of_a_file_that_is_not_in_force_lead_to_their_lines(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        page, document = page_of(window), window.document
+        assert document.path is not None
+        text = document.path.read_text("utf-8")
+        document.path.write_text(text + '\n[agents.scribe2]\ntools = ["fil"]\n', "utf-8")
+        await document.reload()
+        assert document.alarm is not None
+        choose(page, "no-source")
+        assert page.model.index(row_of(page, "no-source"), ABOUT).data() == ""
+        QTest.keyClick(page.view, Qt.Key.Key_Return)
+        await settled(window)
+        assert window.shelf.current_key == "toml"
+
+
+async def test_an_address_of_a_grant_leads_to_its_row_among_what_the_agent_has(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        policy = window.document.policy
+        owner = next(agent for agent in policy.agents.values() if agent.capabilities)
+        address = ("agents", owner.agent_id, "capabilities", 0)
+        place = place_of_subject(policy, Subject((*address, "NetRead"), (owner.agent_id,)))
+        assert isinstance(place, AgentPlace)
+        assert place == AgentPlace(owner.agent_id, address)
+        window.navigator.go_to_rule(place)
+        await settled(window)
+
+        detail = agents_page(window).tools.detail
+        assert (window.shelf.current_key, window.selection.agent_id, detail.part) == ("agents", owner.agent_id, "agent")
+        row = detail.agent.model.row_at(detail.agent.view.currentIndex().row())
+        assert row is not None
+        assert row.address == address
+        assert window.focusWidget() is detail.agent.view

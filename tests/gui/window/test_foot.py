@@ -1,0 +1,53 @@
+"""What the foot of the window says of a step back, and where its items lead."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import click, demo, opened_window, settled
+
+CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
+    async with opened_window(demo(tmp_path), tmp_path) as opened:
+        yield opened
+
+
+async def test_undo_and_redo_say_what_they_did(window: MainWindow) -> None:
+    window.selection.choose_agent("operator")
+    click(window, "file", "delete")
+    window.show_page("toml")
+    QTest.keyClick(window, Qt.Key.Key_Z, CONTROL)
+    assert window.toast.isVisible()
+    assert window.toast.text == "undone: turn off delete of file for operator"
+
+    QTest.keyClick(window, Qt.Key.Key_Z, CONTROL | SHIFT)
+
+    assert window.toast.text == "redone: turn off delete of file for operator"
+    await settled(window)
+
+
+async def test_undo_with_nothing_to_take_back_says_nothing(window: MainWindow) -> None:
+    window.undo()
+    window.redo()
+
+    assert not window.toast.isVisible()
+
+
+@pytest.mark.parametrize("live", [False, True])
+async def test_item_on_live_mode_leads_to_the_console(window: MainWindow, live: bool) -> None:
+    if live:
+        window.document.live.enter()
+    told = window.status.live.text()
+    QTest.mouseClick(window.status.live, Qt.MouseButton.LeftButton)
+    await settled(window)
+
+    assert told == ("LIVE MODE: runs are real" if live else "live mode off")
+    assert window.shelf.current_key == "console"
+    assert window.document.live.is_on == live

@@ -1,0 +1,177 @@
+"""The policy file under the window: changed by others, gone, not writable; what bars, foot and TOML page say."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices
+
+from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.session.verbs import rights
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import demo, opened_window, settled, until
+
+TRAINEE = '\n[agents.trainee]\ndescription = "came from elsewhere"\ntools = ["file"]\n'
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncGenerator[MainWindow]:
+    async with opened_window(demo(tmp_path), tmp_path) as made:
+        yield made
+
+
+def edit(window: MainWindow) -> None:
+    assert rights.tick_operations(window.document, "operator", "file", ["delete"], on=False)
+
+
+def path_of(window: MainWindow) -> Path:
+    path = window.document.path
+    assert path is not None
+    return path
+
+
+def append_agent(window: MainWindow) -> None:
+    path = path_of(window)
+    path.write_text(path.read_text("utf-8") + TRAINEE, "utf-8")
+
+
+def toml(window: MainWindow) -> TomlPage:
+    page = window.shelf.page("toml")
+    assert isinstance(page, TomlPage)
+    return page
+
+
+async def test_difference_is_against_the_disk_as_it_is_now_and_shows_what_saving_over_it_deletes(
+    window: MainWindow,
+) -> None:
+    edit(window)
+    append_agent(window)
+    await until(window.outside.isVisible)
+
+    window.outside.more_button.click()
+    await settled(window)
+
+    shown = toml(window).code.text
+    assert window.shelf.current_key == "toml"
+    assert "-[agents.trainee]" in shown
+    assert '+rule_type = { AllowedOperations = ["' in shown
+    assert "changed by another program" in shown.splitlines()[0]
+    window.save_over()
+    await settled(window)
+    assert "[agents.trainee]" not in path_of(window).read_text("utf-8")
+
+
+async def test_what_another_program_changed_can_be_looked_at_before_it_is_read(window: MainWindow) -> None:
+    append_agent(window)
+    await until(window.outside.isVisible)
+
+    window.outside.more_button.click()
+    await settled(window)
+
+    assert "+[agents.trainee]" in toml(window).code.text
+    assert window.document.policy.agents.get("trainee") is None
+
+
+async def test_a_policy_file_that_is_gone_is_said_and_written_again(window: MainWindow) -> None:
+    path = path_of(window)
+    before = path.read_bytes()
+    path.unlink()
+    await until(window.outside.isVisible)
+
+    assert "gone" in window.outside.text
+    assert window.status.saved.text() == "the policy file is gone"
+    assert window.actions_by_key["save"].isEnabled()
+    window.show_page("toml")
+    toml(window).part.set_current("difference")
+    await settled(window)
+    assert "gone" in toml(window).empty.accessibleName()
+    window.outside.action_button.click()
+    await settled(window)
+
+    assert path.read_bytes() == before
+    assert not window.outside.isVisible()
+    assert not window.actions_by_key["save"].isEnabled()
+    assert window.status.saved.text() == "saved just now"
+
+
+async def test_save_writes_a_file_that_is_gone_with_the_edits(window: MainWindow) -> None:
+    edit(window)
+    path_of(window).unlink()
+    await until(lambda: window.document.is_gone)
+
+    window.save()
+    await settled(window)
+
+    assert path_of(window).read_text("utf-8") == window.document.workspace.text()
+    assert not window.document.is_dirty
+    assert not window.outside.isVisible()
+
+
+async def test_reading_again_a_file_that_is_gone_changes_nothing_and_says_so(window: MainWindow) -> None:
+    path_of(window).unlink()
+    window.reload()
+    await until(window.outside.isVisible)
+
+    assert "gone" in window.outside.text
+    assert window.document.alarm is None
+    assert not window.alarm.isVisible()
+
+
+async def test_a_file_that_comes_back_as_it_was_is_nothing_to_tell(window: MainWindow) -> None:
+    path = path_of(window)
+    before = path.read_bytes()
+    path.unlink()
+    await until(window.outside.isVisible)
+
+    path.write_bytes(before)
+    await until(lambda: not window.document.is_gone)
+
+    assert not window.outside.isVisible()
+    assert not window.document.is_dirty
+
+
+async def test_a_failed_save_is_said_once_and_forgotten_when_saving_works(window: MainWindow) -> None:
+    path = path_of(window)
+    edit(window)
+    before = path.read_bytes()
+    path.unlink()
+    path.mkdir()
+    window.save_over()
+    await until(window.message.isVisible)
+
+    assert window.message.text.count("not saved") == 1
+    path.rmdir()
+    path.write_bytes(before)
+    window.save_over()
+    await settled(window)
+
+    assert not window.message.isVisible()
+    assert not window.outside.isVisible()
+
+
+async def test_an_opened_policy_is_as_on_disk_until_it_is_saved_here(window: MainWindow) -> None:
+    assert window.status.saved.text() == "as on disk"
+    edit(window)
+    await window.document.save()
+    assert window.status.saved.text() == "saved just now"
+
+
+async def test_toml_page_says_that_it_is_only_read_and_opens_an_editor(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[QUrl] = []
+
+    def opened(url: QUrl) -> bool:
+        asked.append(url)
+        return True
+
+    monkeypatch.setattr(QDesktopServices, "openUrl", opened)
+    window.show_page("toml")
+    await settled(window)
+    page = toml(window)
+
+    assert "read only" in page.hint.text().lower()
+    page.editor_button.click()
+
+    assert [url.toLocalFile() for url in asked] == [str(path_of(window))]
