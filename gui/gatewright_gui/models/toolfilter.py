@@ -306,8 +306,9 @@ class _Shown:
 
     @classmethod
     def of_all(cls, tree: ToolTreeModel) -> "_Shown":
-        """Everything."""
-        return cls(range(len(tree.rights)), [range(len(right.operations)) for right in tree.rights], tree.sizes)
+        """Everything; equal to what a filter that all of them fit gives."""
+        every = [range(len(right.operations)) for right in tree.rights]
+        return cls(list(range(len(every))), every, list(tree.sizes))
 
 
 class _Texts:

@@ -1,10 +1,11 @@
-"""Threads that leave the window its turn: while they work, Python hands over far more often, and collects no garbage.
+"""Threads that leave the window its turn: while they work, Python hands over more often, and collects no garbage.
 
 It knows no work.
 
-The window asks for its turn with every call between Qt and Python, hundreds of times to paint a view; at five
-milliseconds each, as Python does it by default, one look at a tree would take a second. A collection among a hundred
-thousand fresh objects stops everything for a tenth of a second; what such work makes goes without one.
+The window asks for its turn with every call from Qt into Python, hundreds of times to lay out or paint a view; at five
+milliseconds each, as Python does it by default, one look at a tree would take a second, and at a tenth of one the
+handing over costs the window more than its own work. A collection among a hundred thousand fresh objects stops
+everything for a tenth of a second; what such work makes goes without one.
 """
 
 import gc
@@ -14,7 +15,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-INTERVAL_S = 0.0001
+INTERVAL_S = 0.0003
 
 
 @dataclass(slots=True)

@@ -1,9 +1,11 @@
 """Trees and tables with the row height, selection and header of the house.
 
-It does not know any model; pages give it models and delegates.
+They paint inside one call of Python: a view of Qt's own takes Python's lock anew for every cell that a delegate paints,
+and each time waits for a thread that works. It does not know any model; pages give it models and delegates.
 """
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QTreeView, QWidget
 
 from gatewright_gui.qt.look import current_look
@@ -28,6 +30,10 @@ class TreeView(QTreeView):
         self.header().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         _settle(self, name)
 
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """In one call."""
+        super().paintEvent(event)
+
 
 class TableView(QTableView):
     """Rows without grid lines and numbers."""
@@ -42,3 +48,7 @@ class TableView(QTableView):
         self.horizontalHeader().setStretchLastSection(True)
         self.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         _settle(self, name)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """In one call."""
+        super().paintEvent(event)
