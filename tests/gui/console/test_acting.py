@@ -14,7 +14,7 @@ from gatewright_gui.models.conversation import HOLDS, STATE, ConversationModel
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.qt.widget import Chip, ElidedLabel
 from gatewright_gui.session.conversation import Bucket, Fact, SessionState
-from tests.gui.console.dress import dressed
+from tests.gui.console.standing import operator_page
 from tests.gui.console.test_approvals import DELETE, asked, names, paused, states
 from tests.gui.console.test_console_page import call, choose, settled
 from tests.gui.files.support import Opened, opened, until
@@ -33,19 +33,8 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
 
 @pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = dressed(ConsolePage(demo.context))
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.request.tool.count() > 0)
-    await choose(made, "operator")
-    yield made
-    made.cancel()
-    await until(lambda: not made.console.is_busy)
-    await until(lambda: "console.session" not in demo.context.tasks.names)
-    made.console.close()
-    made.close()
-    made.deleteLater()
+    async with operator_page(demo) as made:
+        yield made
 
 
 def advice(page: ConsolePage) -> str:

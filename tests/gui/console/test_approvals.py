@@ -14,7 +14,7 @@ from gatewright_gui.models import conversation, stages
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.session.question import PendingApproval, Reply
-from tests.gui.console.dress import dressed
+from tests.gui.console.standing import operator_page
 from tests.gui.console.test_console_page import call, choose, settled
 from tests.gui.files.support import Opened, opened, until
 
@@ -30,19 +30,8 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
 
 @pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = dressed(ConsolePage(demo.context))
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.request.tool.count() > 0)
-    await choose(made, "operator")
-    yield made
-    made.cancel()
-    await until(lambda: not made.console.is_busy)
-    await until(lambda: "console.session" not in demo.context.tasks.names)
-    made.console.close()
-    made.close()
-    made.deleteLater()
+    async with operator_page(demo) as made:
+        yield made
 
 
 async def asked(page: ConsolePage, arguments: dict[str, str]) -> ApprovalBar:
