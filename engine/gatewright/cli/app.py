@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import redirect_stdout
+from json import loads
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ import typer
 
 from gatewright.cli.launch import app_named, launch
 from gatewright.cli.opening import JsonOption
-from gatewright.cli.output import print_json, print_line
+from gatewright.cli.output import print_json
 
 WorkspaceArgument = Annotated[
     Path | None, typer.Argument(metavar="WORKSPACE", help="a folder with a policy.toml, or a policy file")
@@ -38,7 +39,7 @@ def tour(
         status = drive(workspace, out)
     report = out / "tour.json"
     if report.is_file() and report.stat().st_mtime >= begun_s - 1:
-        print_line(report.read_text(encoding="utf-8"))
+        print_json(loads(report.read_text(encoding="utf-8")))
     else:
         print_json({"steps": []})
     raise typer.Exit(status)

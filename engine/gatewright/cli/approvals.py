@@ -18,7 +18,7 @@ from gatewright.base.duration import format_duration, parse_duration
 from gatewright.base.problem import near_miss
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption
-from gatewright.cli.output import plain, print_error, print_json, print_line
+from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.workspace import Approval, Remember, permission_broker
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _print(pending: Iterable[ApprovalRequest], standing: Iterable[Grant], *, jso
     for request in open_ones:
         _print_request(request)
     for grant in grants:
-        print_line(plain(_standing_line(grant)))
+        print_line(_standing_line(grant))
     if not open_ones and not grants:
         print_line("no call waits for an answer, and no answer stands")
 
@@ -187,17 +187,15 @@ def _print_request(request: ApprovalRequest) -> None:
     user = f" for {request.user_id}" if request.user_id else ""
     what = f"{request.tool} {request.operation}".strip()
     waits = f"waits {max(0.0, now_s - request.asked_wall_s):.0f} s{left}{more}"
-    print_line(
-        plain(f"pending {request.request_id}  {request.agent_id}{user}: {what} [{request.safety_tier}], {waits}")
-    )
+    print_line(f"pending {request.request_id}  {request.agent_id}{user}: {what} [{request.safety_tier}], {waits}")
     for reason in request.reasons:
-        print_line(plain(f"  because {reason}"))
+        print_line(f"  because {reason}")
     if request.scope:
-        print_line(plain(f"  scope {request.scope}"))
-    print_line(plain(f"  session {request.session_id}"))
-    print_line(plain(f"  arguments {jsonlib.dumps(dict(request.arguments), ensure_ascii=False)}"))
+        print_line(f"  scope {request.scope}")
+    print_line(f"  session {request.session_id}")
+    print_line(f"  arguments {jsonlib.dumps(dict(request.arguments), ensure_ascii=False)}")
     for line in (request.diff or "").splitlines():
-        print_line(plain(f"  | {line}"))
+        print_line(f"  | {line}")
 
 
 def _standing_line(grant: Grant) -> str:

@@ -21,7 +21,7 @@ from gatewright.cli.opening import (
     opened,
     require_agent,
 )
-from gatewright.cli.output import plain, print_error, print_json, print_line, read_argument
+from gatewright.cli.output import print_error, print_json, print_line, print_text, read_argument
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Approval, Status
 
@@ -93,7 +93,7 @@ def _only_decide(workspace: Workspace, agent_id: str, tool: str, arguments: str 
         print_json({**decision.to_json(), "executed": False, "detail": detail})
     else:
         _print_decision(decision)
-    print_error(plain(detail))
+    print_error(detail)
     return Exit.TOOL_FAILED if decision.verdict is Verdict.ALLOW else VERDICT_EXIT[decision.verdict]
 
 
@@ -107,10 +107,10 @@ class _Approver:
         if self._approve is Approve.ALWAYS:
             return Approval(approved=True, who="command line")
         what = f"{request.tool} {request.operation}".strip()
-        print_error(plain(f"{request.agent_id} asks for {what}: {'; '.join(request.reasons)}"))
-        print_error(plain(jsonlib.dumps(dict(request.arguments), ensure_ascii=False)))
+        print_error(f"{request.agent_id} asks for {what}: {'; '.join(request.reasons)}")
+        print_error(jsonlib.dumps(dict(request.arguments), ensure_ascii=False))
         if request.diff:
-            print_error(plain(request.diff, keep="\n\t"))
+            print_error(request.diff, keep="\n\t")
         answer = await asyncio.to_thread(_answer)
         if not answer:
             raise NobodyAnswered("the input ended before an answer came")
@@ -141,6 +141,6 @@ def _print_decision(decision: Decision) -> None:
 
 def _print_outcome(outcome: Outcome) -> None:
     if outcome.decision.verdict is Verdict.ALLOW:
-        print_line(outcome.output or "")
+        print_text(outcome.output or "")
     else:
         _print_decision(outcome.decision)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened, require_agent
-from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.cli.output import print_error, print_json, print_line, print_text
 
 if TYPE_CHECKING:
     from gatewright.workspace import Workspace
@@ -48,7 +48,7 @@ def export(
     if json:
         print_json(texts)
     else:
-        print_line("\n".join(text.rstrip("\n") for text in texts.values()))
+        print_text("\n".join(text.rstrip("\n") for text in texts.values()))
 
 
 def _note_left_out(workspace: Workspace, dialect: str, agent_id: str | None) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.errors import NotSupported
+from gatewright.workspace.location import policy_path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def launch(workspace: Path | None = None) -> int:
-    """Open the app and stay until it is closed; its exit code. Raises NotSupported where it cannot start."""
+    """Open the app and stay until it is closed; its exit code.
+
+    Raises NotSupported where it cannot start, WorkspaceError where the workspace is not there.
+    """
+    if workspace is not None:
+        policy_path_of(workspace)
     with _no_collection():
         return app_named("gui")(workspace)
 

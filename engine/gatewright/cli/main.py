@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright.base.errors import GatewrightError, PolicyInvalid
+from gatewright.base.errors import GatewrightError, PolicyInvalid, WorkspaceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ PLANNED = frozenset({"catalog", "serve", "token"})
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never raises."""
-    words = _with_command(list(sys.argv[1:] if arguments is None else arguments))
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _run(words)
     except KeyboardInterrupt:
@@ -60,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     try:
+        words = _with_command(words)
         if _opens_app(words):
             from gatewright.cli.launch import launch
 
@@ -98,11 +99,20 @@ def _report_problems(error: PolicyInvalid, *, as_json: bool) -> int:
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """Without a command the app starts: ``gatewright`` and ``gatewright WORKSPACE`` mean ``gui``."""
+    """Without a command the app starts: ``gatewright`` and ``gatewright WORKSPACE`` mean ``gui``.
+
+    Raises WorkspaceError for a word that is neither a command nor anything on disk.
+    """
     if not words:
         return ["gui"]
     if words[0] in NAMES or words[0] in PLANNED or words[0].startswith("-"):
         return words
+    if not Path(words[0]).exists():
+        from gatewright.base.problem import near_miss
+
+        close = near_miss(words[0], sorted(NAMES))
+        hint = f" (did you mean `{close}`?)" if close else ""
+        raise WorkspaceError(f"no command and no workspace `{words[0]}`{hint}")
     return ["gui", *words]
 
 

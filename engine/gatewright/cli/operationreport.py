@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
 from gatewright.cli.fieldnote import unlisted
-from gatewright.cli.output import plain
 from gatewright.schema import OperationSet, discover_operations, survey
 
 if TYPE_CHECKING:
@@ -57,10 +56,7 @@ class OperationReport:
         return [{"field": end.field, "kind": end.kind, "reason": end.reason} for end in self.survey.open_ends]
 
     def lines(self) -> Iterator[str]:
-        """For a person; a stranger's texts cannot move the cursor."""
-        return map(plain, self._lines())
-
-    def _lines(self) -> Iterator[str]:
+        """For a person."""
         told = False
         if self.is_enforced and self.found is not None:
             yield from _table(self.name, self.found, "")

@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import codecs
 import json
+import logging
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
+from gatewright.base.printable import printable
 from gatewright.cli.exit import UsageProblem
 
 
 def print_json(value: object) -> None:
-    """Indented JSON on stdout."""
-    print_line(json.dumps(value, indent=2, ensure_ascii=False))
+    """Indented JSON on stdout; what a terminal could obey is escaped in it."""
+    _write(sys.stdout, printable(json.dumps(value, indent=2, ensure_ascii=False), keep="\n"))
 
 
 def print_line(text: str) -> None:
-    """One line on stdout; what the terminal cannot encode is escaped."""
-    _write(sys.stdout, text)
+    """One line on stdout, tabs kept; what a terminal could obey or cannot encode is escaped."""
+    _write(sys.stdout, printable(text, keep="\t"))
 
 
-def print_error(text: str) -> None:
-    """One line on stderr."""
-    _write(sys.stderr, text)
+def print_error(text: str, *, keep: str = "\t") -> None:
+    """One line on stderr, escaped in the same way; ``keep``: what may stand in it as it is."""
+    _write(sys.stderr, printable(text, keep=keep))
 
 
-def plain(text: str, *, keep: str = "\t") -> str:
-    """``text`` without anything that could move the cursor or hide what is asked; ``keep``: what may stay."""
-    return "".join(c if c.isprintable() or c in keep else f"\\u{ord(c):04x}" for c in text)
+def print_text(text: str) -> None:
+    """A result of several lines on stdout: to the letter into a pipe or a file, escaped on a terminal."""
+    shown = printable(text.replace("\r\n", "\n"), keep="\n\t") if sys.stdout.isatty() else text
+    _write(sys.stdout, shown)
+
+
+class ErrorLog(logging.Handler):
+    """Prints log lines as errors."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one record."""
+        print_error(self.format(record), keep="\n\t")
 
 
 def read_argument(value: str) -> str | bytes:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gatewright.base.printable import printable
 from gatewright.base.problem import near_miss
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened
@@ -39,7 +40,7 @@ def permission(
             if row.index is not None
             else "default"
         )
-        print_line(f"{row.permission}\t{row.path}\t{why}")
+        print_line(f"{row.permission}\t{printable(row.path)}\t{printable(why)}")
 
 
 def _paths(paths: list[str] | None) -> list[str]:

@@ -18,7 +18,7 @@ from gatewright.cli.opening import (
     opened,
     require_agent,
 )
-from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.cli.output import print_error, print_json, print_text
 from gatewright.cli.schema import ChosenToolOption, FieldOption, OperationsOption
 from gatewright.cli.toolnote import notes
 from gatewright.workspace import format_names
@@ -81,4 +81,4 @@ def rules(
     if json:
         print_json({"rules": text})
     else:
-        print_line(text.rstrip("\n"))
+        print_text(text.rstrip("\n"))

@@ -12,7 +12,7 @@ from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.fieldnote import missing_field, unlisted
 from gatewright.cli.opening import JsonOption
 from gatewright.cli.operationreport import OperationReport, report_of
-from gatewright.cli.output import plain, print_error, print_json, print_line
+from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.cli.toolfile import ToolFile, read_tool_file
 from gatewright.schema import FilterResult, discover_operations, filter_with_lints, survey
 
@@ -111,7 +111,7 @@ def filtered(
     known = result.operations.names if result.operations else ()
     for name in sorted(set(allowed) - set(known)):
         close = near_miss(name, known)
-        raise UsageProblem(plain(f"no operation `{name}`" + (f" (did you mean `{close}`?)" if close else "")))
+        raise UsageProblem(f"no operation `{name}`" + (f" (did you mean `{close}`?)" if close else ""))
     return result
 
 
@@ -121,25 +121,25 @@ def _require_field(tool: ToolDefinition, field: str) -> None:
     except (SchemaError, RecursionError) as error:
         raise unusable(tool, error) from None
     if missing is not None:
-        raise UsageProblem(plain(f"`{tool.name}`: {missing}"))
+        raise UsageProblem(f"`{tool.name}`: {missing}")
 
 
 def _hints(tool: ToolDefinition, field: str | None) -> Iterable[str]:
     """How operations could be declared: at the field that is named, else at each free text."""
     looked = survey(tool.input_schema, tool.description)
     fields = [one.field for one in looked.free] if field is None else [field] if field else []
-    return [plain(unlisted(looked, one)) for one in fields]
+    return [unlisted(looked, one) for one in fields]
 
 
 def unusable(tool: ToolDefinition, error: Exception) -> UsageProblem:
     """A schema, or a reading of it, that cannot be used."""
     why = "its schema is nested too deeply" if isinstance(error, RecursionError) else str(error)
-    return UsageProblem(plain(f"`{tool.name}`: {why}"))
+    return UsageProblem(f"`{tool.name}`: {why}")
 
 
 def filter_notes(result: FilterResult) -> Iterable[str]:
     """What the operator should know of a filtered schema, one line each."""
-    return [plain(f"note: {lint.message} [{lint.code}]") for lint in result.lints]
+    return [f"note: {lint.message} [{lint.code}]" for lint in result.lints]
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def _print_list(source: ToolFile, *, as_json: bool) -> Exit:
             reports.append(report_of(tool, tool.operation_field, tool.operations))
         except SchemaError as error:
             refused = True
-            print_error(plain(f"warning: set aside `{tool.name}`: {error}"))
+            print_error(f"warning: set aside `{tool.name}`: {error}")
     if as_json:
         print_json([report.to_row() for report in reports])
     elif not source.tools and not source.set_aside:

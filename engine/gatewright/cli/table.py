@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,7 @@ from typer.exceptions import TyperException
 from gatewright.cli import app, approvals, audit, check, decide, export, init, permission, preview, schema, selfcheck
 from gatewright.cli.exit import Exit
 from gatewright.cli.main import PLANNED
-from gatewright.cli.output import print_error, print_line
+from gatewright.cli.output import ErrorLog, print_error, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,7 @@ GROUPS = {"approvals": approvals.table, "audit": audit.table}
 
 def run(words: list[str]) -> int:
     """Run the command that the words name; its exit code. Raises what the command raises."""
+    logging.lastResort = ErrorLog(logging.WARNING)  # a program that has the engine as a library keeps its own
     try:
         result: object = typer.main.get_command(_typer()).main(words, "gatewright", standalone_mode=False)
     except typer.Exit as error:

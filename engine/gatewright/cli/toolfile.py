@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from gatewright.base.problem import near_miss
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.output import plain, print_error, read_content
+from gatewright.cli.output import print_error, read_content
 from gatewright.schema import check_schema
 from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.workspace.jsonfile import parse_json
@@ -53,17 +53,17 @@ class ToolFile:
             return max(found, key=lambda tool: int(tool.version.partition(".")[0]))
         refused = next((problem for problem in self.set_aside if problem.name == name), None)
         if refused is not None:
-            raise UsageProblem(plain(f"`{name}` of {self.what} at {refused.pointer}: {refused.message}"))
+            raise UsageProblem(f"`{name}` of {self.what} at {refused.pointer}: {refused.message}")
         close = near_miss(name, names)
         hint = f" (did you mean `{close}`?)" if close else _listed(names)
-        raise UsageProblem(plain(f"no tool `{name}` in {self.what}{hint}"))
+        raise UsageProblem(f"no tool `{name}` in {self.what}{hint}")
 
     def print_warnings(self) -> None:
         """What was set aside, and why, on stderr."""
         for problem in self.set_aside:
-            print_error(plain(f"warning: set aside {_named(problem)}{_at(problem)}: {problem.message}"))
+            print_error(f"warning: set aside {_named(problem)}{_at(problem)}: {problem.message}")
         for problem in self.doubts:
-            print_error(plain(f"warning: the gate would not take {_named(problem)}{_at(problem)}: {problem.message}"))
+            print_error(f"warning: the gate would not take {_named(problem)}{_at(problem)}: {problem.message}")
 
 
 def read_tool_file(path: str) -> ToolFile:
@@ -115,7 +115,7 @@ def _tool(outer: Schema, table: Schema, what: str) -> ToolFile:
     schema = next((table[key] for key in _SCHEMA_KEYS if isinstance(table.get(key), dict)), None)
     name, said = table.get("name"), table.get("description")
     if schema is None or not isinstance(name, str):
-        raise UsageProblem(plain(f"{what} is no tool definition{_at(doubts[0])}: {doubts[0].message}"))
+        raise UsageProblem(f"{what} is no tool definition{_at(doubts[0])}: {doubts[0].message}")
     definition = ToolDefinition(name, said if isinstance(said, str) else "", cast("Schema", schema))
     return ToolFile(what, "tool", (definition,), doubts=doubts)
 
@@ -142,7 +142,7 @@ def _listed(names: list[str]) -> str:
     if not names:
         return ""
     more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
-    return plain(f" (there are: {', '.join(names[:_MANY])}{more})")
+    return f" (there are: {', '.join(names[:_MANY])}{more})"
 
 
 def _named(problem: DefinitionProblem) -> str:

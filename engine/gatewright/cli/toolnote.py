@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gatewright.cli.output import plain
 from gatewright.schema.formats import format_named
 from gatewright.schema.tokens import count_tokens
 
@@ -20,13 +19,13 @@ def notes(listings: Sequence[ToolListing], form: str, unrestricted: Sequence[Too
     count = count_tokens(listings, form, unrestricted)
     about = "" if count.exact else "about "
     for name, tokens in count.per_tool.items():
-        yield plain(f"{name}: {about}{tokens:,} tokens")
+        yield f"{name}: {about}{tokens:,} tokens"
     how = "exact" if count.exact else "an estimate"
     saving = f"{count.saving or 0:.0%} less than unrestricted"
     yield f"{about}{count.total:,} tokens in all ({count.encoding}), {how}, {saving}"
     found = [(name, lint) for name, lints in format_named(form).lints_all(listings).items() for lint in lints]
     for name, lint in sorted(found, key=lambda row: LEVELS.index(row[1].level)):
-        yield plain(_line(name, lint))
+        yield _line(name, lint)
 
 
 def _line(name: str, lint: ProviderLint) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from gatewright.base.printable import printable
 from gatewright.base.problem import Problem, Severity, near_miss
 from gatewright.policyfile.subject import subject_at
 
@@ -110,7 +111,7 @@ def problems_of(findings: Iterable[Finding], places: Placing, policy: Policy) ->
 
 def shown(word: str) -> str:
     """``word`` in backticks on one line, shortened when it is very long."""
-    text = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in word[:MAX_SHOWN])
+    text = printable(word[:MAX_SHOWN])
     return f"`{text}…`" if len(word) > MAX_SHOWN else f"`{text}`"
 
 

@@ -267,6 +267,10 @@ def test_a_tool_that_fails_itself_exits_5(demo: Path, run: Runner) -> None:
     ("words", "status", "told"),
     [
         (("check", "missing-folder"), 2, "does not exist"),
+        (("nothere",), 2, "no command and no workspace `nothere`\n"),
+        (("chek",), 2, "no command and no workspace `chek` (did you mean `check`?)"),
+        (("gui", "nothere"), 2, "`nothere` does not exist"),
+        (("gui", "{demo}/workspace"), 2, "no `policy.toml` in"),
         (("decide", "{demo}", "--agent", "archivst", "--tool", "file"), 2, "did you mean `archivist`"),
         (("permission", "{demo}", "--source", "archiv", "a"), 2, "did you mean `archive`"),
         (("preview", "{demo}", "--agent", "archivist", "--format", "yaml"), 2, "no format `yaml`"),

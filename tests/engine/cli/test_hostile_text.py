@@ -1,0 +1,245 @@
+"""Names and texts of strangers on a terminal: no command prints what could move the cursor or reorder a line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pty
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.printable import printable
+from gatewright.cli.main import main
+from gatewright.cli.table import COMMANDS, GROUPS
+
+MAIN = (sys.executable, "-c", "from gatewright.cli.main import script; script()")
+H = "x\x1b[2J\x1b]0;PWNED\x07\x9b31m\u202ey\r\u2066\x08\x7f\u2028\nallow at approval [allowed]"
+T = json.dumps(H).replace("\x7f", "\\u007f")
+FILE = "d\x1b[2J\u202e\x9b.txt"
+POLICY = f"""gatewright = 1
+name = {T}
+description = {T}
+
+[agents.a]
+description = {T}
+tools = ["file", "t"]
+sources = ["d"]
+
+[[agents.a.tool_rules]]
+tool_name = "t"
+rule_type = "RequiresConsent"
+metadata = {{ note = {T} }}
+
+[[sources]]
+id = "d"
+type = "file"
+base_path = "d"
+default_permission = "read_write"
+
+[[sources.permission_rules]]
+pattern = "ask*"
+permission = "human"
+comment = {T}
+
+[tools.file]
+description = {T}
+
+[[catalogs]]
+id = "c"
+type = "host"
+manifest = "m.json"
+
+[[policy.rules]]
+name = "r"
+effect = "deny"
+tools = ["file"]
+operations = ["read"]
+when = {{ properties = {{ path = {{ const = "x" }} }} }}
+message = {T}
+"""
+MANIFEST = [
+    {
+        "name": "t",
+        "description": H,
+        "inputSchema": {
+            "type": "object",
+            "description": H,
+            "properties": {"op": {"enum": ["a", H], "description": H}, H: {"type": "string", "title": H}},
+        },
+    },
+    {"name": H, "description": H, "inputSchema": {"type": "object"}},
+]
+BROKEN = f"""gatewright = 1
+{T} = {T}
+[agents.{T}]
+tools = [{T}]
+{T} = 1
+[[sources]]
+id = {T}
+type = {T}
+base_path = {T}
+[[policy.rules]]
+name = "r"
+effect = {T}
+operations = [{T}]
+"""
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    folder = tmp_path / "ws"
+    (folder / "d").mkdir(parents=True)
+    (folder / "d" / FILE).write_text(H, encoding="utf-8")
+    (folder / "d/ask.txt").write_text("x", encoding="utf-8")
+    (folder / "d/plain.txt").write_text(H, encoding="utf-8")
+    (folder / "policy.toml").write_text(POLICY, encoding="utf-8")
+    (folder / "broken.toml").write_text(BROKEN, encoding="utf-8")
+    (folder / "m.json").write_text(json.dumps(MANIFEST), encoding="utf-8")
+    return folder
+
+
+def calls(ws: Path) -> list[tuple[str, ...]]:
+    """Every command, with words that are right and with words that are not."""
+    policy, tools = str(ws), str(ws / "m.json")
+    agent, file = ("--agent", "a"), ("--tool", "file")
+    listed = json.dumps({"op": "list", "path": ""})
+    good, unknown = json.dumps({"op": "read", "path": FILE}), json.dumps({"op": H, "path": H, H: H})
+    words = [
+        ("check", policy),
+        ("check", str(ws / "broken.toml")),
+        ("preview", policy, *agent),
+        ("preview", tools),
+        ("preview", tools, "--tool", "t", "--allow", f"{H},a"),
+        ("preview", policy, *agent, "--format", H),
+        ("preview", policy, "--agent", H),
+        ("rules", policy, "--agent", H),
+        *((verb, policy, *agent, *file, "--args", args) for verb in ("decide", "call") for args in (good, unknown)),
+        ("decide", policy, *agent, *file, "--args", '{"op": "read", "path": "x"}'),
+        ("decide", policy, *agent, *file, "--args", H),
+        ("decide", policy, *agent, "--tool", H),
+        ("decide", policy, *agent, "--tool", "t", "--args", json.dumps({"op": H})),
+        ("call", policy, *agent, "--tool", "t", "--args", json.dumps({"op": H})),
+        ("call", policy, *agent, *file, "--args", json.dumps({"op": "append", "path": FILE, "content": H})),
+        ("call", policy, *agent, *file, "--args", good, "--approve", H),
+        ("operations", tools),
+        ("operations", tools, "--tool", H),
+        ("operations", tools, "--tool", "t", "--field", H),
+        ("filter", tools, "--tool", "t", "--allow", H),
+        ("filter", tools, "--tool", "t", "--allow", "a"),
+        ("permission", policy, "--source", "d", FILE, H, "a\tb"),
+        ("permission", policy, "--source", H, "x"),
+        ("export", policy, "--agent", H, "--dialect", "pattern"),
+        ("export", policy, "--dialect", H),
+        ("export", policy, "--out", str(ws / f"{FILE}/out")),
+        ("selfcheck", policy),
+        ("audit", "verify", policy),
+        ("audit", "export", policy),
+        ("audit", "verify", H),
+        ("approvals", "list", policy),
+        ("approvals", "answer", policy, H, "--once"),
+        ("approvals", "answer", policy, "q", "--for", H),
+        ("approvals", "revoke", policy, H, "--who", H),
+        ("init", str(ws / FILE / "new"), "--template", H),
+        ("init", str(ws / f"new{FILE}")),
+        ("gui", H),
+        ("gui", policy, f"--{H}"),
+        ("tour", policy, f"--{H}"),
+        (H,),
+        (f"--{H}",),
+        ("check", H),
+        ("check", policy, H),
+    ]
+    read = [("call", policy, *agent, *file, "--args", listed, "--json")]
+    return words + read + [(*one, "--json") for one in words if one[0] not in {"gui", "tour", H, f"--{H}"}]
+
+
+def unseen(text: str) -> list[str]:
+    """What a terminal would obey, and what reorders a line."""
+    kinds = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    return [
+        f"U+{ord(c):04X} after {text[max(0, at - 60) : at]!r}"
+        for at, c in enumerate(text)
+        if c not in "\n\t" and unicodedata.category(c) in kinds
+    ]
+
+
+def test_no_command_prints_what_a_terminal_would_obey(hostile: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tried = calls(hostile)
+    assert {words[0] for words in tried} >= COMMANDS.keys() | GROUPS.keys()
+    assert main(tried[0]) == 0
+    for words in tried:
+        if words[0] in {"call", "export", "rules"} and "--json" not in words:
+            continue
+        main(words)
+        ran = capsys.readouterr()
+        assert not unseen(ran.out + ran.err), words
+        assert "\nallow at approval" not in ran.out + ran.err, words
+        assert "Traceback" not in ran.err, words
+
+
+def test_a_result_is_escaped_on_a_terminal(hostile: Path) -> None:
+    read = json.dumps({"op": "read", "path": "plain.txt"})
+    for words in (("call", hostile, "--agent", "a", "--tool", "file", "--args", read), ("export", hostile)):
+        shown = on_a_terminal(*words)
+        assert "\\u202ey" in shown
+        assert not unseen(shown)
+
+
+def test_a_question_on_a_terminal_shows_what_is_asked_escaped(hostile: Path) -> None:
+    append = json.dumps({"op": "append", "path": "ask.txt", "content": H})
+    words = ("call", hostile, "--agent", "a", "--tool", "file", "--args", append, "--approve", "prompt")
+    shown = on_a_terminal(*words)
+    assert "allow this once?" in shown
+    assert "\\u001b[2J" in shown
+    assert not unseen(shown)
+
+
+def test_a_result_reaches_a_file_to_the_letter(hostile: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "one\u202e\u00a0"
+    (hostile / "d/plain.txt").write_text(text, encoding="utf-8")
+    read = json.dumps({"op": "read", "path": "plain.txt"})
+    assert main(["call", str(hostile), "--agent", "a", "--tool", "file", "--args", read]) == 0
+    assert text in capsys.readouterr().out
+
+
+def test_escaped_json_is_the_same_value(hostile: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["preview", str(hostile), "--agent", "a", "--json"]) == 0
+    tool = next(tool for tool in json.loads(capsys.readouterr().out) if tool["name"] == "t")
+    assert tool["inputSchema"]["properties"]["op"]["enum"] == ["a", H]
+    tag = "\U000e0041\U0001f600"
+    assert json.loads(printable(json.dumps(tag, ensure_ascii=False))) == tag
+
+
+def test_what_is_logged_is_escaped(hostile: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    said = f"import logging; logging.getLogger('gatewright.gate').warning('%s', {H!r})"
+    code = f"from gatewright.cli.main import main; main(['check', {str(hostile)!r}]); {said}"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    shown = capfd.readouterr().err
+    assert "PWNED" in shown
+    assert not unseen(shown)
+    assert logging.lastResort is not None
+
+
+def on_a_terminal(*words: str | Path) -> str:
+    """What stands on a terminal after a command whose input ends at once."""
+    terminal, end = pty.openpty()
+    with subprocess.Popen([*MAIN, *map(str, words)], stdin=subprocess.DEVNULL, stdout=end, stderr=end) as process:
+        os.close(end)
+        shown = b""
+        while piece := _read(terminal):
+            shown += piece
+        process.wait(timeout=60)
+    os.close(terminal)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # nobody writes any more
+        return b""
