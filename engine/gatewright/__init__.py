@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         NobodyAnswered,
         PolicyInvalid,
         RegistrationError,
+        SessionConflict,
         ToolFailure,
         WorkspaceError,
     )
@@ -103,6 +104,7 @@ __all__ = [
     "RegistrationError",
     "Remember",
     "Session",
+    "SessionConflict",
     "SessionStore",
     "Source",
     "StartConstraintsNotMet",
@@ -164,6 +166,7 @@ _HOMES = {
     "RegistrationError": "gatewright.base.errors",
     "Remember": "gatewright.gate",
     "Session": "gatewright.gate",
+    "SessionConflict": "gatewright.base.errors",
     "SessionStore": "gatewright.gate",
     "Source": "gatewright.policy.document",
     "StartConstraintsNotMet": "gatewright.gate.violation",

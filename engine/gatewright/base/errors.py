@@ -12,6 +12,7 @@
     +-- AuthorMustFix              somebody's file or code is wrong
     |   +-- PolicyInvalid          a policy with errors (all of them in ``problems``)
     |   +-- WorkspaceError         a folder or file is missing, unreadable, not writable
+    |   |   +-- SessionConflict    a session that somebody else saved or holds meanwhile
     |   +-- SchemaError            a JSON Schema that cannot be used
     |   +-- RegistrationError      a tool that cannot be registered
     |   |   +-- AlreadyRegistered  the same name and major version twice
@@ -79,6 +80,10 @@ class PolicyInvalid(AuthorMustFix):
 
 class WorkspaceError(AuthorMustFix):
     """A folder or file of the workspace is missing, unreadable or not writable."""
+
+
+class SessionConflict(WorkspaceError):
+    """A session that somebody else saved, deleted or holds meanwhile; load it again, or hold it."""
 
 
 class SchemaError(AuthorMustFix):

@@ -26,11 +26,14 @@ from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Approval, Status
 
 if TYPE_CHECKING:
-    from gatewright.workspace import ApprovalRequest, Decision, Outcome, Workspace
+    from gatewright.workspace import ApprovalRequest, Decision, Outcome, Session, Workspace
 
 ToolOption = Annotated[str, typer.Option("--tool", metavar="NAME", help="the tool")]
 ArgsOption = Annotated[
     str, typer.Option("--args", metavar="JSON", help="the arguments as one JSON object, or - for stdin")
+]
+SessionOption = Annotated[
+    str | None, typer.Option("--session", metavar="NAME", help="a conversation that is kept: its calls count together")
 ]
 
 
@@ -47,13 +50,16 @@ def decide(
     agent: AgentOption,
     tool: ToolOption,
     args: ArgsOption = "{}",
+    session: SessionOption = None,
     json: JsonOption = False,
     state: StateOption = None,
     trust: TrustOption = False,
 ) -> None:
     """Say what the gate would do with a call, and why; nothing is executed, asked or recorded."""
     with opened(policy, state=state, trust=trust) as workspace:
-        decision = workspace.decide(require_agent(workspace, agent), tool, read_argument(args))
+        agent_id = require_agent(workspace, agent)
+        held = workspace.session(agent_id, session)
+        decision = workspace.decide(agent_id, tool, read_argument(args), session=held)
         if json:
             print_json(decision.to_json())
         else:
@@ -67,6 +73,7 @@ def call(
     tool: ToolOption,
     args: ArgsOption = "{}",
     approve: Annotated[Approve, typer.Option("--approve", help="never, always or prompt")] = Approve.NEVER,
+    session: SessionOption = None,
     json: JsonOption = False,
     state: StateOption = None,
     trust: TrustOption = False,
@@ -76,8 +83,9 @@ def call(
         approver = None if approve is Approve.NEVER else _Approver(approve)
         agent_id = require_agent(workspace, agent)
         if not workspace.is_executable(tool):
-            raise typer.Exit(_only_decide(workspace, agent_id, tool, read_argument(args), as_json=json))
-        outcome = asyncio.run(workspace.call(agent_id, tool, read_argument(args), approver=approver))
+            held = workspace.session(agent_id, session)
+            raise typer.Exit(_only_decide(workspace, agent_id, tool, read_argument(args), held, as_json=json))
+        outcome = asyncio.run(_called(workspace, agent_id, tool, read_argument(args), session, approver))
         if json:
             print_json(outcome.to_json())
         else:
@@ -85,9 +93,26 @@ def call(
     raise typer.Exit(_exit_of(outcome))
 
 
-def _only_decide(workspace: Workspace, agent_id: str, tool: str, arguments: str | bytes, *, as_json: bool) -> Exit:
+async def _called(
+    workspace: Workspace,
+    agent_id: str,
+    tool: str,
+    arguments: str | bytes,
+    session_id: str | None,
+    approver: _Approver | None,
+) -> Outcome:
+    """The call; in a conversation that is kept it waits for others there, and is counted."""
+    if session_id is None:
+        return await workspace.call(agent_id, tool, arguments, approver=approver)
+    async with workspace.sessions.hold(session_id, agent_id=agent_id) as session:
+        return await workspace.call(agent_id, tool, arguments, session=session, approver=approver)
+
+
+def _only_decide(
+    workspace: Workspace, agent_id: str, tool: str, arguments: str | bytes, session: Session, *, as_json: bool
+) -> Exit:
     """What the gate says to a call of a tool that somebody else runs; nothing is used up or recorded."""
-    decision = workspace.decide(agent_id, tool, arguments)
+    decision = workspace.decide(agent_id, tool, arguments, session=session)
     detail = f"`{tool}` is run by its own program: the call was decided, not executed"
     if as_json:
         print_json({**decision.to_json(), "executed": False, "detail": detail})

@@ -103,6 +103,7 @@ class Gate:
         self._history = PolicyHistory(self._force.snapshot, file)
         self._bell = AlarmBell()
         self._views: dict[str, tuple[AgentSnapshot, AgentView]] = {}
+        self._sessions: dict[str, Session] = {}
 
     @property
     def policy(self) -> Policy:
@@ -195,12 +196,11 @@ class Gate:
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
     ) -> Decision:
-        """What the gate says to the call, without any effect. Without a session, as the first call of a new one."""
+        """What the gate says to the call, without any effect. ``session``: as for `call`."""
         from gatewright.gate.pipeline import Passage
-        from gatewright.gate.session import Session
 
         force = self.in_force()
-        state = _state(force, agent_id, tool, arguments, session or Session("none"), context, "")
+        state = _state(force, agent_id, tool, arguments, session or self._own_session(agent_id), context, "")
         return Passage(state, force).decide()
 
     def change(
@@ -211,10 +211,9 @@ class Gate:
         None for a call that is denied, and for one that changes no text or does not say how.
         """
         from gatewright.gate.pipeline import Passage
-        from gatewright.gate.session import Session
 
         force = self.in_force()
-        state = _state(force, agent_id, tool, arguments, session or Session("none"), None, "")
+        state = _state(force, agent_id, tool, arguments, session or self._own_session(agent_id), None, "")
         passage = Passage(state, force)
         if passage.decide().verdict is Verdict.DENY or passage.state.assessment is None:
             return None
@@ -229,7 +228,7 @@ class Gate:
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
     ) -> CallState:
-        """The call before its first stage, for whoever runs stages by themselves."""
+        """The call before its first stage, for whoever runs stages by themselves; without a session, of a new one."""
         from gatewright.gate.session import Session
 
         return _state(self.in_force(), agent_id, tool, arguments, session or Session("none"), context, "")
@@ -247,12 +246,14 @@ class Gate:
     ) -> Outcome:
         """Decide and, if allowed or approved, execute. Of ``context`` only the user counts; the rest the gate knows.
 
+        ``session``: the conversation that the call belongs to, else the agent's own one in this gate (see `session`).
+        Raises WorkspaceError for a session that belongs to another agent.
         ``on_stage`` is told each stage as it passes, those of the second round after an approval too.
         """
         from gatewright.gate.callrun import CallRun
-        from gatewright.gate.session import Session
 
-        state = _state(self.in_force(), agent_id, tool, arguments, session or Session(), context, new_id("call"))
+        session = session or self._own_session(agent_id)
+        state = _state(self.in_force(), agent_id, tool, arguments, session, context, new_id("call"))
         return await CallRun(self.passage, state, on_stage, approver or self._approver).run()
 
     async def call_many(
@@ -268,13 +269,30 @@ class Gate:
     ) -> tuple[Outcome, ...]:
         """The calls of one turn: neighbouring read-only ones together, everything else alone and in order.
 
-        Outcomes are in the order of ``calls``. Without a session all are made in one new one.
+        Outcomes are in the order of ``calls``. ``session``: as for `call`.
         """
         from gatewright.gate.batch import Turn, call_many
+
+        turn = Turn(agent_id, session or self._own_session(agent_id), context, on_stage, approver)
+        return await call_many(self, turn, calls, most=most)
+
+    def session(self, agent_id: str) -> Session:
+        """The agent's own session: what calls that name none belong to, for as long as this gate lives.
+
+        Raises WorkspaceError for an unknown agent.
+        """
+        self._agent(agent_id)
+        return self._own_session(agent_id)
+
+    def _own_session(self, agent_id: str) -> Session:
+        """The agent's own session; where there is no such agent, one that nobody keeps."""
         from gatewright.gate.session import Session
 
-        turn = Turn(agent_id, session or Session(), context, on_stage, approver)
-        return await call_many(self, turn, calls, most=most)
+        held = self._sessions.get(agent_id)
+        if held is not None:
+            return held
+        fresh = Session(agent_id=agent_id)
+        return self._sessions.setdefault(agent_id, fresh) if agent_id in self.policy.agents else fresh
 
     def pending_exit(self, agent_id: str, session: Session) -> tuple[str, ...]:
         """What must still succeed before the agent's loop may end, as the operator names it. Raises WorkspaceError."""
@@ -359,6 +377,8 @@ def _state(
     context: ToolExecutionContext | None,
     call_id: str,
 ) -> CallState:
+    if session.agent_id and session.agent_id != agent_id:
+        raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
     agent = force.snapshot.agent(agent_id)
     user = context.user_id if context is not None and context.user_id else agent.agent.user_id if agent else None
     return CallState.begun(call_id, agent_id, tool, arguments, agent, session, force.ports, user)

@@ -116,7 +116,7 @@ class SealedFile:
     def _find_key(self, *, create: bool) -> None:
         if self._path is None or self._keys is None:
             raise OSError(errno.EINVAL, "there is no key folder")
-        key = _key(self._keys, create=create)
+        key = shared_key(self._keys, create=create)
         folder = os.fsencode(self._path.parent.resolve())
         self.key = None if key is None else hmac.new(key, b"approvals\0" + folder, hashlib.sha256).digest()
         if self.key is not None and self._is_anchored:
@@ -149,8 +149,11 @@ def _opened_file(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _key(folder: Path, *, create: bool) -> bytes | None:
-    """The key of that folder; a new one appears whole or not at all, so two processes agree. Raises OSError."""
+def shared_key(folder: Path, *, create: bool) -> bytes | None:
+    """The key in that folder that approvals and sessions are sealed with.
+
+    A new one appears whole or not at all, so two processes agree. Raises OSError.
+    """
     path = folder / KEY_NAME
     if not path.exists():
         if not create:

@@ -163,10 +163,18 @@ class Reservation:
 
 
 class Session:
-    """One conversation of one agent. A slot is taken before execution and given back only if execution never began."""
+    """One conversation of one agent. A slot is taken before execution and given back only if execution never began.
 
-    def __init__(self, session_id: str | None = None) -> None:
+    ``agent_id``: the one agent that may use it; empty: whoever made it sees to that. ``version``: how often it had been
+    saved when it was loaded or saved last; ``is_held``: whether nobody else may save it now. Both are the store's.
+    """
+
+    def __init__(self, session_id: str | None = None, agent_id: str = "") -> None:
         self.session_id = _writable(session_id or new_id("session"))
+        self.agent_id = agent_id
+        self.version = 0
+        self.is_held = False
+        self.saving = threading.Lock()
         self._lock = threading.Lock()
         self._facts = SessionFacts(self.session_id)
         self._serial = 0
@@ -174,7 +182,7 @@ class Session:
         self._starters: dict[tuple[str, str, str], int] = {}
 
     @classmethod
-    def resumed(cls, data: object, clock: Clock | None = None) -> Session:
+    def resumed(cls, data: object, clock: Clock | None = None, *, agent_id: str = "") -> Session:
         """The session that `saved` gave: it keeps counting, and gaps go on by the wall clock.
 
         Calls that were being executed count as made and as ended. A wall clock that went back makes gaps longer, never
@@ -182,7 +190,7 @@ class Session:
         """
         clock = clock or SystemClock()
         session_id, ended, began_s, rows = read_saved(data, clock.wall_s() - clock.monotonic_s(), clock.monotonic_s())
-        session = cls(session_id)
+        session = cls(session_id, agent_id)
         session._facts = _facts(session.session_id, ended, began_s, rows)
         return session
 

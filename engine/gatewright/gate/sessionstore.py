@@ -1,103 +1,246 @@
-"""Sessions on disk: one JSON file per session in a folder, replaced whole. It does not know what a session means."""
+"""Sessions on disk: one file per session in a folder, replaced whole: an HMAC, and the session as JSON with a version.
+
+Whoever can write the folder but has no key can make no session that is taken: one that was edited, or put in the place
+of another, is refused. An older copy of the same session that is put back, and a deletion, are not noticed.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import hmac
 import json
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gatewright.base.atomicfile import write_atomically
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import SessionConflict, WorkspaceError
+from gatewright.base.filelock import lock
+from gatewright.gate.recorder import unbroken
+from gatewright.gate.sealedfile import shared_key
 from gatewright.gate.session import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from gatewright.base.clock import Clock
 
 FOLDER = "sessions"
 MAX_BYTES = 4 * 1024 * 1024
+_LARGEST = MAX_BYTES + 65  # with the seal and the end of its line
+_LOCK_PATIENCE_S = 2.0
+_LOCK_STEP_S = 0.005
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _UPPER = re.compile(r"[A-Z]")
 _ESCAPED = re.compile(r"\+([a-z])")
-_FILE = re.compile(r"s-((?:[a-z0-9._-]|\+[a-z]){1,200})\.json")
+_FILE = re.compile(r"s-((?:[a-z0-9._-]|\+[a-z]){1,200})(@[0-9a-f]{16})?\.session")
 
 
 class SessionStore:
-    """The sessions in one folder, which comes with the first; ``clock`` is the one that the gate counts by."""
+    """The sessions in one folder, which comes with the first, sealed with the key in the folder ``keys``.
 
-    def __init__(self, folder: Path, clock: Clock | None = None) -> None:
+    ``clock`` is the one that the gate counts by. An id names one session of each agent; without an agent, one that was
+    made without any. Methods raise WorkspaceError.
+    """
+
+    def __init__(self, folder: Path, keys: Path, clock: Clock | None = None) -> None:
         self._folder = folder
+        self._keys = keys
         self._clock = clock
 
-    def save(self, session: Session) -> None:
-        """Write the session over what was kept of it. Raises WorkspaceError."""
-        path = self._path(session.session_id)
-        data = json.dumps(session.saved(self._clock), ensure_ascii=False, separators=(",", ":")).encode()
-        if len(data) > MAX_BYTES:
-            raise WorkspaceError(f"the session `{session.session_id}` is too large to be kept")
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_atomically(path, data, mode=0o600)
-        except OSError as error:
-            raise WorkspaceError(f"the session `{session.session_id}` cannot be kept: {error}") from error
+    @asynccontextmanager
+    async def hold(self, session_id: str, *, agent_id: str = "") -> AsyncGenerator[Session]:
+        """The saved session, or a new one, for this task alone among all tasks and processes; saved at the end.
 
-    def load(self, session_id: str) -> Session:
-        """The session as it was saved, with a count for every call that was under way. Raises WorkspaceError."""
-        path = self._path(session_id)
+        It waits for as long as somebody else holds it; a process that dies lets go. What the body raises does not keep
+        it from being saved.
+        """
+        path = self._path(session_id, agent_id)
+        while (holder := self._try_lock(path)) is None:
+            await asyncio.sleep(_LOCK_STEP_S)
         try:
-            data = json.loads(_content(path))
-        except OSError as error:
-            raise WorkspaceError(f"the session `{session_id}` cannot be read: {error}") from error
-        except (ValueError, RecursionError):
-            raise WorkspaceError(f"`{path}` holds no saved session: it is not JSON") from None
-        try:
-            session = Session.resumed(data, self._clock)
-        except WorkspaceError as error:
-            raise WorkspaceError(f"`{path}`: {error}") from None
-        if session.session_id != session_id:
-            raise WorkspaceError(f"`{path}` holds another session, `{session.session_id[:100]}`")
+            session = self.resume(session_id, agent_id=agent_id)
+            session.is_held = True
+            try:
+                yield session
+            finally:
+                try:
+                    await unbroken(asyncio.ensure_future(asyncio.to_thread(self.save, session)))
+                finally:
+                    session.is_held = False
+        finally:
+            _let_go(path, holder)
+
+    def resume(self, session_id: str, *, agent_id: str = "") -> Session:
+        """The session as it was saved, with a count for every call that was under way; a new one where none is kept."""
+        return self._kept(session_id, agent_id) or Session(session_id, agent_id)
+
+    def load(self, session_id: str, *, agent_id: str = "") -> Session:
+        """The session as it was saved; an error where none is kept."""
+        session = self._kept(session_id, agent_id)
+        if session is None:
+            raise WorkspaceError(f"no session `{session_id}` is kept")
         return session
 
-    def list(self) -> tuple[str, ...]:
-        """The ids of the sessions that are kept, sorted. Raises WorkspaceError."""
+    def save(self, session: Session) -> None:
+        """Keep the session. Raises SessionConflict where what is kept is not what it was loaded from or saved as."""
+        path = self._path(session.session_id, session.agent_id)
+        with session.saving, nullcontext() if session.is_held else self._locked(path):
+            kept = self._kept(session.session_id, session.agent_id)
+            version = kept.version if kept is not None else 0
+            if version != session.version:
+                how = "deleted" if kept is None else "saved by somebody else"
+                raise SessionConflict(f"the session `{session.session_id}` was {how} since it was loaded")
+            self._write(path, session, version + 1)
+            session.version = version + 1
+
+    def list(self, *, agent_id: str = "") -> tuple[str, ...]:
+        """The ids of the sessions that are kept of that agent, sorted."""
         try:
-            return tuple(sorted(self._ids()))
+            return tuple(sorted(self._ids(_mark(agent_id))))
         except FileNotFoundError:
             return ()
         except OSError as error:
             raise WorkspaceError(f"the sessions in `{self._folder}` cannot be listed: {error}") from error
 
-    def delete(self, session_id: str) -> bool:
-        """Forget the session; whether there was one. Raises WorkspaceError."""
-        try:
-            self._path(session_id).unlink()
-        except FileNotFoundError:
+    def delete(self, session_id: str, *, agent_id: str = "") -> bool:
+        """Forget the session; whether there was one."""
+        path = self._path(session_id, agent_id)
+        if not os.path.lexists(path):
             return False
-        except OSError as error:
-            raise WorkspaceError(f"the session `{session_id}` cannot be deleted: {error}") from error
+        with self._locked(path):
+            try:
+                path.unlink()
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                raise WorkspaceError(f"the session `{session_id}` cannot be deleted: {error}") from error
         return True
 
-    def _ids(self) -> Iterator[str]:
+    def _kept(self, session_id: str, agent_id: str) -> Session | None:
+        path = self._path(session_id, agent_id)
+        try:
+            content = _content(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise WorkspaceError(f"the session `{session_id}` cannot be read: {error}") from error
+        try:
+            kept: dict[str, Any] = json.loads(self._unsealed(content))
+            session = Session.resumed(kept["saved"], self._clock, agent_id=kept["agent"])
+            session.version = kept["version"]
+        except (ValueError, KeyError, TypeError):
+            raise WorkspaceError(f"`{path}` holds no saved session") from None
+        except WorkspaceError as error:
+            raise WorkspaceError(f"`{path}`: {error}") from None
+        if (session.session_id, session.agent_id) != (session_id, agent_id):
+            whose = f" of the agent `{session.agent_id}`" if session.agent_id else ""
+            raise WorkspaceError(f"`{path}` holds another session, `{session.session_id}`{whose}")
+        return session
+
+    def _unsealed(self, content: bytes) -> bytes:
+        """What follows the seal in the first line, if both were written by Gatewright."""
+        seal, _, body = content.partition(b"\n")
+        key = self._key(create=False)
+        if key is None:
+            raise WorkspaceError("its key is not here, so that it cannot be told from a forged one")
+        if not hmac.compare_digest(_seal(key, body), seal):
+            raise WorkspaceError("it was changed: this was not written by Gatewright")
+        return body
+
+    def _write(self, path: Path, session: Session, version: int) -> None:
+        saved = {"version": version, "agent": session.agent_id, "saved": session.saved(self._clock)}
+        body = json.dumps(saved, ensure_ascii=False, separators=(",", ":")).encode()
+        if len(body) > MAX_BYTES:
+            raise WorkspaceError(f"the session `{session.session_id}` is too large to be kept")
+        key = self._key(create=True)
+        if key is None:
+            raise WorkspaceError(f"the session `{session.session_id}` cannot be kept: there is no key")
+        try:
+            write_atomically(path, b"%s\n%s" % (_seal(key, body), body), mode=0o600)
+        except OSError as error:
+            raise WorkspaceError(f"the session `{session.session_id}` cannot be kept: {error}") from error
+
+    def _key(self, *, create: bool) -> bytes | None:
+        try:
+            key = shared_key(self._keys, create=create)
+        except OSError as error:
+            raise WorkspaceError(f"the key of the sessions in `{self._folder}` cannot be had: {error}") from error
+        return None if key is None else hmac.new(key, b"sessions", hashlib.sha256).digest()
+
+    @contextmanager
+    def _locked(self, path: Path) -> Generator[None]:
+        deadline = time.monotonic() + _LOCK_PATIENCE_S
+        while (holder := self._try_lock(path)) is None:
+            if time.monotonic() >= deadline:
+                raise SessionConflict(f"the session in `{path}` is held by somebody else")
+            time.sleep(_LOCK_STEP_S)
+        try:
+            yield
+        finally:
+            _let_go(path, holder)
+
+    def _try_lock(self, path: Path) -> int | None:
+        """Lock the session: a file beside it, which is there only meanwhile; None while somebody else has it."""
+        beside = path.with_suffix(".lock")
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            holder = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+            try:
+                lock(holder, 0.0)
+                facts = os.fstat(holder)
+                if facts.st_nlink and os.path.samestat(facts, beside.stat(follow_symlinks=False)):
+                    return holder
+            except (BlockingIOError, FileNotFoundError):
+                pass  # somebody has it, or had it until now
+            except BaseException:
+                os.close(holder)
+                raise
+        except OSError as error:
+            raise WorkspaceError(f"the session cannot be kept in `{path}`: {error}") from error
+        os.close(holder)
+        return None
+
+    def _ids(self, mark: str) -> Iterator[str]:
         for path in self._folder.iterdir():
             found = _FILE.fullmatch(path.name)
-            if found is not None:
+            if found is not None and (found[2] or "") == mark:
                 yield _ESCAPED.sub(lambda match: match[1].upper(), found[1])
 
-    def _path(self, session_id: str) -> Path:
-        """A name for the file that no other id has, on systems that fold case too."""
+    def _path(self, session_id: str, agent_id: str) -> Path:
+        """A name for the file that no other session has, on systems that fold case too."""
         if _SESSION_ID.fullmatch(session_id) is None:
             raise WorkspaceError(
                 f"`{session_id[:100]!r}` is no id of a session that can be kept: letters, digits, `.`, `_` and `-`"
             )
-        return self._folder / f"s-{_UPPER.sub(lambda match: f'+{match[0].lower()}', session_id)}.json"
+        name = _UPPER.sub(lambda match: f"+{match[0].lower()}", session_id)
+        return self._folder / f"s-{name}{_mark(agent_id)}.session"
+
+
+def _mark(agent_id: str) -> str:
+    """What tells the files of an agent apart; its id may hold what a file's name may not."""
+    return f"@{hashlib.sha256(agent_id.encode()).hexdigest()[:16]}" if agent_id else ""
+
+
+def _seal(key: bytes, body: bytes) -> bytes:
+    return hmac.new(key, body, hashlib.sha256).hexdigest().encode()
+
+
+def _let_go(path: Path, holder: int) -> None:
+    """Let others have it: whoever waits for the file that goes here takes the next one."""
+    path.with_suffix(".lock").unlink(missing_ok=True)
+    os.close(holder)
 
 
 def _content(path: Path) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "rb") as stream:
-        data = stream.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
+        data = stream.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
         raise WorkspaceError(f"`{path}` holds no saved session: it is larger than {MAX_BYTES:,} bytes")
     return data

@@ -155,7 +155,16 @@ class Workspace:
         from gatewright.gate import SessionStore
         from gatewright.gate.sessionstore import FOLDER as SESSIONS
 
-        return SessionStore(self._folders.state / SESSIONS, self._clock)
+        return SessionStore(self._folders.state / SESSIONS, self._folders.keys, self._clock)
+
+    def session(self, agent_id: str, session_id: str | None = None) -> Session:
+        """A conversation of the agent: as ``sessions.save`` kept it under that id, else a new one.
+
+        Without an id: the agent's own one, which calls without a session belong to, for as long as this workspace is
+        open. Raises WorkspaceError for an unknown agent, and for a session that cannot be read or was tampered with.
+        """
+        own = self.gate.session(agent_id)
+        return own if session_id is None else self.sessions.resume(session_id, agent_id=agent_id)
 
     @property
     def sources(self) -> SourceManager:
@@ -426,7 +435,7 @@ class Workspace:
         *,
         session: Session | None = None,
     ) -> Decision:
-        """What the gate would say to a call; free of effects."""
+        """What the gate would say to a call; free of effects. ``session``: as for `call`."""
         return self.gate.decide(agent_id, tool, arguments, session=session)
 
     async def call(
@@ -439,7 +448,10 @@ class Workspace:
         approver: Approver | None = None,
         on_stage: Callable[[StageTrace], None] | None = None,
     ) -> Outcome:
-        """Send a call through the whole gate."""
+        """Send a call through the whole gate. ``session``: the conversation that it belongs to, else the agent's own.
+
+        ``approver``: who is asked where the call asks; ``on_stage`` is told each stage as it passes.
+        """
         return await self.gate.call(agent_id, tool, arguments, session=session, approver=approver, on_stage=on_stage)
 
     def sandbox(

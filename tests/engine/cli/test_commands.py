@@ -238,6 +238,23 @@ def test_a_prompt_is_answered_refused_or_left_open(
     assert (demo / "workspace/drafts/outline.md").exists() == (status != 0)
 
 
+def test_calls_of_a_named_session_count_together_and_deciding_uses_none_up(tmp_path: Path, run: Runner) -> None:
+    (tmp_path / "docs").mkdir()
+    source = '[[sources]]\nid = "d"\ntype = "file"\nbase_path = "docs"\n'
+    limit = '[[agents.a.tool_rules]]\ntool_name = "file"\nrule_type = { MaxCalls = 1 }\n'
+    (tmp_path / "policy.toml").write_text(f'gatewright = 1\n[agents.a]\ntools = ["file"]\n{limit}{source}')
+    words = (tmp_path, "--agent", "a", "--tool", "file", "--args", '{"op": "list"}', "--json")
+
+    for name in ("one", "two"):
+        assert [run("decide", *words, "--session", name).status for _ in range(2)] == [0, 0]
+        assert [run("call", *words, "--session", name).status for _ in range(2)] == [0, 4]
+        assert run("decide", *words, "--session", name).json["code"] == "max-calls"
+    assert [run("call", *words).status for _ in range(2)] == [0, 0]
+
+    refused = run("call", *words, "--session", "../one")
+    assert (refused.status, refused.err.count("no id of a session")) == (2, 1)
+
+
 def test_what_is_to_be_approved_cannot_move_the_cursor(
     tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(folder: Path) -> SessionStore:
-    return SessionStore(folder, ManualClock())
+    return SessionStore(folder, folder.parent / "keys", ManualClock())
 
 
 def used(session_id: str) -> Session:
@@ -59,7 +59,7 @@ def test_deleted_session_is_gone(store: SessionStore) -> None:
 
     assert store.delete("one")
     assert not store.delete("one")
-    with pytest.raises(WorkspaceError, match="cannot be read"):
+    with pytest.raises(WorkspaceError, match="no session `one` is kept"):
         store.load("one")
 
 
@@ -75,16 +75,16 @@ def test_id_that_is_no_plain_name_is_refused(store: SessionStore, session_id: st
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[1]", b'{"format":"x"}', b"[" * 100_000])
 def test_file_that_holds_no_session_is_refused(store: SessionStore, folder: Path, content: bytes) -> None:
-    folder.mkdir(parents=True)
-    (folder / "s-one.json").write_bytes(content)
+    store.save(used("two"))
+    (folder / "s-one.session").write_bytes(content)
 
-    with pytest.raises(WorkspaceError, match="no saved session"):
+    with pytest.raises(WorkspaceError, match="not written by Gatewright"):
         store.load("one")
 
 
 def test_file_that_is_too_large_is_refused(store: SessionStore, folder: Path) -> None:
     folder.mkdir(parents=True)
-    (folder / "s-one.json").write_bytes(b" " * (MAX_BYTES + 1))
+    (folder / "s-one.session").write_bytes(b" " * (MAX_BYTES + 100))
 
     with pytest.raises(WorkspaceError, match="larger than"):
         store.load("one")
@@ -92,7 +92,7 @@ def test_file_that_is_too_large_is_refused(store: SessionStore, folder: Path) ->
 
 def test_file_of_another_session_is_refused(store: SessionStore, folder: Path) -> None:
     store.save(used("one"))
-    (folder / "s-one.json").rename(folder / "s-two.json")
+    (folder / "s-one.session").rename(folder / "s-two.session")
 
     with pytest.raises(WorkspaceError, match="another session, `one`"):
         store.load("two")
@@ -100,8 +100,8 @@ def test_file_of_another_session_is_refused(store: SessionStore, folder: Path) -
 
 def test_link_in_place_of_a_file_is_not_followed(store: SessionStore, folder: Path, tmp_path: Path) -> None:
     store.save(used("one"))
-    (folder / "s-one.json").rename(tmp_path / "elsewhere.json")
-    (folder / "s-one.json").symlink_to(tmp_path / "elsewhere.json")
+    (folder / "s-one.session").rename(tmp_path / "elsewhere.json")
+    (folder / "s-one.session").symlink_to(tmp_path / "elsewhere.json")
 
     with pytest.raises(WorkspaceError, match="cannot be read"):
         store.load("one")
@@ -111,11 +111,11 @@ def test_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
 
     with pytest.raises(WorkspaceError, match="cannot be kept"):
-        SessionStore(tmp_path / "file" / "sessions").save(used("one"))
+        SessionStore(tmp_path / "file" / "sessions", tmp_path / "keys").save(used("one"))
 
 
 def test_session_is_readable_by_its_owner_only(store: SessionStore, folder: Path) -> None:
     store.save(used("one"))
 
-    assert (folder / "s-one.json").stat().st_mode & 0o077 == 0
-    assert [path.name for path in folder.iterdir()] == ["s-one.json"]
+    assert (folder / "s-one.session").stat().st_mode & 0o077 == 0
+    assert [path.name for path in folder.iterdir()] == ["s-one.session"]

@@ -69,8 +69,8 @@ def test_the_guide_on_tools_runs_as_printed(
     assert 'allowed {"days":1,"metres":2.4} True\nallowed {"value":0} True\n' in printed
     assert printed.splitlines()[-2:] == ["Tool execution failed: `op` must be one of `show`", "allowed 2"]
     with closing(gatewright.Workspace.open("policy.toml", tools=[names["tide"], names["Counter"]()])) as workspace:
-        assert workspace.sessions.list() == ("night-7",)
-        assert workspace.sessions.load("night-7").calls("tide") == 2
+        assert workspace.sessions.list(agent_id="reader") == ("night-7",)
+        assert workspace.session("reader", "night-7").calls("tide") == 2
 
 
 def test_the_guides_tool_with_a_path_reads_below_its_source_only(tmp_path: Path) -> None:
@@ -103,6 +103,7 @@ def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monk
     assert [tool["name"] for tool in found["tools"]]
     assert found["decision"].verdict == "allow"
     assert "species" in found["outcome"].output
+    assert found["workspace"].session("archivist", "chat-17").calls("file") == 1
     found["workspace"].close()
 
 
