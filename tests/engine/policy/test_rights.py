@@ -13,7 +13,7 @@ from gatewright.policy.edit import apply, inverse
 from gatewright.policy.effective import effective_rights
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.right import OperationFacts, OperationRight, ToolFacts, ToolRight
-from gatewright.policy.rights import ask_first, reset_tool, tick_many, tick_operations, tick_tool
+from gatewright.policy.rights import ask_first, reset_tool, set_many, tick_many, tick_operations, tick_tool
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
@@ -270,3 +270,23 @@ def test_ticking_many_as_before_brings_each_tool_back_and_turning_all_on_turns_a
     assert ticked(every) == set(OPS)
     some = apply(policy, tick_many(policy, CATALOG, "a", {"file": ("append",)}, on=True, as_before=True))
     assert ticked(some) == {"append"}
+
+
+def test_a_rule_on_every_tool_is_never_the_one_that_ticks_rewrite() -> None:
+    rule = ToolRule("*", AllowedOperations(frozenset({"read", "save"})))
+    policy = policy_of(Agent("a", tools=("file",), tool_rules=(rule,)))
+    with pytest.raises(EditRefused):
+        tick_operations(policy, CATALOG, "a", "file", ["delete"], on=True)
+    after = apply(policy, tick_operations(policy, CATALOG, "a", "file", ["save"], on=False))
+    assert after.agents["a"].tool_rules[0] == rule
+    assert ticked(after) == {"read"}
+
+
+def test_allowing_lifts_the_agents_own_denial_and_leaves_that_of_the_defaults() -> None:
+    own = policy_of(Agent("a", tools=("file",), approvals={"file.read": Verdict.DENY}))
+    lifted = apply(own, set_many(own, CATALOG, "a", {"file": ("read",)}, Verdict.ALLOW))
+    assert not right(lifted, "read").is_hidden
+    everyone = policy_of(Agent("a", tools=("file",)), defaults=Defaults(approvals={"file.read": Verdict.DENY}))
+    left = apply(everyone, set_many(everyone, CATALOG, "a", {"file": ("read",)}, Verdict.ALLOW))
+    assert left.agents["a"].approvals == {}
+    assert right(left, "read").is_hidden

@@ -115,6 +115,8 @@ def test_constraints_of_one_rule_are_changed_one_by_one() -> None:
     assert rules_after(remove_constraint(POLICY, standing(2), "page")) == (*RULES[:2], RULES[3])
     with pytest.raises(EditRefused, match="constrains no arguments"):
         remove_constraint(POLICY, standing(1), "page")
+    with pytest.raises(EditRefused, match="the rule does not constrain `text` any more"):
+        change_constraint(POLICY, CATALOG, standing(2), "text", "text", {"const": "x"})
 
 
 def test_a_constraint_that_stands_is_never_replaced_by_a_new_one() -> None:
@@ -174,6 +176,13 @@ def test_a_grant_is_joined_changed_and_revoked() -> None:
     assert changed.agents["a"].capabilities[1] == Exec(2.0)
     with pytest.raises(EditRefused, match="is not what it was"):
         revoke(changed, Granted("a", 1, Exec()))
+
+
+@pytest.mark.parametrize(("count", "key", "near"), [(3000, "tool_1234x", "tool_1234"), (150, "zool_0003", "tool_0003")])
+def test_a_near_miss_is_found_among_many_keys(count: int, key: str, near: str) -> None:
+    many = tuple(ToolFacts(f"tool_{number:04}", 1, (OperationFacts("", SIDE),), SIDE) for number in range(count))
+    with pytest.raises(EditRefused, match=rf"did you mean `{near}`\?"):
+        set_approval(POLICY, many, "a", key, Verdict.ASK)
 
 
 def test_approvals_keys_name_a_tier_a_tool_or_an_operation() -> None:

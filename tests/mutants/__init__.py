@@ -1,0 +1,1 @@
+"""Changes the code that decides, one place at a time, and asks whether a test notices."""
