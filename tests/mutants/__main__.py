@@ -17,23 +17,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from coverage import CoverageData
-
 from tests.mutants.mutation import Mutation, mutations
+from tests.mutants.reach import FOLDER, Reach
 from tests.support.checkout import ROOT
 
 ENGINE = Path("engine", "gatewright")
 PARTS = ("gate", "policy", "sources")
 TESTS = ("tests/engine", "tests/golden")
 WANTED = 0.9
-AT_IMPORT = ""
-MOST_TESTS = 500
 MOST_SECONDS = 240.0
 
 
@@ -49,48 +46,26 @@ class Mutant:
         return f"{self.path}:{self.mutation.lines[0]}: `{was}` -> `{became}`"
 
 
-class Reach:
-    """Which tests reach a line, those first that reach least in all."""
-
-    def __init__(self, data: CoverageData, top: Path) -> None:
-        self._tests: dict[Path, dict[int, set[str]]] = {}
-        self._width: dict[str, int] = {}
-        for name in data.measured_files():
-            lines = {line: set(map(_test_of, found)) for line, found in data.contexts_by_lineno(name).items()}
-            self._tests[Path(name).relative_to(top)] = lines
-            for tests in lines.values():
-                for test in tests:
-                    self._width[test] = self._width.get(test, 0) + 1
-
-    def tests(self, mutant: Mutant) -> list[str]:
-        """At most `MOST_TESTS` node ids; for a line that runs at import those that reach anything of its module."""
-        lines = self._tests.get(mutant.path, {})
-        found = set[str]().union(*(lines.get(line, ()) for line in mutant.mutation.lines))
-        if found == {AT_IMPORT}:
-            found = set[str]().union(*lines.values())
-        found.discard(AT_IMPORT)
-        return sorted(found, key=lambda test: (self._width[test], test))[:MOST_TESTS]
-
-
-def _test_of(context: str) -> str:
-    return context.rpartition("|")[0]
-
-
 class Copy:
     """A copy of the checkout's code in which one module at a time is another."""
 
     def __init__(self, folder: Path) -> None:
         self.top = folder
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True)
+        listed = subprocess.run(
+            ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True, text=True
+        )
         for name in filter(None, listed.stdout.split("\0")):
             if (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
 
-    def run(self, words: Sequence[str], *, seconds: float | None = None) -> tuple[int, str]:
+    def run(
+        self, words: Sequence[str], variables: Mapping[str, str] | None = None, *, seconds: float | None = None
+    ) -> tuple[int, str]:
         """pytest's exit status and output; -1 when it had not ended after `seconds`."""
-        roots = [str(self.top / name) for name in ("engine", "gui", "resources")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots), "PYTHONDONTWRITEBYTECODE": "1"}
+        roots = [str(self.top / name) for name in (".", "engine", "gui", "resources")]
+        own = {"PYTHONPATH": os.pathsep.join(roots), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, **own, **(variables or {})}
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--no-header", *words]
         with subprocess.Popen(
             command,
@@ -126,15 +101,12 @@ class Copy:
 def reach(folder: Path) -> Reach:
     """Runs all tests once, in a copy in `folder`."""
     copy = Copy(folder / "reach")
-    configuration = copy.top / "reach.ini"
-    configuration.write_text("[run]\nsource_pkgs = gatewright\n", "utf-8")
-    words = ["-n", "2", "--cov", "--cov-context=test", "--cov-report=", f"--cov-config={configuration}", *TESTS]
-    status, out = copy.run(words)
+    written = folder / "written"
+    written.mkdir()
+    status, out = copy.run(["-n", "auto", "-p", "tests.mutants.reach", "--tb=short", *TESTS], {FOLDER: str(written)})
     if status:
         sys.exit(f"the tests fail without any change:\n{out[-4000:]}")
-    data = CoverageData(str(copy.top / ".coverage"))
-    data.read()
-    return Reach(data, copy.top)
+    return Reach(written, copy.top)
 
 
 def drawn(count: int, seed: int, parts: Sequence[str]) -> list[Mutant]:
@@ -165,10 +137,15 @@ def main(words: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=60, help="begin no further one after so long (default 60)")
     parser.add_argument("--seed", type=int, default=random.randrange(10_000), help="draws the same places again")
     chosen = parser.parse_args(words)
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background job would hand on that it is ignored
     ends = time.monotonic() + 60 * chosen.minutes
     mutants = drawn(chosen.count, chosen.seed, chosen.parts)
     print(f"seed {chosen.seed}, {len(mutants)} places; running all tests once", flush=True)
     with tempfile.TemporaryDirectory(prefix="gatewright-mutants-") as name:
+        if (corpora := ROOT.parent / "shared").is_dir():
+            Path(name, "shared").symlink_to(corpora)
         reached = reach(Path(name))
         copies: SimpleQueue[Copy] = SimpleQueue()
         workers = os.cpu_count() or 1
@@ -178,7 +155,7 @@ def main(words: list[str]) -> int:
         def judge(mutant: Mutant) -> bool | None:
             if time.monotonic() > ends:
                 return None
-            tests = reached.tests(mutant)
+            tests = reached.tests(mutant.path, mutant.mutation)
             copy = copies.get()
             try:
                 noticed = bool(tests) and copy.is_noticed(mutant, tests)

@@ -1,0 +1,75 @@
+"""Which tests reach which lines of the engine: a pytest plugin that writes it down, and what reads it.
+
+Each process of a run writes one JSON file into the folder named by `FOLDER`: path -> line -> node ids. The node id of a
+line that ran outside of any test, while modules were imported, is empty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from coverage import Coverage
+
+from tests.mutants.mutation import Mutation
+
+FOLDER = "GATEWRIGHT_MUTANTS_REACH"
+AT_IMPORT = ""
+MOST_TESTS = 500
+
+_measured: list[Coverage] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure from here on, in memory, in the processes that run tests."""
+    if not hasattr(config, "workerinput"):
+        return
+    coverage = Coverage(data_file=None, source_pkgs=["gatewright"], config_file=False)
+    coverage.start()
+    _measured.append(coverage)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Everything that runs for a test, its fixtures included, is reached by it."""
+    _measured[-1].switch_context(item.nodeid)
+    return (yield)
+
+
+def pytest_unconfigure() -> None:
+    """Write down what this process saw."""
+    if not _measured:
+        return
+    coverage = _measured.pop()
+    coverage.stop()
+    data = coverage.get_data()
+    seen = {name: data.contexts_by_lineno(name) for name in data.measured_files()}
+    Path(os.environ[FOLDER], f"{os.getpid()}.json").write_text(json.dumps(seen), "utf-8")
+
+
+class Reach:
+    """Which tests reach a line, those first that reach least in all."""
+
+    def __init__(self, folder: Path, top: Path) -> None:
+        self._tests: dict[Path, dict[int, set[str]]] = {}
+        self._width: dict[str, int] = {}
+        for written in folder.glob("*.json"):
+            seen: dict[str, dict[str, list[str]]] = json.loads(written.read_text("utf-8"))
+            for name, lines in seen.items():
+                known = self._tests.setdefault(Path(name).relative_to(top), {})
+                for line, tests in lines.items():
+                    known.setdefault(int(line), set()).update(tests)
+                    for test in tests:
+                        self._width[test] = self._width.get(test, 0) + 1
+
+    def tests(self, path: Path, mutation: Mutation) -> list[str]:
+        """At most `MOST_TESTS` node ids; for a line that runs at import those that reach anything of its module."""
+        lines = self._tests.get(path, {})
+        found = set[str]().union(*(lines.get(line, ()) for line in mutation.lines))
+        if found == {AT_IMPORT}:
+            found = set[str]().union(*lines.values())
+        found.discard(AT_IMPORT)
+        return sorted(found, key=lambda test: (self._width[test], test))[:MOST_TESTS]
