@@ -153,7 +153,7 @@ class Console(QObject):
         workspace, session, is_live = self._workspace(), self._session(agent_id), self.is_live
 
         async def work() -> SessionState:
-            return whole(self._asked(workspace, is_live=is_live), agent_id, session, time.monotonic())
+            return whole(self._asked(workspace, is_live=is_live), agent_id, session)
 
         try:
             state = await self._loop.run(work)

@@ -1,5 +1,6 @@
 """Where the conversation of one agent stands: counts, pauses, rates, groups, what is due. It changes no session."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -86,13 +87,13 @@ def brief(agent_id: str, session: Session) -> SessionState:
     )
 
 
-def whole(workspace: Workspace, agent_id: str, session: Session, seen_s: float) -> SessionState:
+def whole(workspace: Workspace, agent_id: str, session: Session) -> SessionState:
     """All of it, as the gate of `workspace` would go by; reads the disk. Raises WorkspaceError."""
     told = brief(agent_id, session)
     agent = workspace.gate.snapshot().agent(agent_id)
     if agent is None:
         return told
-    look = _Look(workspace, agent, session, seen_s)
+    look = _Look(workspace, agent, session)
     pending = tuple(visible(name) for name in workspace.gate.pending_exit(agent_id, session))
     facts = (*look.counts(told.calls), *look.limits(), *look.ends(pending), *look.due())
     standing = tuple(standing_of(grant) for grant in workspace.broker.standing() if _concerns(grant, told))
@@ -111,14 +112,14 @@ def _concerns(grant: Grant, state: SessionState) -> bool:
 class _Look:
     """One look at one conversation."""
 
-    def __init__(self, workspace: Workspace, agent: AgentSnapshot, session: Session, seen_s: float) -> None:
+    def __init__(self, workspace: Workspace, agent: AgentSnapshot, session: Session) -> None:
         self._workspace = workspace
         self._agent = agent
         self._session = session
         self._facts = session.facts()
         self._ports = workspace.gate.in_force().ports
         self._now_s = self._ports.clock.monotonic_s()
-        self._seen_s = seen_s
+        self._seen_s = time.monotonic()  # read after the gate's clock: a pause is never over before it is
 
     def counts(self, calls: Iterable[tuple[str, int]]) -> Iterator[Fact]:
         """How often each operation was called, and how often that succeeded."""
@@ -192,8 +193,9 @@ class _Look:
             level = self._ports.rates.peek(key, rule, self._ports.clock.wall_s())
         except WorkspaceError as error:
             return Fact("rate", name, visible(str(error)), True, rule=link)
+        seen_s = time.monotonic()
         bucket = Bucket(level, rule.calls, rule.per_s / rule.calls if rule.calls else 0.0)
-        return Fact("rate", name, rate_words(rule.calls, rule.per_s), seen_s=self._seen_s, rule=link, bucket=bucket)
+        return Fact("rate", name, rate_words(rule.calls, rule.per_s), seen_s=seen_s, rule=link, bucket=bucket)
 
     def _link(self, address: tuple[str | int, ...] | None) -> RuleLink | None:
         if address is None:

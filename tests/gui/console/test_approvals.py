@@ -1,11 +1,12 @@
 """The four answers to a question, what stands afterwards, and what the Session part of the console shows of it."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
@@ -218,3 +219,37 @@ def test_question_of_another_process_says_when_its_time_is_over(qapp: QApplicati
     assert "its time is over" in bar.about
     assert bar.findChild(QLabel, "window.approval.why") is not None
     assert bar.findChild(QWidget, "window.refuse") is bar.refuse_button
+
+
+@pytest.mark.parametrize("width", [948, 1204])
+async def test_call_that_asks_and_what_stands_after_it_move_nothing_beside_them(page: ConsolePage, width: int) -> None:
+    """Of a window 1024 and 1280 wide."""
+    page.resize(width, 640)
+    await laid_out()
+    controls = (*(page.history.part.button(key) for key in ("calls", "session")), page.run_button, page.live_button)
+
+    def places() -> list[tuple[int, int]]:
+        return [(at.x(), at.y()) for at in (control.mapTo(page, QPoint()) for control in controls)]
+
+    before = places()
+    bar = await asked(page, APPEND)
+    await laid_out()
+    assert places() == before, "while it asks"
+    bar.scope_button.click()
+    await settled(page, 1)
+    await page.console.look_at_session("operator")
+    assert "consent to record" in " ".join(names(page))
+    await laid_out()
+    assert places() == before, "while the answer stands"
+    call(page, **DELETE)
+    page.decide()
+    await settled(page, 2)
+    await laid_out()
+    assert places() == before, "beside a verdict"
+
+
+async def laid_out() -> None:
+    """Until every layout that was asked for is made, however many are in each other."""
+    for _ in range(20):
+        QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
+        await asyncio.sleep(0)

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QLabel, QPlainTextEdit, QPushButton, QTableView
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.touring import ways
-from gatewright_gui.app.touring.console_steps import enter, last_of, page_of, readable, send, write_json
+from gatewright_gui.app.touring.console_steps import enter, last_of, page_of, press_call, readable, send, write_json
 from gatewright_gui.app.touring.driver import CTRL
 from gatewright_gui.app.touring.report import Step
 from gatewright_gui.app.touring.scene import Scene
@@ -113,7 +113,7 @@ def result_diff(scene: Scene, subject: Subject, name: str = "result-diff") -> No
             return
         write_json(scene, "file", arguments)
         calls = len(page_of(scene).console.records)
-        scene.driver.click("console.run")
+        press_call(scene, "console.run")
         if decided.verdict is Verdict.ASK:
             scene.driver.until(page_of(scene).outcome.approval.isVisible, "the question")
             scene.driver.click("console.approve")
@@ -165,7 +165,7 @@ def again(scene: Scene, subject: Subject) -> None:
         scene.go_to("console")
         scene.driver.click_cell(view, view.model().index(0, 2))
         calls = len(page_of(scene).console.records)
-        scene.driver.click("console.again")
+        press_call(scene, "console.again")
         second = last_of(scene, calls)
         step.equal("it is denied now", (second.verdict, second.stage), ("deny", "operation"))
         chip = scene.driver.find("console.then")

@@ -17,6 +17,7 @@ from gatewright_gui.app.touring.scene import Scene
 from gatewright_gui.app.touring.subject import Subject, operation_field
 from gatewright_gui.app.touring.ways import choose_in
 from gatewright_gui.models import stages
+from gatewright_gui.models.conversation import STATE
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import CallRecord
@@ -90,7 +91,7 @@ def asking_call(scene: Scene, subject: Subject, *, allow: bool, name: str) -> No
             return
         choose_in(scene, "console.agent", subject.agent_id)
         write_json(scene, "file", {"op": "create", "path": path, "content": "a first line\n"})
-        scene.driver.click("console.run")
+        press_call(scene, "console.run")
         bar = page_of(scene).outcome.approval
         scene.driver.until(bar.isVisible, "the question", CALL_SECONDS)
         question = bar.question
@@ -125,7 +126,7 @@ def standing_approval(scene: Scene, subject: Subject, name: str) -> None:
             return
         choose_in(scene, "console.agent", subject.agent_id)
         write_json(scene, "file", arguments)
-        scene.driver.click("console.run")
+        press_call(scene, "console.run")
         scene.driver.until(bar.isVisible, "the question", CALL_SECONDS)
         answers = ("console.refuse", "console.approve", "console.while", "console.scope")
         places = [scene.driver.find(answer).mapTo(scene.window, QPoint()).x() for answer in answers]
@@ -141,18 +142,17 @@ def standing_approval(scene: Scene, subject: Subject, name: str) -> None:
         scene.driver.click("console.scope")
         step.equal("the call is done", last_of(scene, calls).status, "allowed")
         scene.choose("console.below", "session")
-        scene.driver.until(lambda: _standing_row(view) is not None and not _waits(view), "pauses to be over")
+        scene.driver.until(lambda: _standing_row(view) is not None, "the approval among what the session shows")
         record = send(scene, "console.run")
         said = [row.reason for row in record.stages if row.name == "approval"]
         step.check("the next is not asked about, and says why", said and said[0].startswith("approved earlier by"))
-        scene.driver.until(lambda: not _waits(view), "pauses to be over again")
         step.check("the session shows what limits the next calls", view.model().rowCount() > 1)
         scene.driver.click_cell(view, _standing_row(view) or QModelIndex())
         step.check("it can be revoked", scene.driver.find("console.revoke").isEnabled())
     with scene.step(f"{name}-revoked", "console") as step:
         scene.driver.click("console.revoke")
         scene.driver.until(lambda: _standing_row(view) is None, "the approval to go")
-        scene.driver.click("console.run")
+        press_call(scene, "console.run")
         scene.driver.until(bar.isVisible, "the question to come again", CALL_SECONDS)
         step.check("the next call asks again", bar.isVisible())
         calls = len(page_of(scene).console.records)
@@ -160,12 +160,6 @@ def standing_approval(scene: Scene, subject: Subject, name: str) -> None:
         scene.driver.key(Qt.Key.Key_D)
         step.equal("F6 and a letter answer it", last_of(scene, calls).status, "denied")
         scene.choose("console.below", "calls")
-
-
-def _waits(view: QTableView) -> bool:
-    """Whether a pause between two calls lasts."""
-    model = view.model()
-    return any(" to wait" in str(model.index(row, 1).data()) for row in range(model.rowCount()))
 
 
 def _standing_row(view: QTableView) -> QModelIndex | None:
@@ -246,8 +240,19 @@ def write_json(scene: Scene, tool: str, arguments: Mapping[str, JsonValue]) -> N
 def send(scene: Scene, button: str) -> CallRecord:
     """Click what sends the call, and wait for what becomes of it."""
     calls = len(page_of(scene).console.records)
-    scene.driver.click(button)
+    press_call(scene, button)
     return last_of(scene, calls)
+
+
+def press_call(scene: Scene, button: str) -> None:
+    """Click what sends a call, once the session shows no pause that would have it denied."""
+    scene.settle()
+    model = scene.driver.find("console.sessionstate", QTableView).model()
+    scene.driver.until(
+        lambda: not any(" to wait" in _at(model.index(row, STATE)) for row in range(model.rowCount())),
+        "the pause after the last call to be over",
+    )
+    scene.driver.click(button)
 
 
 def last_of(scene: Scene, calls: int) -> CallRecord:

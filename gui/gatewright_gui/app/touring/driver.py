@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar, overload
 
-from PySide6.QtCore import QEventLoop, QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt, QTimer
+from PySide6.QtCore import QEvent, QEventLoop, QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt, QTimer
 from PySide6.QtGui import QCursor, QGuiApplication, QImage, QPainter, QWindow
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QTreeView, QWidget
@@ -17,6 +17,10 @@ Index = QModelIndex | QPersistentModelIndex
 PATIENCE_S = 12.0
 ACTIVATE_S = 1.0
 _BEAT_MS = 5
+_MOVES = 20
+"""How often the mouse follows what moves."""
+_NESTED = 20
+"""More than layouts and splitters stand in each other; each asks the one around it for room."""
 _NO_POINTER = frozenset({"offscreen", "minimal"})
 """Platforms whose pointer is nobody's, so that it may be moved."""
 _LEFT = Qt.MouseButton.LeftButton
@@ -97,20 +101,41 @@ class Driver:
     ) -> None:
         """Move to a widget (its middle, or a point of it) and click. Raises DriveError when it cannot be hit."""
         widget = self.find(target) if isinstance(target, str) else target
-        self._activate()
-        top, place = self._aim(widget, widget.rect().center() if at is None else at)
-        where = _native(top)
-        if QGuiApplication.platformName() in _NO_POINTER:
-            QCursor.setPos(top.mapToGlobal(place))
-        QTest.mouseMove(where, place)
-        QTest.mouseClick(where, button, modifiers, place)
+        self._click(widget, lambda: widget.rect().center() if at is None else at, modifiers, button)
 
     def click_cell(
         self, view: QAbstractItemView, index: Index, at: QPoint | None = None, modifiers: Qt.KeyboardModifier = PLAIN
     ) -> None:
         """Bring a cell into view and click it: in its middle, or at a point counted from its top left corner."""
-        cell = self.cell(view, index)
-        self.click(view.viewport(), cell.center() if at is None else cell.topLeft() + at, modifiers)
+        kept = QPersistentModelIndex(index)
+
+        def place() -> QPoint:
+            cell = self.cell(view, kept)
+            return cell.center() if at is None else cell.topLeft() + at
+
+        self._click(view.viewport(), place, modifiers)
+
+    def _click(
+        self,
+        widget: QWidget,
+        at: Callable[[], QPoint],
+        modifiers: Qt.KeyboardModifier,
+        button: Qt.MouseButton = _LEFT,
+    ) -> None:
+        """Follow what moves while the mouse comes to it; between the last look and the click nothing else happens."""
+        self._activate()
+        pointed: tuple[QWidget, QPoint] | None = None
+        for _ in range(_MOVES):
+            top, place = self._aim(widget, at)
+            where = _native(top)
+            if (top, place) == pointed:
+                QTest.mouseClick(where, button, modifiers, place)
+                return
+            if QGuiApplication.platformName() in _NO_POINTER:
+                QCursor.setPos(top.mapToGlobal(place))
+            QTest.mouseMove(where, place)
+            pointed = top, place
+        raise DriveError(f"`{_name(widget)}` does not hold still")
 
     def cell(self, view: QAbstractItemView, index: Index) -> QRect:
         """Where a cell is in the view, brought into it if need be. Raises DriveError when it is not there."""
@@ -126,17 +151,23 @@ class Driver:
 
     def click_branch(self, view: QTreeView, index: QModelIndex) -> None:
         """Click the small arrow before a row."""
-        cell = self.cell(view, index)
-        self.click(view.viewport(), QPoint(cell.left() - view.indentation() // 2, cell.center().y()))
+        kept = QPersistentModelIndex(index)
 
-    def _aim(self, widget: QWidget, at: QPoint) -> tuple[QWidget, QPoint]:
-        top = widget.window()
-        name = widget.objectName() or (p.objectName() if (p := widget.parentWidget()) else "") or type(widget).__name__
+        def place() -> QPoint:
+            cell = self.cell(view, kept)
+            return QPoint(cell.left() - view.indentation() // 2, cell.center().y())
+
+        self._click(view.viewport(), place, PLAIN)
+
+    def _aim(self, widget: QWidget, at: Callable[[], QPoint]) -> tuple[QWidget, QPoint]:
+        """The window of a widget, and the point of it that is to be hit, as it is once everything is laid out."""
+        top, name = widget.window(), _name(widget)
+        _lay_out()
         if not widget.isVisible():
             raise DriveError(f"`{name}` cannot be seen")
         if not widget.isEnabled():
             raise DriveError(f"`{name}` is switched off")
-        place = widget.mapTo(top, at)
+        place = widget.mapTo(top, at())
         hit = top.childAt(place) or top
         if hit is not widget and not widget.isAncestorOf(hit):
             raise DriveError(f"`{name}` is covered by `{hit.objectName() or type(hit).__name__}`")
@@ -178,7 +209,8 @@ class Driver:
 
     def picture(self, width: int, height: int) -> QImage:
         """The window as it looks now, with what is open over it."""
-        QApplication.processEvents()  # layouts that were asked for come first, as before any painting
+        QApplication.processEvents()
+        _lay_out()
         image = self._window.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
         painter = QPainter(image)
         for popup in self.popups():
@@ -190,6 +222,17 @@ class Driver:
         return image.scaled(
             width, height, Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.SmoothTransformation
         )
+
+
+def _name(widget: QWidget) -> str:
+    parent = widget.parentWidget()
+    return widget.objectName() or (parent.objectName() if parent else "") or type(widget).__name__
+
+
+def _lay_out() -> None:
+    """Make the layouts that were asked for, and those that they ask for in turn, as far as the window."""
+    for _ in range(_NESTED):
+        QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
 
 
 def _native(top: QWidget) -> QWindow:

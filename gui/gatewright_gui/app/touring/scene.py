@@ -102,7 +102,9 @@ class Scene:
 
     def choose(self, segmented: str, key: str) -> None:
         """Click one of joined buttons."""
-        self.driver.click(self.driver.find(segmented, Segmented).button(key))
+        buttons = self.driver.find(segmented, Segmented)
+        self.driver.click(buttons.button(key))
+        self.driver.until(lambda: buttons.current == key, f"`{key}` of `{segmented}` to be chosen")
         self.settle()
 
     def text_of(self, code: str) -> str:

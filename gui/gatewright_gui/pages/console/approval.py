@@ -48,6 +48,7 @@ class ApprovalBar(QWidget):
         self._title = QLabel()
         self._title.setProperty("kind", "heading")
         self._title.setTextFormat(Qt.TextFormat.PlainText)
+        self._title.setWordWrap(True)  # a long name takes another line and pushes no neighbour aside
         self._about = ElidedLabel(role="muted")
         self._about.setObjectName(f"{name}.approval.about")
         self._why = QLabel()
@@ -326,8 +327,7 @@ class ApprovalBar(QWidget):
         first = QHBoxLayout()
         first.setSpacing(tokens.space_2)
         first.addWidget(IconLabel("hand", "ask"))
-        first.addWidget(self._title)
-        first.addStretch(1)
+        first.addWidget(self._title, 1)
         first.addWidget(self._parts)
         answers = QHBoxLayout()
         answers.setSpacing(tokens.space_2)
@@ -337,6 +337,7 @@ class ApprovalBar(QWidget):
         answers.addWidget(self.minutes_button)
         answers.addWidget(self.scope_button)
         answers.addStretch(1)
+        self._hint.setMinimumWidth(1)  # the first to give way: the answers push no neighbour aside
         answers.addWidget(self._hint, 2)
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_4, tokens.space_2, tokens.space_3, tokens.space_2)

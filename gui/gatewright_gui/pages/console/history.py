@@ -7,7 +7,6 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
-    QLabel,
     QMenu,
     QPushButton,
     QStackedWidget,
@@ -23,7 +22,7 @@ from gatewright_gui.pages.console.historybar import HistoryBar
 from gatewright_gui.pages.console.linkbutton import link_button
 from gatewright_gui.pages.console.sessionview import SessionView
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget import EmptyState, IconButton, SectionHeader, Segmented, TableView
+from gatewright_gui.qt.widget import ElidedLabel, EmptyState, IconButton, SectionHeader, Segmented, TableView
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.console import MAX_KEPT, MAX_RECORDS
 from gatewright_gui.session.conversation import SessionState
@@ -67,9 +66,8 @@ class HistoryPanel(QWidget):
         self.bar.changed.connect(self._narrow)
         self.bar.leave_requested.connect(self._to_calls)
         self.view = self._make_view()
-        self._session = QLabel()
+        self._session = ElidedLabel(role="muted")
         self._session.setObjectName("console.session")
-        self._session.setProperty("kind", "muted")
         self.compare_button = self._icon("diff", "compare", self._compare)
         self.edit_button = self._icon("pencil", "edit", self._edit)
         self.edit_button.set_icon("pencil", "Edit this call again (F2)")
@@ -129,20 +127,18 @@ class HistoryPanel(QWidget):
         """Say where the agent's conversation stands."""
         self.session.show_state(state)
         if state is None:
-            self._session.clear()
-            self._session.setToolTip("")
+            self._session.set_text("")
             return
         made = sum(count for _, count in state.calls)
         names = ", ".join(f"{name} {count}" for name, count in state.calls)
         goes_on = "may go on" if state.should_continue else "has ended"
         why = "" if state.should_continue else ": an exit tool succeeded"
-        self._session.setText(f"session: {made} run, {goes_on}" if made else "session: nothing run yet")
+        words = f"session: {made} run, {goes_on}" if made else "session: nothing run yet"
         if state.standing:
             count = len(state.standing)
-            stands = "1 approval stands" if count == 1 else f"{count} approvals stand"
-            self._session.setText(f"{self._session.text()}, {stands}")
+            words += ", 1 approval stands" if count == 1 else f", {count} approvals stand"
         counts = f"{made} run ({names})" if made else "nothing run yet"
-        self._session.setToolTip(f"session of {state.agent_id}: {counts}; the agent's loop {goes_on}{why}")
+        self._session.set_text(words, f"session of {state.agent_id}: {counts}; the agent's loop {goes_on}{why}")
 
     # the calls
 

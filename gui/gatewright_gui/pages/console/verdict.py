@@ -49,8 +49,7 @@ class VerdictPanel(QWidget):
         self._badge = VerdictBadge("deny")
         self._live = Chip("LIVE", icon="triangle-alert", role="deny")
         self._status = Chip("", role="blocked")
-        self._at = QLabel()
-        self._at.setProperty("kind", "muted")
+        self._at = ElidedLabel(role="muted")
         self._call = ElidedLabel(mono=True)
         self.rule_button = QPushButton()
         self.rule_button.setObjectName("console.rule")
@@ -100,7 +99,7 @@ class VerdictPanel(QWidget):
         self._rule, self._role, self._record = None, "blocked", None
         for part in (self._live, self._badge, self._status, self._then, self.rule_button, self._call):
             part.hide()
-        self._at.setText(text)
+        self._at.set_text(text)
         self._names.hide()
         self.setAccessibleName(text)
         self.update()
@@ -117,7 +116,7 @@ class VerdictPanel(QWidget):
         self._status.set_chip(word, "triangle-alert", "ask")
         self._status.setVisible(failed)
         at = f"at stage {record.stage}"
-        self._at.setText(at if record.is_cancelled else f"{at} · {record.code}")
+        self._at.set_text(at if record.is_cancelled else f"{at} · {record.code}")
         self._live.setVisible(record.is_live)
         self._call.set_text(f"{record.kind}  {record.called}  as {record.request.agent_id}")
         self._reason.setText((record.detail or record.reason)[:_MAX_WORDS])

@@ -1,0 +1,28 @@
+"""What is told of a conversation, against the session that it is told of."""
+
+from pathlib import Path
+
+from gatewright.workspace import Session, Workspace, write_demo
+from gatewright_gui.session.conversation import whole
+
+HOUR_S = 3_600.0
+
+
+async def test_pause_is_not_said_to_be_over_before_it_is(tmp_path: Path) -> None:
+    policy = write_demo(tmp_path / "demo")
+    policy.write_text(policy.read_text("utf-8").replace('Cooldown = "100ms"', 'Cooldown = "1h"'), "utf-8")
+    workspace = Workspace.open(policy)
+    try:
+        session = Session()
+        outcome = await workspace.call("operator", "file", {"op": "read", "path": "README.md"}, session=session)
+        assert outcome.decision.verdict == "allow"
+        start_s = session.facts().last_start_s("file", None, "")
+
+        pause = next(fact for fact in whole(workspace, "operator", session).facts if fact.kind == "pause")
+
+        assert start_s is not None
+        assert pause.left_s is not None
+        assert HOUR_S - 60 < pause.left_s < HOUR_S
+        assert pause.seen_s + pause.left_s >= start_s + HOUR_S
+    finally:
+        workspace.close()
