@@ -59,7 +59,8 @@ def compared(strangers: Iterable[tuple[Stranger, int]], calls_each: int, tally: 
     """Compare over the given limits (by number) of tools, ``calls_each`` for each."""
     tally = tally or Tally()
     for stranger, number in strangers:
-        _compare(stranger.cells[number], calls_each, tally)
+        if not stranger.cells[number].is_hidden:
+            _compare(stranger.cells[number], calls_each, tally)
     return tally
 
 

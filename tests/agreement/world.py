@@ -15,14 +15,15 @@ from gatewright.policy.document import Agent, Policy
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, ToolRule
 from gatewright.schema import OperationSet, check_schema, discover_operations, inline_references
 from gatewright.schema.formats import CallReader, ToolListing, format_named
-from gatewright.schema.walk import as_object, properties_of
+from gatewright.schema.walk import properties_of
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.registry import ToolRegistry
 from gatewright.tools.tool import Tool
+from tests.engine.gate.constrained_calls import Maker
 
 RANDOM_SUBSETS = 2
-
+NARROWED = 3
 
 Json = dict[str, Any]
 
@@ -49,6 +50,11 @@ class Cell:
     agent_id: str
     limit: Limit
     found: OperationSet | None
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the limit leaves nothing of the tool."""
+        return not self.gate.view(self.agent_id).listings()
 
     @property
     def listing(self) -> ToolListing:
@@ -85,14 +91,14 @@ class Stranger:
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
-        """Operations: all, every single one, all but one, and some at random; then a parameter narrowed."""
+        """Operations: all, every single one, all but one, and some at random; then some with a field narrowed."""
         names = tuple(spec.name for spec in self.tool.operations)
         dice = random.Random(f"{self.origin} {self.definition.name}")
         some = [frozenset(dice.sample(names, dice.randint(1, len(names)))) for _ in range(RANDOM_SUBSETS) if names]
         every = [frozenset({name}) for name in names] + [frozenset(names) - {name} for name in names]
         found = [Limit(one) for one in dict.fromkeys([frozenset(names), *every, *some]) if one or not names]
-        narrowed = self._narrowed(dice)
-        return (*found, *([Limit(dice.choice(found).shown, narrowed)] if narrowed else []))
+        fields = [self._narrowed(dice) for _ in range(NARROWED)]
+        return (*found, *(Limit(dice.choice(found).shown, narrowed) for narrowed in fields if narrowed))
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -111,22 +117,12 @@ class Stranger:
         return discover_operations(schema, field=self.said[0] if self.said else None)
 
     def _narrowed(self, dice: random.Random) -> Json:
-        """A limit on one plain parameter of the root, where there is one."""
-        field = self.tool.operation_field if self.tool.has_operations else None
+        """A limit on one field of the root, whatever it holds: a value, a list, the operation or what carries it."""
         known = properties_of(inline_references(self.definition.input_schema))
-        kinds = {name: as_object(value) or {} for name, value in known.items() if name != field}
-        rows = [(name, kind) for name, own in kinds.items() if isinstance(kind := own.get("type"), str)]
-        if not rows:
+        if not known:
             return {}
-        name, kind = dice.choice(rows)
-        limits: dict[str, Json] = {
-            "string": dice.choice([{"maxLength": 3}, {"enum": ["a", "read", "x y"]}, {"pattern": "^[a-z]+$"}]),
-            "integer": {"maximum": 3},
-            "number": {"minimum": 1},
-            "boolean": {"const": True},
-            "array": {"maxItems": 1},
-        }
-        return {name: limits[kind]} if kind in limits else {}
+        name = dice.choice(sorted(known))
+        return {name: Maker(dice.randrange(1 << 30)).constraint(known[name])}
 
 
 def strangers(corpora: Path) -> Iterator[Stranger]:

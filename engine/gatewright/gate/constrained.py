@@ -1,4 +1,4 @@
-"""Constraints against the arguments of one call: which of them it breaks, in both sets of words. No stage is here."""
+"""Constraints against the arguments of one call: which of them it breaks, in both sets of words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gatewright.gate.violation import ConstraintViolation
 from gatewright.schema.walk import pointer_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.gate.condition import Constraint
@@ -51,4 +51,21 @@ def _finding(state: CallState, one: Constraint, name: str, errors: tuple[Argumen
     where = tuple(f"{pointer_text((name,))}{error.pointer}: {error.message}" for error in errors)
     lines = "\n".join(where)
     violation = ConstraintViolation(state.tool_name, name, where)
-    return denial("argument-constraint", lines, one.bound, f"{SAID}{lines}", violation)
+    return denial("argument-constraint", lines, one.bound, said(_for_model(state, name, where)), violation)
+
+
+def said(lines: Iterable[str]) -> str:
+    """The words for the model around what is wrong, line by line."""
+    return SAID + "\n".join(dict.fromkeys(lines))
+
+
+def _for_model(state: CallState, name: str, where: tuple[str, ...]) -> Iterator[str]:
+    """The same; what carries the operation may be limited in words that name a hidden one."""
+    selector, redactor = state.plan.tool.selector, state.plan.redactor
+    carries = selector is not None and name in selector.fields
+    for line in where:
+        yield (
+            f"{line.split(': ', 1)[0]}: is not allowed; try another value"
+            if carries and redactor.kept(line) != line
+            else line
+        )

@@ -1,11 +1,13 @@
 """Which constraints on arguments the shown schema can say itself, and that schema with them in it.
 
-What it cannot say, or must not, is left to the stage rules, which checks every constraint again on canonical values.
-It knows no agents and no calls.
+What it cannot say, or must not, is left to the stage rules, which checks every constraint again on canonical values;
+a lint says which those are and why.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.policy.rule import ArgumentConstraints
-from gatewright.schema import OperationSet, narrow
+from gatewright.schema import inline_references, narrow
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import Schema, as_object, map_children, objects, properties_of, required_of, walk
 from gatewright.tools.parameter import Role
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from gatewright.tools.tool import Tool
 
 _UNREADABLE = (GatewrightError, RecursionError, TypeError, ValueError, LookupError)
+_CANONICAL = "it holds for the canonical form, which may differ from what is sent"
+_DEPENDS = "it is for some operations only, and the operation stands deeper in the arguments"
+_OTHER_WORDS = "the schema cannot say it in its own draft without naming what is not shown"
 _WORDS = frozenset({"title", "description", "$comment", "examples", "default", "deprecated"})
 
 
@@ -41,11 +46,12 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """A schema that says the limits on ``names`` itself, compiled."""
+    """A schema that says the limits on ``names`` itself, compiled; ``unsaid``: other fields, and why it cannot."""
 
     schema: Schema = field(hash=False)
+    checker: SchemaChecker | None
     names: frozenset[str]
-    checker: SchemaChecker
+    unsaid: tuple[tuple[str, str], ...] = ()
 
 
 def limits_of(rules: Iterable[BoundRule], shown: frozenset[str]) -> tuple[Limit, ...]:
@@ -69,23 +75,25 @@ def _limits(bound: BoundRule, shown: frozenset[str]) -> Iterator[Limit]:
         yield Limit(name, None if operations == shown else operations, digest, schema)
 
 
-def narrowed(tool: Tool, shown: frozenset[str], schema: Schema, limits: Iterable[Limit]) -> Narrowed | None:
-    """``schema``, shown for those operations, with every limit that it can say; None where it can say none."""
+def narrowed(tool: Tool, shown: frozenset[str], schema: Schema, limits: Iterable[Limit]) -> Narrowed:
+    """``schema``, shown for those operations, with every limit that it can say."""
     reading = _Reading(tool, shown, schema)
-    result, names = schema, set[str]()
+    result, checker, names, unsaid = schema, None, set[str](), dict[str, str]()
     for limit in limits:
-        if reading.may_say(limit):
+        if not reading.takes(limit):
+            continue
+        why = reading.obstacle(limit)
+        if not why:
             try:
-                result = reading.limited(result, limit)
+                wanted = reading.limited(result, limit)
+                checker = checker if wanted is result else SchemaChecker(wanted)
+                result = wanted
+                names.add(limit.name)
             except _UNREADABLE:
-                continue
-            names.add(limit.name)
-    if result is schema:
-        return None
-    try:
-        return Narrowed(result, frozenset(names), SchemaChecker(result))
-    except _UNREADABLE:
-        return None
+                why = _OTHER_WORDS
+        if why:
+            unsaid[limit.name] = why
+    return Narrowed(result, checker, frozenset(names), tuple(unsaid.items()))
 
 
 class _Reading:
@@ -93,24 +101,28 @@ class _Reading:
 
     def __init__(self, tool: Tool, shown: frozenset[str], schema: Schema) -> None:
         self._tool, self._shown, self._schema = tool, shown, schema
-        found = _operation_set(tool)
+        found, self._selector = tool.operation_set, tool.selector
         self._is_flat = tool.has_operations and (found is None or (found.is_flat and len(found.places) == 1))
         self._field = tool.operation_field if found is None or not self._is_flat else found.places[0][0]
-        self._selecting = frozenset[str]() if not tool.has_operations else _selecting(found, tool.operation_field)
+        self._hidden = frozenset(spec.name for spec in tool.operations) - shown
         parameters = [one for name in shown for one in tool.parameters(name)]
         self._marked = frozenset(one.name for one in parameters if one.role is not Role.PLAIN)
         self._taken = frozenset(one.name for one in parameters) | _declared(schema)
 
-    def may_say(self, limit: Limit) -> bool:
-        """Whether the schema can hold it: for values as they are sent, without naming what is not shown."""
-        if limit.name in self._selecting or limit.name in self._marked or limit.name not in self._taken:
-            return False
-        return limit.operations is None or self._may_depend()
+    def takes(self, limit: Limit) -> bool:
+        """Whether a call that fits the schema may give the field."""
+        return limit.name in self._taken
+
+    def obstacle(self, limit: Limit) -> str:
+        """Why the schema cannot hold it: for values as they are sent, without naming what is not shown."""
+        if limit.name in self._marked:
+            return _CANONICAL
+        return "" if limit.operations is None or self._may_depend() else _DEPENDS
 
     def limited(self, schema: Schema, limit: Limit) -> Schema:
         """``schema`` with the limit. Raises SchemaError."""
         bound = limit.operations or self._shown
-        bare = _bare(limit.schema)
+        bare = self._rewritten(limit.name, _bare(limit.schema))
         defaults = self._broken_defaults(limit.name, bound, bare)
         wanted, when = {limit.name: bare}, self._when(limit.operations)
         every = next(iter(defaults.values())) if defaults.keys() == bound else None
@@ -118,6 +130,18 @@ class _Reading:
         if every is None and defaults and self._may_depend():
             some = self._when(frozenset(defaults))
             result = narrow(result, wanted, when=some, defaults={limit.name: next(iter(defaults.values()))})
+        return result
+
+    def _rewritten(self, name: str, bare: object) -> object:
+        """What carries the operation is limited in words that name no hidden one. Raises SchemaError."""
+        selector, table = self._selector, as_object(bare)
+        if selector is None or table is None or name not in selector.fields:
+            return bare
+        result = selector.rewritten(name, inline_references(table), self._shown)
+        text = json.dumps(result, ensure_ascii=False)
+        words = frozenset(re.findall(r"\w+", text))
+        if any(hidden in words or json.dumps(hidden, ensure_ascii=False) in text for hidden in self._hidden):
+            raise SchemaError("the constraint names an operation that is not shown")
         return result
 
     def _broken_defaults(self, name: str, operations: frozenset[str], schema: object) -> dict[str, object]:
@@ -143,19 +167,6 @@ class _Reading:
         if called is not None and not operations.isdisjoint(called) and not _is_always_text(self._schema, self._field):
             names.append(None)
         return self._field, names
-
-
-def _operation_set(tool: Tool) -> OperationSet | None:
-    """How the operation stands in the schema; None for a tool that declares its own, and for one without."""
-    found = getattr(getattr(tool, "_shape", None), "found", None)
-    return found if isinstance(found, OperationSet) else None
-
-
-def _selecting(found: OperationSet | None, written: str) -> frozenset[str]:
-    """The top-level fields that say which operation is called."""
-    if found is None:
-        return frozenset({written})
-    return frozenset(found.names if found.is_keyed else (steps[0] for steps in found.places if steps))
 
 
 def _declared(schema: Schema) -> frozenset[str]:

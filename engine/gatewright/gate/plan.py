@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import GatewrightError
 from gatewright.gate.call import Finding
 from gatewright.gate.condition import CompiledPolicyRule, Constraint, compiled_rules, constraints_of
-from gatewright.gate.fieldprobe import KEYED_FIELD
 from gatewright.gate.message import Redactor
 from gatewright.gate.ruleset import BoundRule
 from gatewright.policy.capability import CapabilityKind
@@ -25,6 +24,7 @@ from gatewright.policy.rulematch import address_of, rules_for_operation
 from gatewright.policy.setting import settings_of
 from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import Verdict
+from gatewright.schema.selector import KEYED_FIELD
 from gatewright.tools.parameter import Parameter, Role
 
 if TYPE_CHECKING:

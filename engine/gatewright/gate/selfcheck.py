@@ -2,7 +2,8 @@
 
 *Listed*: read off the schemas that the model is shown. *Valid*: the operation field of those schemas accepts it.
 *Passed*: lookup and operation let a call of it through. Each is found without asking the others or the policy. One
-call that fits the whole schema is tried as well; where none can be made it is reported apart.
+call that fits the whole schema and every constraint is tried as well, and for each constraint one that it alone denies;
+where none can be made it is reported apart.
 
 What was checked is not checked again as long as the compiled tool and its listing are the very same objects: an edit
 costs the tools that it concerns.
@@ -17,21 +18,22 @@ from typing import TYPE_CHECKING, Any, cast
 from gatewright.base.errors import GatewrightError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState
-from gatewright.gate.fieldprobe import KEYED_FIELD, FieldRules, naming, over, places_of
 from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.lookup import LOOKUP
 from gatewright.gate.stages.operation import OPERATION
 from gatewright.gate.stages.schema import SCHEMA
-from gatewright.gate.witness import witness
+from gatewright.gate.witness import variations, witness
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policy.verdict import Verdict
 from gatewright.schema import discover_operations, filter_operations
+from gatewright.schema.selector import KEYED_FIELD, FieldRules, naming, over, places_of
 
 if TYPE_CHECKING:
     from gatewright.gate.agentsnapshot import AgentSnapshot
     from gatewright.gate.condition import Constraint
     from gatewright.gate.gate import Gate
     from gatewright.gate.plan import OperationPlan, ToolPlan
+    from gatewright.schema.check import SchemaChecker
     from gatewright.schema.fieldpath import Steps
     from gatewright.schema.formats import ToolListing
 
@@ -200,6 +202,25 @@ class _Run:
             yield "a call that fits the shown schema is denied"
         elif barred := _barred(plan.operations.get(operation), arguments):
             self._no_witness.append(Difference(agent_id, plan.tool.name, operation, barred))
+        else:
+            yield from self._limited(agent_id, plan, operation, arguments)
+
+    def _limited(self, agent_id: str, plan: ToolPlan, operation: str, arguments: dict[str, JsonValue]) -> Iterator[str]:
+        """One call for each constrained field that nothing but the constraint denies."""
+        name, shape = plan.tool.name, plan.shape
+        for constraint in plan.operations[operation].constraints if shape is not None else ():
+            for field, checker in constraint.fields if constraint.source_id is None else ():
+                if (field,) in (plan.tool.selector.places if plan.tool.selector is not None else ()):
+                    continue  # what it refuses is another operation, which is hidden
+                call = _breaking(plan, operation, arguments, field, checker)
+                if call is None:
+                    what = f"no call could be made that only the constraint on `{field}` denies"
+                    self._no_witness.append(Difference(agent_id, name, operation, what))
+                elif shape is not None and field not in dict(shape.unsaid):
+                    if self._passes(agent_id, name, call, through_schema=True):
+                        yield f"a call that the constraint on `{field}` denies fits the shown schema"
+                elif self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
+                    yield f"a call that the constraint on `{field}` denies is not denied"
 
     def _passes(
         self, agent_id: str, tool: str, arguments: dict[str, JsonValue], *, through_schema: bool = False
@@ -289,6 +310,22 @@ def _within(arguments: dict[str, JsonValue], constraints: tuple[Constraint, ...]
                 except (LookupError, TypeError, GatewrightError):
                     continue
     return arguments
+
+
+def _breaking(
+    plan: ToolPlan, operation: str, arguments: dict[str, JsonValue], field: str, checker: SchemaChecker
+) -> dict[str, JsonValue] | None:
+    """The call with another value of ``field``, one that fits the schema as it is without constraints."""
+    if plan.shape is None:
+        return None
+    whole = plan.shape.whole
+    for value in variations(whole.listing.schema, field, arguments.get(field)):
+        call = {**arguments, field: value}
+        if not checker.is_valid(value) and whole.checker.is_valid(call):
+            called = plan.tool.operations_of(call)
+            if called is not None and operation in (called or (operation,)) and plan.operations.keys() >= set(called):
+                return call
+    return None
 
 
 def _barred(plan: OperationPlan | None, arguments: dict[str, JsonValue]) -> str:

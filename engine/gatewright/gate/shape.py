@@ -26,7 +26,8 @@ _NO_NAMES: frozenset[str] = frozenset()
 class ToolShape:
     """A tool with ``shown`` as its operations; checker and renderings are made when they are first asked for.
 
-    ``narrowed``: the fields whose constraints the schema says, where it was made from a shape that says none.
+    ``narrowed``: the fields whose constraints the schema says, where it was made from a shape that says none;
+    ``unsaid``: the fields whose constraints it does not say, and why.
     ``tried``: what the self-check read off the listing (None) and the calls that it made, by operation.
     """
 
@@ -37,21 +38,24 @@ class ToolShape:
         self.shown = shown
         self.listing = listing
         self.narrowed = _NO_NAMES
+        self.unsaid: tuple[tuple[str, str], ...] = ()
         self.tried: dict[str | None, Any] = {}
         self._narrowed_from = narrowed_from
         self._rendered: dict[tuple[str, str], dict[str, Any]] = {}
 
     def limited(self, limits: tuple[Limit, ...]) -> ToolShape:
-        """The shape whose schema says the limits too; the same one where it can say none."""
+        """The shape whose schema says the limits too, as far as it can."""
         from gatewright.gate.narrowing import narrowed
         from gatewright.schema.formats import ToolListing
 
         found = narrowed(self.tool, self.shown, self.listing.schema, limits)
-        if found is None:
-            return self
-        listing = ToolListing(self.listing.name, self.listing.description, found.schema)
+        listing = self.listing
+        if found.schema is not listing.schema:
+            listing = ToolListing(listing.name, listing.description, found.schema)
         other = ToolShape(self.tool, self.shown, listing, self)
-        other.narrowed, other.checker = found.names, found.checker
+        other.narrowed, other.unsaid = found.names, found.unsaid
+        if found.checker is not None:
+            other.checker = found.checker
         return other
 
     @property

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from gatewright.schema.walk import pointer_text
 
 if TYPE_CHECKING:
     from gatewright.gate.agentsnapshot import AgentSnapshot
@@ -123,13 +125,20 @@ class AgentView:
     def lints(self, format: str) -> Mapping[str, tuple[ProviderLint, ...]]:  # noqa: A002 as in `tools`
         """By tool name what a provider's spelling changed or could not keep; what concerns them all under "".
 
+        Constraints that are enforced although no format can say them are among them.
+
         Raises NotSupported.
         """
         from gatewright.schema.formats import format_named
 
         found = self._lints.get(format)
         if found is None:
-            found = self._lints[format] = MappingProxyType(format_named(format).lints_all(self._listings))
+            lints = format_named(format).lints_all(self._listings)
+            for shape in self._shapes:
+                if shape.unsaid:
+                    name = shape.listing.name
+                    lints[name] = (*lints.get(name, ()), *_unsaid_lints(shape, format))
+            found = self._lints[format] = MappingProxyType(lints)
         return found
 
     def tokens(self, format: str) -> TokenCount:  # noqa: A002 as in `tools`
@@ -227,3 +236,15 @@ class AgentView:
         from gatewright.gate.message import Redactor
 
         return Redactor((), self._snapshot.hidden_tools)
+
+
+def _unsaid_lints(shape: ToolShape, form: str) -> Iterator[ProviderLint]:
+    from gatewright.schema.formats import ProviderLint, format_named
+
+    for name, why in shape.unsaid:
+        reason = f"the constraint on `{name}` is not in the shown schema: {why}"
+        pointer, advice = (
+            pointer_text(("properties", name)),
+            "the gate checks it, so say it in the tool's description too",
+        )
+        yield ProviderLint("constraint-not-shown", format_named(form).provider, pointer, reason, advice, "looser")

@@ -1,4 +1,4 @@
-"""One call that fits a schema, made from the schema alone; LookupError where it would take a guess. It knows no tools.
+"""One call that fits a schema, made from the schema alone; LookupError where it would take a guess.
 
 Constants, enums, examples and defaults that fit, the smallest value of a type otherwise, the first fitting branch of a
 union. The maker is not trusted: whoever uses a witness checks it.
@@ -6,7 +6,8 @@ union. The maker is not trusted: whoever uses a witness checks it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, cast
 
 from gatewright.base.errors import GatewrightError
@@ -17,6 +18,8 @@ from gatewright.schema.inline import inline_references
 
 _DEPTH = 16
 _LONGEST = 1_000
+_VARIED_DEPTH = 5
+_MOST_VARIED = 2_000
 _MOST_TRIED = 40
 _UNIONS = ("oneOf", "anyOf")
 Schema = dict[str, Any]
@@ -61,6 +64,13 @@ _TEXTS = (
 )
 
 
+_ODD: tuple[JsonValue, ...] = (
+    *(None, True, False, 0, 1, -1, 2, 7, 100, 0.5, -1_000_000, 1_000_000, 10**12, "", "a" * 999, "%", "é\n"),
+    *([], ["a"], ["%", "a"], [0], [{}], {}, {"a": 0}, *_TEXTS),
+)
+"""Values that hardly any condition takes all of."""
+
+
 def witness(schema: Schema, wanted: Iterable[Steps] = ()) -> JsonValue:
     """A value for ``schema``; ``wanted`` are places to fill besides the required ones. Raises LookupError."""
     try:
@@ -68,6 +78,18 @@ def witness(schema: Schema, wanted: Iterable[Steps] = ()) -> JsonValue:
     except GatewrightError:
         raise LookupError from None
     return _Maker(inlined).value(inlined, tuple(wanted), _DEPTH)
+
+
+def variations(schema: Schema, name: str, value: JsonValue) -> Iterator[JsonValue]:
+    """Other values for the property ``name`` of ``schema`` than ``value``, near ones and odd ones; few of them fit."""
+    try:
+        inlined = inline_references(schema)
+    except GatewrightError:
+        return
+    maker = _Maker(inlined)
+    found = (one for own in maker.declarations(inlined, name) for one in maker.variations(own, value, _VARIED_DEPTH))
+    yield from islice(found, _MOST_VARIED)
+    yield from _ODD
 
 
 class _Maker:
@@ -93,6 +115,40 @@ class _Maker:
             if keyword in table:
                 return self._branch(table, keyword, wanted, depth)
         return self._typed(table, wanted, depth)
+
+    def declarations(self, schema: Schema, name: str) -> Iterator[Schema]:
+        """Where the schema or a variant of it declares the property."""
+        for branch in self._parts(schema):
+            own = cast("Schema", branch.get("properties", {})).get(name)
+            if isinstance(own, dict):
+                yield cast("Schema", own)
+
+    def variations(self, schema: object, value: JsonValue, depth: int) -> Iterator[JsonValue]:
+        """Values that differ from ``value`` in one place, which ``schema`` may or may not take."""
+        if not isinstance(schema, dict) or depth == 0:
+            return
+        for table in self._parts(cast("Schema", schema)):
+            yield from cast("list[JsonValue]", table.get("enum", ()))[:_MOST_TRIED]
+            if isinstance(value, list):
+                yield from ([*value, *value], [*value, *value, *value], cast("list[JsonValue]", []))
+                first = value[0] if value else None
+                yield from ([one] for one in self.variations(table.get("items"), first, depth - 1))
+            elif "items" in table:
+                yield from ([one] for one in self.variations(table["items"], None, depth - 1))
+            given = value if isinstance(value, dict) else {}
+            yield from ({key: held for key, held in given.items() if key != name} for name in given)
+            for name, own in cast("Schema", table.get("properties", {})).items():
+                odd = (*self.variations(own, given.get(name), depth - 1), *_ODD)
+                yield from ({**given, name: one} for one in odd)
+
+    def _parts(self, schema: Schema) -> list[Schema]:
+        """The schema with what holds beside it, and its variants."""
+        try:
+            flat = self._flat(schema, _DEPTH)
+            variants = [one for keyword in _UNIONS if keyword in flat for one in self._branches(flat[keyword], _DEPTH)]
+        except (LookupError, TypeError):
+            return [schema]
+        return [flat, *variants]
 
     def _flat(self, table: Schema, depth: int) -> Schema:
         """The schema with what it refers to, and with all that must hold at once."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gatewright.policy.granted import granted_kinds, lacking
 from gatewright.policy.reach import Reach, source_rules
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight
-from gatewright.policy.rule import ANY_TOOL, AllowedOperations, RequiresConsent, ToolRule
+from gatewright.policy.rule import ANY_TOOL, AllowedOperations, ArgumentConstraints, RequiresConsent, ToolRule
 from gatewright.policy.rulecheck import misfit, setting_misfit
 from gatewright.policy.rulematch import Numbered, certain, rules_for_agent, rules_for_operation, rules_for_tool
 from gatewright.policy.setting import overridden
@@ -155,11 +155,13 @@ class _Rows:
             if isinstance(rule.rule_type, AllowedOperations)
         ]
         self._limiting: dict[int, Reason] = {}
+        self._refusals = list(_refusals(facts, placed)) if facts.selection is not None else []
         self._consents = [row for row in placed if isinstance(row[1].rule_type, RequiresConsent)]
         self._policy_rules = layers.policy_rules(facts)
         self._policy_speaks = bool(self._policy_rules) or layers.policy.default is not Verdict.ALLOW
         self._has_approvals = bool(layers.agent.approvals or layers.policy.defaults.approvals)
-        self._may_say_more = self._policy_speaks or self._has_approvals or bool(self._consents) or facts.needs_source
+        speaks = self._policy_speaks or self._has_approvals or facts.needs_source
+        self._may_say_more = speaks or bool(self._consents) or bool(self._refusals)
 
     def row(self, op: OperationFacts) -> OperationRight:
         """The right on one operation; reasons that deny come first, each kind in the order of the stages."""
@@ -176,6 +178,7 @@ class _Rows:
 
     def _others(self, op: OperationFacts) -> Iterator[Reason]:
         layers, facts = self._layers, self._facts
+        yield from (reason for rule, refused, reason in self._refusals if op.name in refused and rule.binds(op.name))
         if op.capabilities and (lack := lacking(layers.agent, layers.granted, facts, op)):
             yield lack
         if self._policy_speaks:
@@ -213,6 +216,22 @@ class _Rows:
         if verdict is Verdict.DENY:
             return Reason(Layer.APPROVALS, verdict, "approvals-deny", f"{what} is denied {why}", address)
         return Reason(Layer.APPROVALS, verdict, "approval-needed", f"{what} asks first {why}", address)
+
+
+def _refusals(facts: ToolFacts, placed: list[_Placed]) -> Iterator[tuple[ToolRule, frozenset[str], Reason]]:
+    """The constraints on what carries the operation, with the operations that no call under them can name."""
+    for address, rule in placed:
+        kind, selection = rule.rule_type, facts.selection
+        if not isinstance(kind, ArgumentConstraints) or selection is None:
+            continue
+        for name, schema in kind.fields.items():
+            if refused := selection.refused(name, schema):
+                text = f"a constraint on `{name}` of `{facts.name}` refuses {_listed(refused)}"
+                yield (
+                    rule,
+                    refused,
+                    Reason(Layer.RULE, Verdict.DENY, "argument-constraint", text, address, rule.rule_id),
+                )
 
 
 def _denies_not(reason: Reason) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from typing import Protocol
 
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
@@ -45,6 +47,19 @@ class Reason:
     message: str | None = None
 
 
+class Selection(Protocol):
+    """How the arguments of a call say which operation it is; equal ones are the same value."""
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The top-level fields that carry it."""
+        ...
+
+    def refused(self, field: str, constraint: JsonValue) -> frozenset[str]:
+        """The operations that no call can name while ``field`` satisfies ``constraint``, a JSON Schema."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class OperationFacts:
     """What the policy needs to know of an operation. ``actions``: the file or block actions it may turn out to be.
@@ -67,7 +82,7 @@ class OperationFacts:
 class ToolFacts:
     """What the policy needs to know of a registered tool; a tool without operations has one, named ``""``.
 
-    ``tool_rules`` are the tool's own.
+    ``tool_rules`` are the tool's own; ``selection`` is how calls name its operations, None where nothing says.
     """
 
     name: str
@@ -78,6 +93,7 @@ class ToolFacts:
     needs_source: bool = False
     description: str = ""
     tool_rules: tuple[ToolRule, ...] = ()
+    selection: Selection | None = None
 
     @property
     def has_operations(self) -> bool:

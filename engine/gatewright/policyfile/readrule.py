@@ -137,6 +137,7 @@ def _check_fields(row: Row, names: Names, rule: ToolRule, fields: frozenset[str]
     bound = rule.operations
     operations = [operation for operation in facts.operations if bound is None or operation.name in bound]
     taken = {name for operation in operations for name in operation.parameters}
+    taken |= facts.selection.fields if facts.selection is not None else frozenset()
     place = payload_path(row.raw["rule_type"], row.at("rule_type"))
     for name in sorted(fields - taken) if taken else ():
         what = (

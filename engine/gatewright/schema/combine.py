@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gatewright.base.errors import SchemaError
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.walk import Schema, as_list, walk
+from gatewright.schema.walk import Schema, as_list, objects, walk
 
 NOTHING: Final[Schema] = {"not": {}}
 """What no value fits."""
@@ -55,8 +55,38 @@ def both(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Sc
     if closed is not None:
         return closed
     words = own_words(added)
-    merged = _merged(own, words) if _stand_apart(own, words) else None
+    if (branches := _plain_branches(own)) is not None:
+        return _distributed(own, branches, added, checker, root)
+    merged = _merged(own, words, root) if _stand_apart(own, words) else None
     return merged if merged is not None else _side_by_side(own, words)
+
+
+def _plain_branches(own: Schema) -> tuple[str, list[Schema]] | None:
+    """The one union of a schema that says nothing else, where no branch has parts of its own."""
+    keywords = [keyword for keyword in ("anyOf", "oneOf") if keyword in own]
+    if len(keywords) != 1 or own_words(own).keys() != set(keywords):
+        return None
+    keyword = keywords[0]
+    found = [branch for branch in objects(own[keyword]) if "$ref" not in branch and not _has_parts(branch)]
+    return (keyword, found) if found and len(found) == len(as_list(own[keyword]) or []) else None
+
+
+def _distributed(
+    own: Schema, union: tuple[str, list[Schema]], added: Schema, checker: SchemaChecker, root: Schema
+) -> Schema:
+    """Every branch of the union narrowed; those that nothing fits any more go."""
+    keyword, branches = union
+    narrowed = [both(branch, added, checker, root) for branch in branches]
+    kept = [branch for branch in narrowed if branch.get("not") != {}]
+    if len(kept) > 1:
+        return {**own, keyword: kept}
+    rest = {key: value for key, value in own.items() if key != keyword}
+    return {**(kept[0] if kept else NOTHING), **rest}
+
+
+def _has_parts(schema: Schema) -> bool:
+    """Whether it says what the parts of a value are; that stays beside a closed list of whole values."""
+    return any("properties" in node or "items" in node or "prefixItems" in node for _, node in walk(schema))
 
 
 def _fitting_samples(own: Schema, checker: SchemaChecker) -> Schema:
@@ -85,6 +115,8 @@ def _closed_list(own: Schema, added: Schema, checker: SchemaChecker, root: Schem
     except SchemaError:
         return None
     kept = [value for value in values if checker.is_valid(value) and ours.is_valid(value)]
+    if _has_parts(own):
+        return {**own, **({"enum": kept} if kept else NOTHING)}
     annotations = {key: value for key, value in own.items() if key in ANNOTATIONS}
     kind = {"type": own["type"]} if "type" in own else {}
     return {**annotations, **kind, "enum": kept} if kept else {**annotations, **NOTHING}
@@ -110,19 +142,21 @@ def _stand_apart(own: Schema, words: Schema) -> bool:
     """Whether the keywords of both may stand in one schema."""
     if "$ref" in own or "$ref" in words or any(key.startswith("unevaluated") for key in (*own, *words)):
         return False
-    for group in (_OF_OBJECTS, _OF_ARRAYS):
-        if group & words.keys() and group & own.keys():
+    both_name = "properties" in own and "properties" in words and not (_OF_OBJECTS - {"properties"}) & words.keys()
+    both_list = "items" in own and "items" in words and not (_OF_ARRAYS - {"items"}) & {*own, *words}
+    for group, joins in ((_OF_OBJECTS, both_name), (_OF_ARRAYS, both_list)):
+        if group & words.keys() and group & own.keys() and not joins:
             return False
     return words.keys() <= _ALONE | _OF_OBJECTS | _OF_ARRAYS
 
 
-def _merged(own: Schema, words: Schema) -> Schema | None:
+def _merged(own: Schema, words: Schema, root: Schema) -> Schema | None:
     result = dict(own)
     for key, value in words.items():
         if key not in own:
             result[key] = value
             continue
-        joint = _one(key, own[key], value)
+        joint = _one(key, own, value, root)
         if joint is None:
             return None
         if key == "type" and not joint:
@@ -131,11 +165,16 @@ def _merged(own: Schema, words: Schema) -> Schema | None:
     return result
 
 
-def _one(key: str, ours: Any, theirs: Any) -> Any:
+def _one(key: str, own: Schema, theirs: Any, root: Schema) -> Any:
     """One value for a keyword that both have; None where only `allOf` says both."""
+    ours = own[key]
     if key in _NUMBERS:
         return _NUMBERS[key](ours, theirs)
     match key:
+        case "properties":
+            return _properties(own, theirs, root)
+        case "items":
+            return _joint(ours, theirs, root)
         case "type":
             return _types(ours, theirs)
         case "required":
@@ -146,6 +185,26 @@ def _one(key: str, ours: Any, theirs: Any) -> Any:
             return ours or theirs
         case _:
             return ours if json.dumps(ours, sort_keys=True) == json.dumps(theirs, sort_keys=True) else None
+
+
+def _properties(own: Schema, theirs: Schema, root: Schema) -> Schema | None:
+    """Name by name; None where what one schema declares the other sees among the undeclared ones."""
+    known: Schema = own["properties"]
+    new = theirs.keys() - known.keys()
+    if new and own.get("additionalProperties", True) is not True:
+        return None
+    found = {name: _joint(known[name], value, root) if name in known else value for name, value in theirs.items()}
+    return None if None in found.values() else {**known, **found}
+
+
+def _joint(ours: Any, theirs: Any, root: Schema) -> Any:
+    """Two schemas as one, either of which may be true or false."""
+    if ours is False or theirs is False:
+        return False
+    if ours is True or theirs is True:
+        return theirs if ours is True else ours
+    shared = {name: root[name] for name in ("$schema", "$defs", "definitions") if name in root}
+    return both(ours, theirs, SchemaChecker({**shared, **theirs}), root) if own_words(theirs) else ours
 
 
 def _types(ours: Any, theirs: Any) -> Any:

@@ -24,6 +24,7 @@ from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import OperationSet
 from gatewright.schema.check import SchemaChecker
+from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
@@ -124,6 +125,13 @@ class Tool:
         """How the operation stands in the schema; None for operations declared as methods, and for a tool without."""
         return self._shape.found
 
+    @property
+    def selector(self) -> Selector | None:
+        """Where the arguments say which operation is called; None for a tool without operations."""
+        if not self.has_operations:
+            return None
+        return selector_of(self.operation_field, (spec.name for spec in self.operations), self.operation_set)
+
     def declared(self, field: str | None, operations: tuple[str, ...] | None) -> Tool:
         """This tool read with the operation field, or the list of operations, that a policy names.
 
@@ -153,7 +161,15 @@ class Tool:
         rows = tuple(spec.facts(kinds) for spec in self.operations or (plain,))
         tier = max((row.tier for row in rows), key=_TIERS.index)
         return ToolFacts(
-            self.name, self.major, rows, tier, self.origin, self.needs_source, self.description, self.tool_rules
+            self.name,
+            self.major,
+            rows,
+            tier,
+            self.origin,
+            self.needs_source,
+            self.description,
+            self.tool_rules,
+            self.selector,
         )
 
     @property

@@ -80,10 +80,14 @@ class Maker:
         names = [spec.name for spec in tool.operations]
         some = self.random.sample(names, self.random.randint(1, len(names))) if names else []
         conditions = tuple(f"operation:{one}" for one in some) if self.random.random() < 0.4 else ()
-        return ToolRule(tool.name, ArgumentConstraints({name: self._constraint(properties[name])}), conditions)
+        return ToolRule(tool.name, ArgumentConstraints({name: self.constraint(properties[name])}), conditions)
 
-    def _constraint(self, own: object) -> Schema:
-        options = (as_object(own) or {}).get("enum")
+    def constraint(self, own: object, depth: int = 0) -> Schema:
+        """What a value of the kind that ``own`` describes may have to satisfy, sensible or not."""
+        table = as_object(own) or {}
+        options, inner, items = table.get("enum"), table.get("properties"), as_object(table.get("items"))
+        if depth < 4 and (inner or items) and self.random.random() < 0.7:
+            return self._inside(inner, items, depth)
         if options and self.random.random() < 0.6:
             return {"enum": self.random.sample(options, self.random.randint(1, len(options)))}
         return self.random.choice(
@@ -98,6 +102,16 @@ class Maker:
                 {"anyOf": [{"maxItems": 1, "maxLength": 3}, {"type": "null"}]},
             ]
         )
+
+    def _inside(self, inner: Schema | None, items: Schema | None, depth: int) -> Schema:
+        """A constraint on a part of the value, said in one of several ways."""
+        if not inner:
+            below = {"items": self.constraint(items, depth + 1)}
+            return self.random.choice([below, {"maxItems": 1}, {**below, "minItems": 1}])
+        name = self.random.choice(sorted(inner))
+        below = {"properties": {name: self.constraint(inner[name], depth + 1)}}
+        ways = [below, below, {"not": {**below, "required": [name]}}, {"anyOf": [below, {"minProperties": 2}]}]
+        return self.random.choice([*ways, {"required": [name]}, {"allOf": [below], "minProperties": 1}])
 
     def call(self, schema: Schema, depth: int = 0) -> Call:
         """Arguments that often fit ``schema``."""
@@ -153,10 +167,12 @@ class Maker:
                 return self.random.choice(odd)
 
 
-def satisfies(tool: Tool, rules: tuple[ToolRule, ...], checkers: Mapping[str, Any], arguments: Call) -> bool:
+def satisfies(
+    tool: Tool, shown: frozenset[str], rules: tuple[ToolRule, ...], checkers: Mapping[str, Any], arguments: Call
+) -> bool:
     """The constraints read by hand: every value given, and every default that stands for one left out."""
     for rule in rules:
-        called = tool.operations_of(arguments) or ()
+        called = tool.operations_of(arguments) or tuple(shown)
         bound = called if rule.operations is None else tuple(one for one in called if one in rule.operations)
         for name, schema in fields_of(rule).items():
             values = [arguments[name]] if name in arguments else defaults(tool, bound, name)
@@ -167,6 +183,8 @@ def satisfies(tool: Tool, rules: tuple[ToolRule, ...], checkers: Mapping[str, An
 
 def defaults(tool: Tool, operations: tuple[str, ...], name: str) -> list[object]:
     """What stands for the field left out, in any of the operations."""
+    if tool.has_operations and name == tool.operation_field:
+        return [*operations]
     found = [one.default for operation in operations for one in tool.parameters(operation) if one.name == name]
     return [value for value in found if value is not None]
 

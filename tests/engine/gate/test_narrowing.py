@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate import Decision, Gate
+from gatewright.gate import Decision, Gate, selfcheck
 from gatewright.gate.shape import ToolShape
 from gatewright.gate.violation import ConstraintViolation, violation_of
 from gatewright.policy.document import Agent, Policy
@@ -70,6 +71,22 @@ SELECT: dict[str, Any] = {
 }
 
 
+BATCH: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "ops": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"op": {"type": "string", "enum": ["get", "put", "drop"]}, "key": {"type": "string"}},
+                "required": ["op"],
+            },
+        }
+    },
+    "required": ["ops"],
+}
+
+
 def stranger(schema: dict[str, Any], name: str = "remote") -> Tool:
     return DefinedTool(ToolDefinition(name, "Does things.", schema), origin="stranger")
 
@@ -102,6 +119,10 @@ def shape_of(gate: Gate, agent: str, tool: str) -> ToolShape:
     assert plan is not None
     assert plan.shape is not None
     return plan.shape
+
+
+def words_of(value: object) -> set[str]:
+    return set(re.findall(r"\w+", json.dumps(value)))
 
 
 def stage_and_code(decision: Decision) -> tuple[str, str]:
@@ -155,11 +176,105 @@ def test_words_of_a_constraint_stay_with_the_operator() -> None:
     assert gate.decide("a", "shelf", {"op": "renew", "title": "t", "days": 4}).stage == "schema"
 
 
-def test_limit_on_the_operation_field_is_enforced_and_not_shown() -> None:
-    gate = gate_of(CounterTool(), limit("counter", op={"const": "up"}))
+def test_limit_on_the_operation_field_hides_what_it_refuses() -> None:
+    gate = gate_of(CounterTool(), limit("counter", op={"const": "up"}, rule_id="up only"))
+    decision = gate.decide("a", "counter", {"op": "down"})
 
-    assert schema_of(gate)["properties"]["op"]["enum"] == ["down", "up"]
-    assert stage_and_code(gate.decide("a", "counter", {"op": "down"})) == ("rules", "argument-constraint")
+    assert schema_of(gate)["properties"]["op"]["enum"] == ["up"]
+    assert stage_and_code(decision) == ("operation", "argument-constraint")
+    assert decision.rule is not None
+    assert decision.rule.address == ("agents", "a", "tool_rules", 0)
+    assert decision.model_message == "Tool execution failed: `op` must be one of `up`"
+    assert gate.decide("a", "counter", {"op": "up"}).verdict is not Verdict.DENY
+
+
+def test_limit_on_the_operation_field_that_leaves_nothing_hides_the_tool() -> None:
+    gate = gate_of(CounterTool(), limit("counter", op={"const": "sideways"}))
+
+    assert gate.view("a").listings() == ()
+    assert stage_and_code(gate.decide("a", "counter", {"op": "up"})) == ("lookup", "argument-constraint")
+
+
+def test_limit_on_the_operation_field_of_some_operations_hides_those_only() -> None:
+    gate = gate_of(CounterTool(), limit("counter", "down", op={"const": "sideways"}))
+
+    assert schema_of(gate)["properties"]["op"]["enum"] == ["up"]
+
+
+def test_limit_on_the_operation_field_names_no_operation_that_is_hidden() -> None:
+    gate = gate_of(Shelf(), only("shelf", "borrow", "renew"), limit("shelf", op={"pattern": "^(borrow|burn)$"}))
+    decision = gate.decide("a", "shelf", {"op": "renew", "title": "t", "days": 1})
+
+    assert "burn" not in words_of(gate.view("a").tools("mcp"))
+    assert decision.model_message == "Tool execution failed: `op` must be one of `borrow`"
+    assert gate.decide("a", "shelf", {"op": "borrow", "title": "t"}).verdict is not Verdict.DENY
+
+
+def test_limit_on_a_batch_is_shown() -> None:
+    gate = gate_of(stranger(BATCH), limit("remote", ops={"maxItems": 1}))
+    one: JsonValue = [{"op": "get"}]
+    two: JsonValue = [{"op": "get"}, {"op": "put"}]
+
+    assert schema_of(gate)["properties"]["ops"]["maxItems"] == 1
+    assert gate.decide("a", "remote", {"ops": one}).verdict is not Verdict.DENY
+    assert stage_and_code(gate.decide("a", "remote", {"ops": two})) == ("schema", "argument-constraint")
+
+
+def test_limit_on_the_elements_of_a_batch_hides_what_it_refuses() -> None:
+    bound: dict[str, Any] = {"items": {"properties": {"op": {"enum": ["get", "drop"]}, "key": {"pattern": "^a"}}}}
+    gate = gate_of(stranger(BATCH), only("remote", "get", "put"), limit("remote", ops=bound))
+    element = schema_of(gate)["properties"]["ops"]["items"]
+
+    assert element["properties"]["key"]["pattern"] == "^a"
+    assert not {"put", "drop"} & words_of(gate.view("a").tools("mcp"))
+    assert stage_and_code(gate.decide("a", "remote", {"ops": [{"op": "put"}]})) == ("operation", "argument-constraint")
+    assert gate.decide("a", "remote", {"ops": [{"op": "get", "key": "b"}]}).stage == "schema"
+    assert gate.decide("a", "remote", {"ops": [{"op": "get", "key": "a"}]}).verdict is not Verdict.DENY
+
+
+def test_limit_on_the_object_that_holds_the_operation_is_shown() -> None:
+    gate = gate_of(stranger(SELECT), limit("remote", request={"properties": {"key": {"pattern": "^x"}}}))
+    refused = gate.decide("a", "remote", {"request": {"operation": "get", "key": "a"}})
+
+    assert schema_of(gate)["properties"]["request"]["properties"]["key"]["pattern"] == "^x"
+    assert stage_and_code(refused) == ("schema", "argument-constraint")
+    assert gate.decide("a", "remote", {"request": {"operation": "put", "key": "x"}}).verdict is not Verdict.DENY
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        {"not": {"properties": {"operation": {"const": "put"}}, "required": ["operation"]}, "maxProperties": 2},
+        {"if": {"properties": {"operation": {"const": "put"}}}, "then": {"maxProperties": 1}},
+        {"anyOf": [{"properties": {"operation": {"const": "put"}}}, {"properties": {"operation": {"const": "get"}}}]},
+        {"enum": [{"operation": "put"}, {"operation": "get"}, {"operation": "get", "key": "k"}]},
+    ],
+)
+def test_limit_around_the_operation_is_shown_without_the_hidden_one(bound: dict[str, Any]) -> None:
+    gate = gate_of(stranger(SELECT), only("remote", "get"), limit("remote", request=bound))
+    decision = gate.decide("a", "remote", {"request": {"operation": "get", "key": 3}})
+
+    assert "put" not in words_of(gate.view("a").tools("mcp"))
+    assert "put" not in words_of(decision.model_message)
+    assert selfcheck(gate).differences == ()
+    assert gate.decide("a", "remote", {"request": {"operation": "get", "key": "k"}}).verdict is not Verdict.DENY
+
+
+def test_words_for_a_broken_limit_name_no_hidden_operation() -> None:
+    bound: dict[str, Any] = {"propertyNames": {"enum": ["operation", "key"]}, "properties": {"key": {"pattern": "put"}}}
+    gate = gate_of(stranger(SELECT), only("remote", "get"), limit("remote", request=bound))
+    decision = gate.decide("a", "remote", {"request": {"operation": "get", "key": "a"}})
+
+    assert stage_and_code(decision) == ("rules", "argument-constraint")
+    assert (
+        decision.model_message
+        == "Tool execution failed: the arguments are limited:\n/request/key: is not allowed; try another value"
+    )
+    assert "put" not in words_of(gate.view("a").tools("mcp"))
+    lints = gate.view("a").lints("mcp")["remote"]
+    assert [(lint.code, lint.pointer, lint.level) for lint in lints] == [
+        ("constraint-not-shown", "/properties/request", "looser")
+    ]
 
 
 def test_limit_on_a_path_is_enforced_on_its_canonical_form_and_not_shown(make_world: MakeWorld) -> None:
@@ -179,6 +294,7 @@ def test_limit_of_an_operation_that_stands_deeper_is_enforced_and_not_shown() ->
     put: dict[str, Any] = {"request": {"operation": "put"}, "limit": 4}
 
     assert schema_of(gate)["properties"] == SELECT["properties"]
+    assert [lint.code for lint in gate.view("a").lints("mcp")["remote"]] == ["constraint-not-shown"]
     assert stage_and_code(gate.decide("a", "remote", put)) == ("rules", "argument-constraint")
     assert gate.decide("a", "remote", {"request": {"operation": "get"}, "limit": 4}).verdict is not Verdict.DENY
 
@@ -188,9 +304,9 @@ def test_limit_beside_an_operation_that_stands_deeper_is_shown_when_it_holds_for
     shown = schema_of(gate)["properties"]
 
     assert shown["limit"] == {"type": "integer", "description": "How many.", "maximum": 3}
-    assert shown["request"] == SELECT["properties"]["request"]
+    assert shown["request"] == {**SELECT["properties"]["request"], "maxProperties": 1}
     decision = gate.decide("a", "remote", {"request": {"operation": "get", "key": "k"}})
-    assert stage_and_code(decision) == ("rules", "argument-constraint")
+    assert stage_and_code(decision) == ("schema", "argument-constraint")
 
 
 def test_limit_in_another_draft_is_enforced_and_not_shown() -> None:

@@ -10,17 +10,20 @@ from typing import Any
 import pytest
 
 from gatewright.base.errors import RegistrationError
-from gatewright.gate import Gate, selfcheck
-from gatewright.gate.fieldprobe import FieldRules, naming, over
+from gatewright.gate import Gate, SelfCheck, selfcheck
+from gatewright.gate.narrowing import Limit
+from gatewright.gate.shape import ToolShape
 from gatewright.gate.witness import witness
 from gatewright.policy.document import Agent, Policy
-from gatewright.policy.rule import AllowedOperations, ToolRule
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, ToolRule
 from gatewright.schema import SchemaChecker
+from gatewright.schema.selector import FieldRules, naming, over
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.registry import ToolRegistry
 
 WHOLE = "whole"
+SMALL = ArgumentConstraints({"size": {"maximum": 3}})
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +93,26 @@ def test_schema_that_still_accepts_what_is_hidden_is_found_out(monkeypatch: pyte
     assert [(row.operation, row.what) for row in result.differences] == [
         ("b", "listed, valid, not passed"),
         ("b", "a call that fits the shown schema is denied"),
+    ]
+
+
+def test_constraint_that_the_shown_schema_leaves_out_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = {"type": "object", "properties": {"op": {"enum": ["a", "b"]}, "size": {"type": "integer"}}}
+    tool = DefinedTool(ToolDefinition("t", "", schema, operation_field="op"), origin="there")
+    registry = ToolRegistry()
+    registry.register(tool)
+    gate = Gate(Policy(agents={"x": Agent("x", tool_rules=(ToolRule("t", SMALL),))}), registry)
+    assert selfcheck(gate) == SelfCheck(2)
+
+    def unlimited(shape: ToolShape, _: tuple[Limit, ...]) -> ToolShape:
+        return shape
+
+    monkeypatch.setattr(ToolShape, "limited", unlimited)
+    result = selfcheck(Gate(Policy(agents={"x": Agent("x", tool_rules=(ToolRule("t", SMALL),))}), registry))
+
+    assert [(row.operation, row.what) for row in result.differences] == [
+        ("a", "a call that the constraint on `size` denies fits the shown schema"),
+        ("b", "a call that the constraint on `size` denies fits the shown schema"),
     ]
 
 

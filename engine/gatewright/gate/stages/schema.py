@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.gate.call import CallState, Finding, Stage, StageResult, denied
-from gatewright.gate.constrained import SAID, broken_fields
+from gatewright.gate.constrained import SAID, broken_fields, said
 from gatewright.gate.ruletest import report_order
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def _limits(state: CallState, shape: ToolShape) -> tuple[Finding, ...]:
     findings = [finding for _, finding in found]
     if len(findings) > 1:
         lines = "\n".join(dict.fromkeys(line for one in findings for line in one.reason.split("\n")))
-        findings[0] = replace(findings[0], reason=lines, model=SAID + lines)
+        told = (line for one in findings for line in (one.model or "").removeprefix(SAID).split("\n"))
+        findings[0] = replace(findings[0], reason=lines, model=said(told))
     return tuple(findings)
 
 

@@ -1,0 +1,241 @@
+"""Where the arguments of a call select its operation: a call that names one there, and what a schema says of it there.
+
+What the schema says of everything else is left aside. It knows no tools, policies or calls.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+from gatewright.base.errors import SchemaError
+from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.schema.check import SchemaChecker
+from gatewright.schema.fieldpath import EACH, Steps, steps_of, values_at
+from gatewright.schema.inline import inline_references
+from gatewright.schema.operation import OperationSet
+from gatewright.schema.walk import as_list, as_object
+
+Schema = dict[str, Any]
+KEYED_FIELD = "{}"
+_UNIONS = ("oneOf", "anyOf")
+
+
+def places_of(field: str, found: OperationSet | None) -> tuple[Steps, ...]:
+    """The places of the operation field; empty where the operation is the only key."""
+    if found is None:
+        return () if field == KEYED_FIELD else (steps_of(field),)
+    return () if found.is_keyed else found.places
+
+
+def naming(operation: str, places: Iterable[Steps]) -> dict[str, JsonValue]:
+    """Arguments that name the operation at all of the places, and hold nothing else."""
+    call: dict[str, JsonValue] = {}
+    for steps in places:
+        call = cast("dict[str, JsonValue]", _put(call, steps, operation))
+    return call or {operation: {}}
+
+
+def over(given: JsonValue, other: JsonValue) -> JsonValue:
+    """``given`` with what ``other`` holds put over it; in lists, into every element."""
+    if isinstance(given, dict) and isinstance(other, dict):
+        return {**given, **{name: over(given.get(name), value) for name, value in other.items()}}
+    if isinstance(given, list) and isinstance(other, list) and given and other:
+        return [over(item, other[0]) for item in given]
+    return other
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """The operations that arguments can name, and where; ``places`` empty: the operation is the only key.
+
+    ``repeats``: it may be named further inside as well, at places that nobody lists.
+    """
+
+    names: tuple[str, ...]
+    places: tuple[Steps, ...]
+    repeats: bool = False
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The top-level fields that carry the operation."""
+        return frozenset(steps[0] for steps in self.places) if self.places else frozenset(self.names)
+
+    def refused(self, field: str, constraint: JsonValue) -> frozenset[str]:
+        """The operations that no call can name while ``field`` satisfies ``constraint``, a JSON Schema."""
+        if field not in self.fields:
+            return frozenset()
+        try:
+            return _refused(self, field, canonical_json(constraint))
+        except (SchemaError, ValueError, TypeError, LookupError, RecursionError):
+            return frozenset()  # a constraint that cannot be read closes the tool elsewhere
+
+    def rewritten(self, field: str, constraint: Schema, shown: frozenset[str]) -> Schema:
+        """``constraint`` (inlined) on ``field`` in words that name none but the ``shown`` operations.
+
+        It says the same of every call that names no other.
+        """
+        result = constraint
+        for steps in self.places:
+            if steps[0] == field:
+                result = _rewritten(result, steps[1:], shown)
+        return result
+
+
+def selector_of(field: str, names: Iterable[str], found: OperationSet | None) -> Selector:
+    """Where ``names`` are selected: in ``found``, or else in the declared ``field``."""
+    return Selector(tuple(names), places_of(field, found), found is not None and found.repeats is not None)
+
+
+@lru_cache(maxsize=4096)
+def _refused(selector: Selector, field: str, canonical: bytes) -> frozenset[str]:
+    constraint = json.loads(canonical)
+    if not selector.places:
+        return frozenset({field}) if constraint is False or constraint == {"not": {}} else frozenset()
+    if selector.repeats or any(steps[0] != field for steps in selector.places):
+        return frozenset()  # the operation can be named elsewhere
+    names = frozenset(selector.names)
+    for steps in selector.places:
+        rules = FieldRules({"properties": {field: constraint}}, (steps,))
+        names &= {name for name in names if not rules.accept(naming(name, (steps,)))}
+    return names
+
+
+def _rewritten(node: Schema, steps: Steps, shown: frozenset[str]) -> Schema:
+    if not steps:
+        return _choice(node, shown)
+    result = dict(node)
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        if (branches := as_list(node.get(keyword))) is not None:
+            result[keyword] = [_below(branch, steps, shown) for branch in branches]
+    for keyword in ("not", "if", "then", "else"):
+        if keyword in node:
+            result[keyword] = _below(node[keyword], steps, shown)
+    if steps[0] == EACH:
+        for keyword in ("items", "contains", "additionalItems", "unevaluatedItems"):
+            if keyword in node and as_list(node[keyword]) is None:
+                result[keyword] = _below(node[keyword], steps[1:], shown)
+        for keyword in ("prefixItems", "items"):
+            if (array := as_list(node.get(keyword))) is not None:
+                result[keyword] = [_below(item, steps[1:], shown) for item in array]
+    elif (own := as_object(node.get("properties"))) is not None and steps[0] in own:
+        result["properties"] = {**own, steps[0]: _below(own[steps[0]], steps[1:], shown)}
+    return _with_shown_values(result, steps, shown)
+
+
+def _below(value: object, steps: Steps, shown: frozenset[str]) -> object:
+    table = {} if value is True else as_object(value)
+    return value if table is None else _rewritten(table, steps, shown)
+
+
+def _choice(node: Schema, shown: frozenset[str]) -> Schema:
+    """What a schema for the operation itself says of the shown ones and of null."""
+    if not node:
+        return node
+    checker = SchemaChecker(node)
+    kept: list[JsonValue] = [name for name in sorted(shown) if checker.is_valid(name)]
+    takes_null = checker.is_valid(None)
+    if len(kept) == len(shown):
+        return {} if takes_null else {"type": "string"}
+    kept += [None] if takes_null else []
+    return {"enum": kept} if kept else {"not": {}}
+
+
+def _with_shown_values(node: Schema, steps: Steps, shown: frozenset[str]) -> Schema:
+    """Without the whole values, among those that it lists, that name what is not shown."""
+    values = [node["const"]] if "const" in node else as_list(node.get("enum"))
+    if values is None:
+        return node
+    kept = [value for value in values if all(not isinstance(n, str) or n in shown for n in values_at(value, steps))]
+    if len(kept) == len(values):
+        return node
+    rest = {key: value for key, value in node.items() if key not in {"const", "enum"}}
+    return {**rest, "enum": kept} if kept else {**rest, "not": {}}
+
+
+class FieldRules:
+    """What a schema accepts at the operation field. Raises SchemaError for one that cannot be compiled."""
+
+    def __init__(self, schema: Schema, places: tuple[Steps, ...]) -> None:
+        inlined = inline_references(schema)
+        kept = _projected(inlined, places) if places else _keys(inlined)
+        self._checker = SchemaChecker({**cast("Schema", kept), "$defs": inlined.get("$defs", {})})
+
+    def accept(self, call: dict[str, JsonValue]) -> bool:
+        """Whether the operation that the call names there is one of those."""
+        return self._checker.is_valid(call)
+
+
+def _put(value: JsonValue, steps: Steps, operation: str) -> JsonValue:
+    if not steps:
+        return operation
+    step, rest = steps[0], steps[1:]
+    if step == EACH:
+        return [_put(value[0] if isinstance(value, list) and value else None, rest, operation)]
+    table = value if isinstance(value, dict) else {}
+    return {**table, step: _put(table.get(step), rest, operation)}
+
+
+def _projected(schema: object, places: tuple[Steps, ...]) -> object:
+    """The schema with what bears on these places only; other variants of a union stay as far as they do."""
+    if not isinstance(schema, dict):
+        return schema
+    table = cast("Schema", schema)
+    if () in places:
+        return table
+    kept: Schema = {"type": table["type"]} if "type" in table else {}
+    values = [table["const"]] if "const" in table else as_list(table.get("enum"))
+    listed = [] if values is None else [{"anyOf": [_shaped(value, places) for value in values]}]
+    both = listed
+    both += [_projected(branch, places) for branch in cast("list[object]", table.get("allOf", []))]
+    both += [
+        {"anyOf": [_projected(branch, places) for branch in cast("list[object]", table[keyword])]}
+        for keyword in _UNIONS
+        if keyword in table
+    ]
+    if both:
+        kept["allOf"] = both
+    properties = cast("Schema", table.get("properties", {}))
+    for step in dict.fromkeys(steps[0] for steps in places):
+        below = tuple(steps[1:] for steps in places if steps[0] == step)
+        if step == EACH:
+            kept["items"] = _projected(table.get("items", True), below)
+        elif step in properties:
+            kept.setdefault("properties", {})[step] = _projected(properties[step], below)
+        elif table.get("additionalProperties") is False:
+            kept.setdefault("properties", {})[step] = False
+    return kept
+
+
+def _shaped(value: object, places: tuple[Steps, ...]) -> object:
+    """What a value that is listed whole says of these places."""
+    if () in places:
+        return {"const": value}
+    table, array = as_object(value), as_list(value)
+    if array is not None:
+        below = tuple(steps[1:] for steps in places if steps[0] == EACH)
+        return {"items": {"anyOf": [_shaped(item, below) for item in array]} if array else False} if below else True
+    if table is None:
+        return True
+    rows = {step: tuple(steps[1:] for steps in places if steps[0] == step) for step in (one[0] for one in places)}
+    return {"properties": {step: _shaped(table[step], own) for step, own in rows.items() if step in table}}
+
+
+def _keys(schema: object) -> object:
+    """The schema with what it says of names only."""
+    if not isinstance(schema, dict):
+        return schema
+    table = cast("Schema", schema)
+    kept: Schema = {key: table[key] for key in ("type", "required", "additionalProperties") if key in table}
+    if "properties" in table:
+        kept["properties"] = dict.fromkeys(cast("Schema", table["properties"]), True)
+    both = [_keys(branch) for branch in cast("list[object]", table.get("allOf", []))]
+    both += [
+        {"anyOf": [_keys(branch) for branch in cast("list[object]", table[keyword])]}
+        for keyword in _UNIONS
+        if keyword in table
+    ]
+    return {**kept, "allOf": both} if both else kept
