@@ -50,6 +50,17 @@ def test_nothing_shipped_names_somebodys_home() -> None:
     assert not found
 
 
+def test_no_page_uses_qts_own_label_or_delegate() -> None:
+    """Qt's label takes a stranger's text for HTML; its delegate paints and tells what turns a line around."""
+    raw = re.compile(r"\bQLabel\(|\(QStyledItemDelegate\)|\bQStyledItemDelegate\(|\.elidedText\(")
+    homes = ("qt.plaintext", "qt.prose", "qt.widget.delegate", "qt.widget.elided_label")
+    found = [
+        name for name, path in modules() if name.startswith("gatewright_gui.") and raw.search(path.read_text("utf-8"))
+    ]
+
+    assert found == [f"gatewright_gui.{home}" for home in homes]
+
+
 def test_nothing_names_a_package_registry() -> None:
     found = [f"{path}: {hit.group()}" for path, text in shipped() for hit in REGISTRY.finditer(text)]
 

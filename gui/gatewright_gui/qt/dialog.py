@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.filedialog import dress
 from gatewright_gui.qt.folderdialog import FolderDialog
 from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import Label
 
 ChoiceKind = Literal["primary", "normal", "danger"]
 
@@ -58,7 +60,7 @@ class QuestionDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.answer: str | None = None
-        self.setWindowTitle(title)
+        self.setWindowTitle(title_text(title))
         self.setAccessibleName(title)
         self.setAccessibleDescription(text)
         space = current_look().tokens.space_4
@@ -80,11 +82,10 @@ class QuestionDialog(QDialog):
         row.addWidget(IconLabel(icon, role, size=24), 0, Qt.AlignmentFlag.AlignTop)
         words = QVBoxLayout()
         words.setSpacing(tokens.space_1)
-        heading = QLabel(title)
+        heading = Label(title)
         heading.setProperty("kind", "heading")
-        body = QLabel(text)
+        body = Label(text)
         body.setWordWrap(True)
-        body.setTextFormat(Qt.TextFormat.PlainText)
         body.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         words.addWidget(heading)
         words.addWidget(body)

@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QLabel, QWidget
 
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
 
 _DOTS = "\u2026"
 _GROUND = 20
@@ -35,7 +36,7 @@ def paint_prose(painter: QPainter, room: QRect, text: str) -> None:
     metrics = painter.fontMetrics()
     dots = max(QFontMetrics(face).horizontalAdvance(_DOTS) for face in faces)
     base = room.top() + (room.height() + metrics.ascent() - metrics.descent()) // 2
-    left, parts = room.left(), list(pieces(text.replace("\n", "; ")))
+    left, parts = room.left(), list(pieces(label_text(text.replace("\n", "; "), LONGEST_LINE)))
     for number, (part, is_code) in enumerate(parts):
         painter.setFont(faces[is_code])
         metrics = painter.fontMetrics()
@@ -90,10 +91,11 @@ class ProseLabel(QLabel):
         return self._text
 
     def _show(self) -> None:
-        if "`" not in self._text:
+        text = label_text(self._text)
+        if "`" not in text:
             self.setTextFormat(Qt.TextFormat.PlainText)
-            super().setText(self._text)
-            self.setAccessibleName(self._text)
+            super().setText(text)
+            self.setAccessibleName(text)
             return
         self.setTextFormat(Qt.TextFormat.RichText)
         family = html.escape(current_look().mono_font.family(), quote=True)
@@ -102,7 +104,7 @@ class ProseLabel(QLabel):
         style = f"font-family:'{family}';background-color:{tint}"
         body = "".join(
             f'<span style="{style}">{html.escape(part)}</span>' if is_code else html.escape(part)
-            for part, is_code in pieces(self._text)
+            for part, is_code in pieces(text)
         )
         super().setText(f'<p style="white-space:pre-wrap;margin:0">{body}</p>' if body else "")
-        self.setAccessibleName(plain(self._text))
+        self.setAccessibleName(plain(text))

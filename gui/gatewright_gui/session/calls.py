@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.printable import printable
 from gatewright.base.problem import Address
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
@@ -283,12 +284,9 @@ def takes_away(diff: str) -> bool:
     return bool(third) and re.match(r"@@ -[0-9]+(,[0-9]+)? \+0,0 @@", third[0]) is not None
 
 
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-
-
 def visible(text: str) -> str:
     """Text in which no character is unseen or turns others around: those are written out as `\\u202e`."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return printable(text, keep="\n\t")
 
 
 def cut(text: str) -> str:

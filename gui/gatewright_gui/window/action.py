@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.plaintext import button_text, tip_text
 from gatewright_gui.session.document import Document
 
 
@@ -154,8 +155,8 @@ def refresh_actions(actions: dict[str, QAction], document: Document) -> None:
         ("redo", "Redo", stack.redoText(), "Ctrl+Shift+Z"),
     ):
         text = f"{word} {what}" if what else word
-        actions[key].setText(text)
-        actions[key].setToolTip(tip_of(text, keys))
+        actions[key].setText(button_text(text))
+        actions[key].setToolTip(tip_text(tip_of(text, keys)))
 
 
 def tip_of(text: str, keys: str) -> str:

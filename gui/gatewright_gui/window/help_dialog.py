@@ -20,6 +20,7 @@ from gatewright_gui.models.keys import KEYS, KeysModel
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.segmented import Segmented
 
@@ -65,7 +66,7 @@ class HelpDialog(QDialog):
         self.model = KeysModel(self)
         self.view = TableView("Keys and what they do")
         self.view.setObjectName("help.keys")
-        self._nothing = QLabel("No key fits. Ctrl+K finds what has none.")
+        self._nothing = Label("No key fits. Ctrl+K finds what has none.")
         self.file_button = QPushButton("Show the policy file")
         self.file_button.setObjectName("help.file")
         self.close_button = QPushButton("Close")
@@ -126,7 +127,7 @@ class HelpDialog(QDialog):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.space_1)
         for at, (title, text) in enumerate(_STEPS):
-            heading = QLabel(title)
+            heading = Label(title)
             heading.setProperty("kind", "heading")
             column.addWidget(heading)
             column.addWidget(_words(text))
@@ -137,10 +138,9 @@ class HelpDialog(QDialog):
         return part
 
     def _lines(self) -> QHBoxLayout:
-        self.lines = QLabel(CATALOG_LINES.rstrip())
+        self.lines = Label(CATALOG_LINES.rstrip())
         self.lines.setObjectName("help.lines")
         self.lines.setFont(current_look().mono_font)
-        self.lines.setTextFormat(Qt.TextFormat.PlainText)
         self.lines.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         row = QHBoxLayout()
         row.addWidget(self.lines)
@@ -187,8 +187,7 @@ class HelpDialog(QDialog):
 
 
 def _words(text: str) -> QLabel:
-    label = QLabel(text)
+    label = Label(text)
     label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label

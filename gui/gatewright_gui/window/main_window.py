@@ -17,6 +17,7 @@ from gatewright_gui.models.palette import PaletteEntry
 from gatewright_gui.pages.console.liveframe import LiveFrame
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.icon_rail import IconRail
 from gatewright_gui.qt.widget.message_bar import MessageBar
@@ -395,7 +396,7 @@ class MainWindow(QMainWindow):
         else:
             self.selection.choose_tool(None)
         self.top.set_workspace(document.name, str(document.path or ""))
-        self.setWindowTitle(f"{document.name}[*] - Gatewright" if document.name else "Gatewright[*]")
+        self.setWindowTitle(f"{title_text(document.name)}[*] - Gatewright" if document.name else "Gatewright[*]")
         for row in PAGES:
             self.rail.button(row.key).setEnabled(document.is_open or row.works_without_policy or not document.failure)
         if document.failure is not None:

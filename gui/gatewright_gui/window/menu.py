@@ -7,6 +7,7 @@ from pathlib import Path
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QMenu
 
+from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.theme import ThemeChoice
 
 THEMES: tuple[tuple[ThemeChoice, str], ...] = (("system", "As the system"), ("light", "Light"), ("dark", "Dark"))
@@ -40,7 +41,7 @@ def fill_menu(
 def _add_recent(menu: QMenu, recent: Sequence[Path], open_path: Callable[[Path], None]) -> None:
     menu.setEnabled(bool(recent))
     for path in recent:
-        menu.addAction(str(path)).triggered.connect(lambda _=False, chosen=path: open_path(chosen))
+        menu.addAction(button_text(str(path))).triggered.connect(lambda _=False, chosen=path: open_path(chosen))
 
 
 def _add_themes(menu: QMenu, theme: ThemeChoice, choose_theme: Callable[[ThemeChoice], None]) -> None:

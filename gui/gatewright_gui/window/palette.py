@@ -7,11 +7,9 @@ from PySide6.QtGui import QColor, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
-    QLabel,
     QListView,
     QStackedWidget,
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
@@ -19,6 +17,9 @@ from PySide6.QtWidgets import (
 
 from gatewright_gui.models.palette import ENTRY, PaletteEntry, PaletteModel
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.search_field import SearchField
 
 Index = QModelIndex | QPersistentModelIndex
@@ -27,7 +28,7 @@ _PAD = 10
 _MOVES = {Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown}
 
 
-class PaletteDelegate(QStyledItemDelegate):
+class PaletteDelegate(Delegate):
     """Icon, words, what it is; the keys at the right."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
@@ -71,7 +72,7 @@ def _draw(painter: QPainter, place: QRect, text: str) -> int:
     """Draw a line cut to its room; how wide it is."""
     if place.width() <= 0 or not text:
         return 0
-    cut = painter.fontMetrics().elidedText(text.partition("\n")[0], Qt.TextElideMode.ElideRight, place.width())
+    cut = line_text(painter.fontMetrics(), text.partition("\n")[0], place.width())
     painter.drawText(place, _LEFT, cut)
     return painter.fontMetrics().horizontalAdvance(cut)
 
@@ -104,7 +105,7 @@ class CommandPalette(QFrame):
         self.view.setUniformItemSizes(True)
         self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._nothing = QLabel("Nothing fits. A > before the words searches the commands only.")
+        self._nothing = Label("Nothing fits. A > before the words searches the commands only.")
         self._nothing.setProperty("kind", "muted")
         self._nothing.setMargin(tokens.space_3)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)

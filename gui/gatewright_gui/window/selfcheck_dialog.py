@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QProgressBar,
     QPushButton,
     QStackedWidget,
@@ -35,6 +34,7 @@ from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote, CheckProgress
 from gatewright_gui.window.status_bar import TICK_MS, ago, progress_words
@@ -64,9 +64,9 @@ class SelfCheckDialog(QDialog):
         self.setWindowTitle("Self-check")
         self.setAccessibleName("Self-check")
         self._icon = IconLabel("shield", "muted", size=20)
-        self.summary = QLabel()
+        self.summary = Label()
         self.summary.setProperty("kind", "heading")
-        self.when = QLabel()
+        self.when = Label()
         self.when.setProperty("kind", "muted")
         self.progress = QProgressBar()
         self.agents, self.notes = AgentCheckModel(self), CheckNoteModel(self)
@@ -105,7 +105,7 @@ class SelfCheckDialog(QDialog):
         self.progress.setSizePolicy(policy)
         self.progress.setFixedHeight(4)
         self.progress.setAccessibleName("Agents checked")
-        explained = QLabel(EXPLAINED)
+        explained = Label(EXPLAINED)
         explained.setWordWrap(True)
         explained.setProperty("kind", "muted")
         self._set_up(self.agent_view, self.agents, AgentColumn.AGENT)

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
 
 TICK_MS = 1000
@@ -218,7 +219,7 @@ def _number(count: int, word: str) -> str:
 
 
 def _label(name: str) -> QLabel:
-    label = QLabel()
+    label = Label()
     label.setObjectName(name)
     label.setProperty("kind", "muted")
     return label

@@ -5,6 +5,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
 
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.plaintext import button_text, tip_text
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 
 
@@ -45,8 +46,8 @@ class TopBar(QWidget):
 
     def set_workspace(self, name: str, path: str) -> None:
         """Name the open workspace."""
-        self.workspace.setText(f"{name or 'No workspace'} ")
-        self.workspace.setToolTip(path or "Open a workspace")
+        self.workspace.setText(f"{button_text(name or 'No workspace')} ")
+        self.workspace.setToolTip(tip_text(path) or "Open a workspace")
         self.workspace.setAccessibleName(f"Workspace menu, {name or 'none open'}")
 
     def set_trail(self, *parts: str | None) -> None:

@@ -5,10 +5,12 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QPainter
-from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QToolTip, QWidget
+from PySide6.QtWidgets import QLineEdit, QStyle, QStyleOptionViewItem, QToolTip, QWidget
 
 from gatewright_gui.models.agents import COUNT, DESCRIPTION, PROBLEMS
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import line_text, tip_text
+from gatewright_gui.qt.widget.delegate import Delegate
 
 Index = QModelIndex | QPersistentModelIndex
 ROW_HEIGHT = 44
@@ -28,7 +30,7 @@ class NameField(QLineEdit):
     def tell(self) -> None:
         """Show what is wrong below the field."""
         below = self.mapToGlobal(self.rect().bottomLeft())
-        QToolTip.showText(below, self.refused.replace("`", ""), self, self.rect(), TOLD_MS)
+        QToolTip.showText(below, tip_text(self.refused.replace("`", "")), self, self.rect(), TOLD_MS)
 
     def _check(self, text: str) -> None:
         self.refused = self._refusal(text.strip())
@@ -42,7 +44,7 @@ class NameField(QLineEdit):
             QToolTip.hideText()
 
 
-class AgentDelegate(QStyledItemDelegate):
+class AgentDelegate(Delegate):
     """Two lines per agent; the name is edited in place, and what is wrong with it is said there.
 
     `refusal` gets the old name and the new one and says why not; empty when nothing is wrong.
@@ -140,5 +142,5 @@ def _rect(option: QStyleOptionViewItem) -> QRect:
 
 
 def _line(painter: QPainter, place: QRect, text: str) -> None:
-    cut = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, place.width())
+    cut = line_text(painter.fontMetrics(), text.replace("\n", " "), place.width())
     painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, cut)

@@ -39,6 +39,7 @@ from gatewright_gui.pages.agents.rule_table import RuleTable
 from gatewright_gui.pages.agents.value_field import ValueDelegate, ValueField
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import Role, current_look, role_colour, tie_icon
+from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.section_header import SectionHeader
@@ -363,8 +364,7 @@ class AgentRulesPane(QWidget):
         needed = needed_by(agent, self._context.document.catalog)
         missing = missing_kinds(agent, needed)
         for kind in (*missing, *(kind for kind in CapabilityKind if kind not in missing)):
-            words = f"{kind}\tneeded by {len(needed[kind])}" if kind in missing else str(kind)
-            action = menu.addAction(words)
+            action = menu.addAction(f"{kind}\tneeded by {len(needed[kind])}" if kind in missing else str(kind))
             action.setObjectName(f"agents.rules.grant.{kind}")
             tie_icon(action, "key-round", cast("Role", "ask") if kind in missing else "text")
             row = self.model.row_at(self.model.find(str(kind)) or 0)
@@ -375,7 +375,7 @@ class AgentRulesPane(QWidget):
         tool, operation = self._row
         for key in (f"{tool}.{operation}" if operation else None, tool):
             if key is not None and key not in agent.approvals:
-                action = self.menu.addAction(f"Ask first for {key}")
+                action = self.menu.addAction(button_text(f"Ask first for {key}"))
                 tie_icon(action, "hand")
                 action.triggered.connect(partial(self._soon, partial(self.add_key, key)))
         other = self.menu.addAction("Ask first for &another…")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
@@ -26,8 +25,10 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright_gui.models.constraint import ConstraintForm, constraint_words, form_of, json_fault, schema_of
 from gatewright_gui.pages.agents.constraint_form import FIELDS, LABEL_WIDTH, ConstraintFields
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import tip_text, title_text
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.argument import Argument
 
@@ -67,7 +68,7 @@ class ConstraintDialog(QDialog):
         self._fault = ""
         self._stays = False
         title = f"Constrain an argument of {subject.tool}"
-        self.setWindowTitle(title)
+        self.setWindowTitle(title_text(title))
         self.setAccessibleName(title)
         self.argument_field = QComboBox()
         self.about = ElidedLabel(role="muted")
@@ -112,7 +113,7 @@ class ConstraintDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_4, tokens.space_4, tokens.space_4, tokens.space_4)
         column.setSpacing(tokens.space_2)
-        heading = QLabel(title)
+        heading = Label(title)
         heading.setProperty("kind", "heading")
         column.addWidget(heading)
         column.addWidget(ElidedLabel(self._scope_words(), role="muted"))
@@ -142,7 +143,7 @@ class ConstraintDialog(QDialog):
         self.argument_field.setObjectName("constraint.argument")
         self.argument_field.setAccessibleName("Argument")
         self.argument_field.addItems(list(self._arguments))
-        label = QLabel("&Argument")
+        label = Label("&Argument")
         label.setBuddy(self.argument_field)
         label.setMinimumWidth(LABEL_WIDTH)
         rows.addRow(label, self.argument_field)
@@ -166,7 +167,7 @@ class ConstraintDialog(QDialog):
     def _example_row(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(current_look().tokens.space_2)
-        label = QLabel("T&ry a value")
+        label = Label("T&ry a value")
         label.setBuddy(self.example)
         label.setMinimumWidth(LABEL_WIDTH)
         self.example.setObjectName("constraint.example")
@@ -279,7 +280,7 @@ class ConstraintDialog(QDialog):
         self.fault_label.setVisible(bool(self._fault) and says)
         self.words.setVisible(not self._fault)
         self.accept_button.setEnabled(not self._fault)
-        self.accept_button.setToolTip(self._fault.replace("`", ""))
+        self.accept_button.setToolTip(tip_text(self._fault.replace("`", "")))
         self._show_example(schema)
 
     def _refusal(self, schema: JsonValue) -> str:
@@ -314,9 +315,8 @@ def _has_comma(form: ConstraintForm) -> bool:
 
 
 def _text(object_name: str, kind: str) -> QLabel:
-    label = QLabel()
+    label = Label()
     label.setObjectName(object_name)
     label.setProperty("kind", kind)
     label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     return label

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QComboBox, QFormLayout, QLabel, QLineEdit, QWidget
 
 from gatewright_gui.models.constraint import ConstraintForm, is_folder
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.argument import Argument, ArgumentKind
 
 FIELDS: dict[ArgumentKind, tuple[str, ...]] = {
@@ -79,7 +80,7 @@ class ConstraintFields(QWidget):
         return self._edits[name]
 
     def _add(self, name: str, label: str, hint: str) -> None:
-        words = QLabel(label)
+        words = Label(label)
         if name == "truth":
             for text, value in _TRUTH:
                 self.truth.addItem(text, value)

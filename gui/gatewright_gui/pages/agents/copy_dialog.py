@@ -8,6 +8,8 @@ from gatewright.policy.copyrights import Along
 from gatewright_gui.models.agentchoice import AgentChoiceModel
 from gatewright_gui.pages.agents.rights_dialog import RightsDialog
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import tip_text
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.verbs.presets import CopyPlan
 
 
@@ -23,7 +25,7 @@ class CopyDialog(RightsDialog):
         column = QVBoxLayout(box)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(current_look().tokens.space_1)
-        told = QLabel(f"Tools, operations and what asks first are copied from {source_id}. Also copy:")
+        told = Label(f"Tools, operations and what asks first are copied from {source_id}. Also copy:")
         told.setWordWrap(True)
         column.addWidget(told)
         self.limits = _box("&Limits and other rules on tools", "limits", on=True)
@@ -46,9 +48,9 @@ class CopyDialog(RightsDialog):
 def _not_copied(source_id: str, names: Sequence[str]) -> QLabel:
     """What binds the agent by its name and nobody else: without a word one would think that it goes along."""
     what = "1 policy rule is" if len(names) == 1 else f"{len(names)} policy rules are"
-    told = QLabel(f"Not copied: {what} for {source_id} by name.")
+    told = Label(f"Not copied: {what} for {source_id} by name.")
     told.setObjectName("rights.not_copied")
-    told.setToolTip("\n".join(names))
+    told.setToolTip(tip_text("\n".join(names)))
     told.setProperty("kind", "small")
     told.setWordWrap(True)
     return told

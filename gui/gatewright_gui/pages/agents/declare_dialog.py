@@ -25,8 +25,11 @@ from gatewright.policy.right import ToolFacts
 from gatewright.schema import Survey
 from gatewright_gui.models.declaration import CHOICE, Choice, ChoiceModel, OperationListModel, choices_of, chosen_row
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.verbs.operations import Declaration
 
 SIZE = (620, 540)
@@ -62,7 +65,7 @@ class DeclareDialog(QDialog):
         self.choices = ChoiceModel(choices_of(survey, now), self)
         self.operations = OperationListModel(self)
         title = f"Operations of {facts.name}"
-        self.setWindowTitle(title)
+        self.setWindowTitle(title_text(title))
         self.setAccessibleName(title)
         self.choice_view = _list("What selects the operation", "declare.choices")
         self.choice_view.setModel(self.choices)
@@ -102,7 +105,7 @@ class DeclareDialog(QDialog):
         column.setContentsMargins(space.space_4, space.space_4, space.space_4, space.space_4)
         column.setSpacing(space.space_2)
         heading = QHBoxLayout()
-        name = QLabel(title)
+        name = Label(title)
         name.setProperty("kind", "heading")
         heading.addWidget(name)
         heading.addStretch(1)
@@ -241,6 +244,7 @@ class DeclareDialog(QDialog):
 
 def _list(name: str, object_name: str) -> QListView:
     view = QListView()
+    view.setItemDelegate(Delegate(view))
     view.setObjectName(object_name)
     view.setAccessibleName(name)
     view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -250,16 +254,15 @@ def _list(name: str, object_name: str) -> QListView:
 
 
 def _text(object_name: str, kind: str) -> QLabel:
-    label = QLabel()
+    label = Label()
     label.setObjectName(object_name)
     label.setProperty("kind", kind)
     label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     return label
 
 
 def _label(text: str, buddy: QWidget) -> QLabel:
-    label = QLabel(text)
+    label = Label(text)
     label.setBuddy(buddy)
     return label
 

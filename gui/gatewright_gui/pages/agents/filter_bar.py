@@ -9,13 +9,15 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
 
 from gatewright.policy.tier import SafetyTier
 from gatewright_gui.models.toolfilter import NO_FILTERS, Filters, State
 from gatewright_gui.models.tooltree import TIER_WORDS
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.menuheading import add_heading
+from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
+from gatewright_gui.qt.widget.label import Label
 
 STATES: tuple[tuple[State, str, str], ...] = (
     (State.ON, "On", "What the model sees"),
@@ -83,7 +85,7 @@ class FilterBar(QWidget):
         tie_icon(self.button, "funnel", "muted")
         self._chips = QHBoxLayout()
         self._chips.setSpacing(tokens.space_1)
-        self.shown = QLabel()
+        self.shown = Label()
         self.shown.setObjectName("agents.shown")
         self.shown.setProperty("kind", "muted")
         self.clear_button = QPushButton("Show all")
@@ -135,7 +137,7 @@ class FilterBar(QWidget):
             self._add(TIER_WORDS[tier].capitalize(), tier in filters.tiers, partial(self._flip_tier, tier))
         add_heading(menu, "Origin")
         for origin in self._origins:
-            self._add(origin.replace("&", "&&"), origin in filters.origins, partial(self._flip_origin, origin))
+            self._add(button_text(origin), origin in filters.origins, partial(self._flip_origin, origin))
         add_heading(menu, "Also")
         self._add("Has limits", filters.has_limits, self._flip_limits, "Rules that limit how often, when, with what")
         self._add("Has a problem", filters.has_problem, self._flip_problem, "Problems of the policy that name the tool")
@@ -193,8 +195,8 @@ class FilterBar(QWidget):
         chip.setObjectName(f"agents.filter.{key}")
         chip.setCheckable(True)
         chip.setChecked(True)
-        chip.setText(chip.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, _WIDEST_CHIP))
-        chip.setToolTip(f"Only what is: {words}. Click to take this filter away")
+        chip.setText(button_text(line_text(chip.fontMetrics(), words, _WIDEST_CHIP)))
+        chip.setToolTip(tip_text(f"Only what is: {words}. Click to take this filter away"))
         chip.setAccessibleName(f"Filter: {words}; press to take it away")
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

@@ -16,6 +16,7 @@ from gatewright_gui.models.limitrow import LimitRow, title_of
 from gatewright_gui.models.limitvalue import MAX_CALLS, RATE_EXAMPLE, limit_fault, limit_text
 from gatewright_gui.pages.agents.value_field import ValueDelegate, ValueField
 from gatewright_gui.qt.look import role_colour
+from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
 from gatewright_gui.qt.widget.number_field import NumberField
 
 Index = QModelIndex | QPersistentModelIndex
@@ -90,7 +91,7 @@ class LimitDelegate(ValueDelegate):
         field.setObjectName("agents.limits.for")
         field.setAccessibleName(f"{title_of(row)}: for which operations")
         for choice in self._choices(row):
-            field.addItem(choice.text, choice.operations)
+            field.addItem(label_text(choice.text, LONGEST_LINE, keep=""), choice.operations)
         field.activated.connect(partial(self._chosen, field))
         return field
 

@@ -5,7 +5,6 @@ from functools import partial
 from PySide6.QtCore import QModelIndex, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QLabel,
     QMenu,
     QPushButton,
     QStackedWidget,
@@ -36,6 +35,7 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menuheading import add_heading
 from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.filetext import lines_of
 from gatewright_gui.session.verbs import limits as verbs
@@ -75,7 +75,7 @@ class LimitsPane(QWidget):
         self.menu = QMenu(self)
         self.remove_button = IconButton("trash", "Remove the limit (Del)")
         self.constraining = Constraining(context, self)
-        self._nothing = QLabel(NO_ROW)
+        self._nothing = Label(NO_ROW)
         self._stack = QStackedWidget()
         self._lay_out()
         self._connect()

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHeaderView, QWidget
 from gatewright_gui.models.matrix import MatrixModel
 from gatewright_gui.pages.agents.matrix_paint import CELL_WIDTH
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import line_text
 
 LOWEST, HIGHEST = 60, 132
 """How high upright names make the edge."""
@@ -103,7 +104,7 @@ class AgentEdge(_Edge):
         painter.setFont(_weighted(painter.font(), strong=logicalIndex == self.current))
         painter.setPen(QColor(current_look().palette.text))
         room = (rect.height() if self.upright else rect.width()) - 2 * _PAD
-        text = painter.fontMetrics().elidedText(agent.agent_id, Qt.TextElideMode.ElideMiddle, room)
+        text = line_text(painter.fontMetrics(), agent.agent_id, room, Qt.TextElideMode.ElideMiddle)
         if self.upright:
             painter.translate(rect.left(), rect.bottom())
             painter.rotate(-90)
@@ -161,8 +162,8 @@ class ToolEdge(_Edge):
         painter.setFont(_weighted(painter.font(), strong=place.operation is None))
         painter.setPen(QColor(look.palette.text))
         words = QRect(left, rect.top(), rect.right() - left - _PAD, rect.height())
-        text = painter.fontMetrics().elidedText(
-            place.operation or place.tool, Qt.TextElideMode.ElideMiddle, words.width()
+        text = line_text(
+            painter.fontMetrics(), place.operation or place.tool, words.width(), Qt.TextElideMode.ElideMiddle
         )
         painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
         painter.restore()

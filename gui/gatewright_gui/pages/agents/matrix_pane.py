@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright.policy.right import Reason
 from gatewright_gui.models.matrix import MatrixModel, Place
@@ -16,6 +16,7 @@ from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.session.rightgrid import Cell, RightGrid
 from gatewright_gui.session.verbs import matrix as verbs
@@ -49,7 +50,7 @@ class MatrixPane(QWidget):
         self.open_all = IconButton("chevrons-up-down", "Open every tool (+ on a selection)")
         self.close_all = IconButton("chevrons-down-up", "Close every tool (- on a selection)")
         self.said = ElidedLabel(role="text")
-        self.note = QLabel()
+        self.note = Label()
         self.nothing = EmptyState(*NOTHING_FITS, action="Show all")
         self.controls = QHBoxLayout()
         self._stack = QStackedWidget()

@@ -15,6 +15,7 @@ from gatewright_gui.pages.agents.matrix_header import AgentEdge, ToolEdge
 from gatewright_gui.pages.agents.matrix_paint import CellPainter, box_rect
 from gatewright_gui.pages.agents.tool_view import WISH_KEYS
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.rightgrid import Cell
 
 _OPEN_KEYS = {Qt.Key.Key_Plus.value: True, Qt.Key.Key_Minus.value: False}
@@ -55,6 +56,7 @@ class MatrixView(QTableView):
         self.setAccessibleName("Tools by agents")
         self._table = table
         self._painter = CellPainter()
+        self.setItemDelegate(Delegate(self))
         self._pressed = self._mouse = QPoint(-1, -1)
         self._before_line = (-1, -1)
         self.agent_edge, self.tool_edge = AgentEdge(), ToolEdge()

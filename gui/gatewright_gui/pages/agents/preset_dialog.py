@@ -1,11 +1,12 @@
 """The choice of a preset for one or several agents. It does not know what a preset writes."""
 
-from PySide6.QtWidgets import QButtonGroup, QLabel, QRadioButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QButtonGroup, QRadioButton, QVBoxLayout, QWidget
 
 from gatewright.policy.preset import Preset
 from gatewright_gui.models.agentchoice import AgentChoiceModel
 from gatewright_gui.pages.agents.rights_dialog import RightsDialog
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.verbs.presets import PresetPlan
 
 PRESETS: tuple[tuple[Preset, str, str], ...] = (
@@ -33,14 +34,14 @@ class PresetDialog(RightsDialog):
             button.setAccessibleDescription(says)
             button.setChecked(one is preset)
             group.addButton(button)
-            note = QLabel(says)
+            note = Label(says)
             note.setProperty("kind", "small")
             note.setIndent(22)
             column.addWidget(button)
             column.addWidget(note)
             column.addSpacing(current_look().tokens.space_1)
             self._buttons_of[one] = button
-        keeps = QLabel("Limits and every other rule stay.")
+        keeps = Label("Limits and every other rule stay.")
         keeps.setProperty("kind", "small")
         column.addWidget(keeps)
         self.lay_out(box)

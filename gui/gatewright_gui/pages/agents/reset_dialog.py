@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from gatewright_gui.models.agentchoice import AgentChoiceModel
 from gatewright_gui.pages.agents.rights_dialog import RightsDialog
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.verbs.presets import ResetPlan
 
 _NAMED = 12
@@ -43,9 +43,8 @@ def _named(tools: Sequence[str]) -> str:
 
 
 def _label(text: str, name: str = "", kind: str = "") -> QLabel:
-    label = QLabel(text)
+    label = Label(text)
     label.setObjectName(name)
     label.setProperty("kind", kind)
     label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     return label

@@ -11,11 +11,9 @@ from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QListView,
     QPushButton,
     QStackedWidget,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
@@ -39,9 +37,12 @@ from gatewright_gui.models.rightchanges import (
 )
 from gatewright_gui.pages.agents.agent_delegate import Index, paint_ground
 from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.plaintext import line_text, title_text
+from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.session.verbs.presets import Plan, Planned
@@ -57,7 +58,7 @@ _STANDINGS: dict[Standing, tuple[str, Role]] = {
 }
 
 
-class ChangeDelegate(QStyledItemDelegate):
+class ChangeDelegate(Delegate):
     """A standing with its picture before the words."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
@@ -78,7 +79,7 @@ class ChangeDelegate(QStyledItemDelegate):
         quiet = index.column() in {AGENT, NOW}
         painter.setPen(QColor(look.palette.muted if quiet else look.palette.text))
         room = QRect(left, rect.top(), rect.right() - left - 4, rect.height())
-        cut = painter.fontMetrics().elidedText(str(index.data()), Qt.TextElideMode.ElideRight, room.width())
+        cut = line_text(painter.fontMetrics(), str(index.data()), room.width())
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
         painter.restore()
 
@@ -92,7 +93,7 @@ class RightsDialog(QDialog):
     def __init__(self, parent: QWidget | None, title: str, accept_text: str, agents: AgentChoiceModel) -> None:
         super().__init__(parent)
         self.setObjectName("rights")
-        self.setWindowTitle(title)
+        self.setWindowTitle(title_text(title))
         self.setAccessibleName(title)
         self.agents = agents
         self.agents.setParent(self)
@@ -101,13 +102,14 @@ class RightsDialog(QDialog):
         self._is_known = False
         self.agent_search = SearchField("Filter agents")
         self.agent_view = QListView()
+        self.agent_view.setItemDelegate(Delegate(self.agent_view))
         self.all_button = QPushButton("All")
         self.search = SearchField("Filter the changes")
         self.kind = QComboBox()
         self.table = TableView("What would change")
         self.nothing = EmptyState("check", "Nothing would change", "")
         self.progress = ProgressStrip()
-        self.fault = QLabel()
+        self.fault = Label()
         self.accept_button = QPushButton(accept_text)
         self.accept_button.setEnabled(False)  # until it is known what would be made
         self.cancel_button = QPushButton("Cancel")
@@ -146,7 +148,7 @@ class RightsDialog(QDialog):
     def _lay_out_agents(self, column: QVBoxLayout) -> None:
         space = current_look().tokens
         heading = QHBoxLayout()
-        self.agents_label = QLabel("&Agents")
+        self.agents_label = Label("&Agents")
         self.agents_label.setBuddy(self.agent_view)
         heading.addWidget(self.agents_label)
         heading.addStretch(1)
@@ -213,7 +215,6 @@ class RightsDialog(QDialog):
         self.fault.setObjectName("rights.fault")
         self.fault.setProperty("kind", "error")
         self.fault.setWordWrap(True)
-        self.fault.setTextFormat(Qt.TextFormat.PlainText)
         self.fault.hide()
         self.cancel_button.setObjectName("rights.cancel")
         self.cancel_button.setAutoDefault(False)

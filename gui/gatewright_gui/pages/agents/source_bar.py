@@ -8,8 +8,10 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 from gatewright.policy.document import Agent, Policy
 from gatewright_gui.models.advice import Advice, sources_words
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.plaintext import button_text, line_text
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import Label
 
 _WIDEST = 200
 """Pixels for the words on the button."""
@@ -52,8 +54,8 @@ class SourceBar(QWidget):
         """Name the sources of an agent and give one piece of advice."""
         self._policy, self._agent = policy, agent or Agent("")
         words = sources_words(policy, self._agent) if agent else ""
-        cut = self.fontMetrics().elidedText(words, Qt.TextElideMode.ElideMiddle, _WIDEST)
-        self.button.setText(f"{cut} ")
+        cut = line_text(self.fontMetrics(), words, _WIDEST, Qt.TextElideMode.ElideMiddle)
+        self.button.setText(f"{button_text(cut)} ")
         self.button.setAccessibleName(f"Sources of the agent: {words}")
         self.button.setToolTip("Which folders the agent's tools work on; their levels are on the Files page")
         warns = advice is not None and advice.tone == "warning"
@@ -87,6 +89,6 @@ class SourceBar(QWidget):
 
 
 def _label(text: str) -> QLabel:
-    label = QLabel(text)
+    label = Label(text)
     label.setProperty("kind", "muted")
     return label

@@ -12,13 +12,15 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import QColor, QCursor, QFont, QMouseEvent, QPainter
-from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem
 
 from gatewright_gui.models.rowstate import Asking, RowState
 from gatewright_gui.models.tooltree import ASKING, COUNT, IS_TOOL, MARK, STATE, VERDICT, Column
 from gatewright_gui.pages.agents.agent_delegate import paint_ground
 from gatewright_gui.qt.look import CheckState, Role, current_look
+from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
+from gatewright_gui.qt.widget.delegate import Delegate
 
 Index = QModelIndex | QPersistentModelIndex
 BOX = 16
@@ -48,7 +50,7 @@ _ASKS: dict[Asking, tuple[str, Role]] = {
 }
 
 
-class ToolDelegate(QStyledItemDelegate):
+class ToolDelegate(Delegate):
     """Asks for a tick through the model, and for asking first through a signal."""
 
     ask_toggled = Signal(object)
@@ -198,5 +200,5 @@ def _is_over(option: QStyleOptionViewItem, place: QRect) -> bool:
 
 def _words(painter: QPainter, place: QRect, text: str, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
     """Names of many tools begin alike: those are cut in the middle."""
-    cut = painter.fontMetrics().elidedText(text, mode, place.width())
+    cut = line_text(painter.fontMetrics(), text, place.width(), mode)
     painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from gatewright_gui.models.advice import advice_for
 from gatewright_gui.models.notes import Note, notes_of, problem_notes, reading_notes
@@ -24,7 +24,9 @@ from gatewright_gui.pages.agents.source_bar import SourceBar
 from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.quiet_field import QuietField
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.splitter import Splitter
@@ -56,10 +58,10 @@ class ToolPane(QWidget):
         self.nothing = EmptyState("search", "Nothing fits", "No tool or operation fits.", action="Show all")
         self.search = SearchField("Filter tools and operations")
         self.filters = FilterBar()
-        self.counter = QLabel()
+        self.counter = Label()
         self.sources = SourceBar()
         self.description = QuietField()
-        self.title = QLabel()
+        self.title = Label()
         self.declaring = Declaring(context, self)
         self.presetting = Presetting(context, self)
         self.first_row: tuple[str | None, str | None] = (None, None)
@@ -271,7 +273,7 @@ class ToolPane(QWidget):
         if not self.description.hasFocus() or not self.description.isModified():
             self.description.setText(agent.description if agent else "")
             self.description.setCursorPosition(0)
-            self.description.setToolTip(self.description.text() or "Say what this agent is for")
+            self.description.setToolTip(tip_text(self.description.text()) or "Say what this agent is for")
         on, every = self.model.counts
         self.counter.setText(f"{on:,} of {every:,} on" if agent else "")
         advice = advice_for(self._document.policy, agent, self.model.rights) if agent else None

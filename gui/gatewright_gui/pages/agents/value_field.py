@@ -6,6 +6,9 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLineEdit, QStyledItemDelegate, QToolTip, QWidget
 
+from gatewright_gui.qt.plaintext import tip_text
+from gatewright_gui.qt.widget.delegate import Delegate
+
 TOLD_MS = 60_000
 
 
@@ -22,7 +25,7 @@ class ValueField(QLineEdit):
     def tell(self) -> None:
         """Show what is wrong below the field."""
         below = self.mapToGlobal(self.rect().bottomLeft())
-        QToolTip.showText(below, self.refused.replace("`", ""), self, self.rect(), TOLD_MS)
+        QToolTip.showText(below, tip_text(self.refused.replace("`", "")), self, self.rect(), TOLD_MS)
 
     def _check(self, text: str) -> None:
         self.refused = self._fault(text)
@@ -36,7 +39,7 @@ class ValueField(QLineEdit):
             QToolTip.hideText()
 
 
-class ValueDelegate(QStyledItemDelegate):
+class ValueDelegate(Delegate):
     """Enter with a text that would be refused stays in the field; leaving it then changes nothing."""
 
     def eventFilter(self, editor: QObject, event: QEvent) -> bool:  # noqa: N802

@@ -4,9 +4,7 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt,
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QLabel,
     QStackedWidget,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
@@ -15,7 +13,10 @@ from PySide6.QtWidgets import (
 from gatewright_gui.models.reasons import WHY, ReasonModel, Why
 from gatewright_gui.pages.agents.agent_delegate import paint_ground
 from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, chip_width, paint_chip
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.qt.widget.section_header import SectionHeader
 
@@ -26,7 +27,7 @@ _WHERE_ROOM = 18
 _WRAPPED = Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextWordWrap
 
 
-class WhyDelegate(QStyledItemDelegate):
+class WhyDelegate(Delegate):
     """Verdict, sentence, and the line at the right."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
@@ -80,7 +81,7 @@ class WhyDelegate(QStyledItemDelegate):
 
 
 def _words_of(why: Why) -> str:
-    return why.text.replace("`", "")
+    return label_text(why.text.replace("`", ""))
 
 
 class WhyPane(QWidget):
@@ -99,7 +100,7 @@ class WhyPane(QWidget):
         self.view.setModel(self.model)
         self.view.setItemDelegate(WhyDelegate(self.view))
         self.view.chosen.connect(self._go)
-        self._nothing = QLabel()
+        self._nothing = Label()
         self._nothing.setObjectName("agents.why.none")
         self._nothing.setProperty("kind", "muted")
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.plaintext import button_text, tip_text
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, IconLabel, Segmented
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.number_field import NumberField
 
 if TYPE_CHECKING:
@@ -45,22 +47,19 @@ class ApprovalBar(QWidget):
         self._name = name
         self._question: PendingApproval | None = None
         self._is_edited = False
-        self._title = QLabel()
+        self._title = Label()
         self._title.setProperty("kind", "heading")
-        self._title.setTextFormat(Qt.TextFormat.PlainText)
         self._title.setWordWrap(True)  # a long name takes another line and pushes no neighbour aside
         self._about = ElidedLabel(role="muted")
         self._about.setObjectName(f"{name}.approval.about")
-        self._why = QLabel()
+        self._why = Label()
         self._why.setObjectName(f"{name}.approval.why")
         self._why.setWordWrap(True)
-        self._why.setTextFormat(Qt.TextFormat.PlainText)
         self._change = ElidedLabel(path=True, mono=True, role="muted")
-        self._covers = QLabel()
+        self._covers = Label()
         self._covers.setObjectName(f"{name}.approval.covers")
         self._covers.setProperty("kind", "muted")
         self._covers.setWordWrap(True)
-        self._covers.setTextFormat(Qt.TextFormat.PlainText)
         self._is_live = False
         self._where = Chip("", role="blocked")
         self._where.setObjectName(f"{name}.approval.where")
@@ -220,7 +219,7 @@ class ApprovalBar(QWidget):
 
     def _tell_answers(self, question: "PendingApproval") -> None:
         words = f"scope {_short(question.scope)}" if question.scope else "this session"
-        self.scope_button.setText(f"For {words}")
+        self.scope_button.setText(button_text(f"For {words}"))
         self.scope_button.setAccessibleName(f"Allow for {words}, key {_SCOPE}")
         self._covers.setText(question.cover_words.replace("`", ""))
         once = "The tool itself asks because of what would be lost: an answer counts for this call only"
@@ -230,7 +229,7 @@ class ApprovalBar(QWidget):
             (self.scope_button, question.scope_words),
         ):
             button.setEnabled(not question.once_only)
-            button.setToolTip(once if question.once_only else f"Allows {words}")
+            button.setToolTip(once if question.once_only else tip_text(f"Allows {words}"))
 
     def _tell_time(self) -> None:
         from gatewright_gui.session.calls import visible

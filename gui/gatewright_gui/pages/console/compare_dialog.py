@@ -8,10 +8,8 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QStackedWidget,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
@@ -22,11 +20,13 @@ from gatewright_gui.models.comparison import PairModel
 from gatewright_gui.pages.console.delegate import put_icon, tint, verdict_mark
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import Chip, CodeView, EmptyState, Segmented, TableView
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.comparison import Comparison
 
 
-class _Delegate(QStyledItemDelegate):
+class _Delegate(Delegate):
     """What differs is bold and has a mark; a verdict has its icon."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: comparison.Index) -> None:  # noqa: N802
@@ -95,7 +95,7 @@ class CompareDialog(QDialog):
         else:
             chip.set_chip(f"both {verdicts[0]}", "check", "muted")
         chip.setObjectName("console.compare.verdict")
-        note = QLabel("unified: what only the later call has is +, what only the earlier one has is -")
+        note = Label("unified: what only the later call has is +, what only the earlier one has is -")
         note.setProperty("kind", "small")
         top = QHBoxLayout()
         for part in (chip, note):

@@ -4,12 +4,14 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import QStyleOptionViewItem
 
 from gatewright_gui.models import callhistory, stages
 from gatewright_gui.qt.look import Role, VerdictName, current_look, role_colour
+from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.prose import paint_prose
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
+from gatewright_gui.qt.widget.delegate import Delegate
 
 Index = QModelIndex | QPersistentModelIndex
 _PAD = 4
@@ -47,7 +49,7 @@ def put_icon(item: Any, name: str, role: Role) -> None:
     item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
 
 
-class StageDelegate(QStyledItemDelegate):
+class StageDelegate(Delegate):
     """Stages that were not reached are dim."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
@@ -88,7 +90,7 @@ class StageDelegate(QStyledItemDelegate):
         painter.restore()
 
 
-class HistoryDelegate(QStyledItemDelegate):
+class HistoryDelegate(Delegate):
     """An icon for what was done, the verdict in its colour."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
@@ -120,4 +122,4 @@ class HistoryDelegate(QStyledItemDelegate):
         if telling:
             metrics, called = QFontMetrics(item.font), f"{item.text}  "
             room = item.rect.width() - metrics.horizontalAdvance(called) - 5 * _PAD
-            item.text = called + metrics.elidedText(telling, Qt.TextElideMode.ElideLeft, max(room, 0))
+            item.text = called + line_text(metrics, telling, max(room, 0), Qt.TextElideMode.ElideLeft)

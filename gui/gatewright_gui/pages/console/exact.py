@@ -2,10 +2,11 @@
 
 import json
 
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import CodeView, Segmented
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, laid_out
 
 
@@ -28,7 +29,7 @@ class ExactDialog(QDialog):
         self.code = CodeView("What the model gets")
         self.code.setObjectName("console.exact.text")
         self.code.set_wrapping(True)
-        self.about = QLabel(self._about(record))
+        self.about = Label(self._about(record))
         self.about.setProperty("kind", "muted")
         self.close_button = QPushButton("Close")
         self.close_button.setObjectName("console.exact.close")

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from functools import partial
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
 from gatewright_gui.models.historyfilter import HistoryFilter
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget import IconButton, SearchField
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRecord, visible
 
 _VERDICTS = ("allow", "ask", "deny")
@@ -41,7 +42,7 @@ class HistoryBar(QWidget):
         self.menu.setObjectName("console.history.menu")
         self.menu.aboutToShow.connect(self._fill)
         self.menu_button.setMenu(self.menu)
-        self._count = QLabel()
+        self._count = Label()
         self._count.setObjectName("console.history.count")
         self._count.setProperty("kind", "small")
         self._lay_out()

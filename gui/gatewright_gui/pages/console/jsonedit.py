@@ -22,6 +22,8 @@ from gatewright_gui.pages.console.fields.tabtakes import TabTakes
 from gatewright_gui.pages.console.largetext import LargeTextEdit
 from gatewright_gui.qt.highlighter import Highlighter
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import tip_text
+from gatewright_gui.qt.widget.delegate import Delegate
 
 INDENT = "  "
 _TEXT = Qt.ItemDataRole.UserRole
@@ -46,6 +48,7 @@ class JsonEdit(LargeTextEdit):
         self._completer.setWidget(self)
         self._completer.setCompletionMode(QCompleter.CompletionMode.UnfilteredPopupCompletion)
         self._list = QListView()
+        self._list.setItemDelegate(Delegate(self._list))
         self._list.setObjectName("console.json.offer")
         self._list.setAccessibleName("What could stand here")
         self._list.setFont(current_look().mono_font)
@@ -113,7 +116,7 @@ class JsonEdit(LargeTextEdit):
         for one in found.offered:
             item = QStandardItem(one.label)
             item.setData(one.text, _TEXT)
-            item.setToolTip(one.note)
+            item.setToolTip(tip_text(one.note))
             self._model.appendRow(item)
         popup = self._list
         if not found.offered:

@@ -9,9 +9,7 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
-    QLabel,
     QMenu,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
@@ -24,6 +22,8 @@ from gatewright_gui.pages.console.slices import Slices
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import CodeView, IconButton, SearchField, TreeView
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import cut
 
 MAX_HITS = 1_000
@@ -34,7 +34,7 @@ _ROW = 20
 _COLOURS: dict[str, Role] = {"number": "accent", "boolean": "accent", "null": "disabled"}
 
 
-class _Delegate(QStyledItemDelegate):
+class _Delegate(Delegate):
     """Keys stand back, numbers and constants stand out."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: jsontree.Index) -> None:  # noqa: N802
@@ -75,7 +75,7 @@ class JsonTreeView(QWidget):
         self.search.results_requested.connect(self.tree.setFocus)
         self.search.leave_requested.connect(self.tree.setFocus)
         self.search.installEventFilter(self)
-        self._count = QLabel()
+        self._count = Label()
         self._count.setProperty("kind", "small")
         self.open_button = self._icon("chevrons-up-down", "Open all below the chosen row", "open", self.open_below)
         self.close_button = self._icon("chevrons-down-up", "Close all below the chosen row", "close", self.close_below)
@@ -83,10 +83,9 @@ class JsonTreeView(QWidget):
         self.copy_path_button = self._icon(
             "link", "Copy the path of the chosen value (Ctrl+Shift+C)", "copypath", self.copy_path
         )
-        self.path = QLabel()
+        self.path = Label()
         self.path.setObjectName("console.tree.path")
         self.path.setProperty("kind", "small")
-        self.path.setTextFormat(Qt.TextFormat.PlainText)
         self.whole = CodeView("The chosen value")
         self.whole.setObjectName("console.tree.value")
         self.whole.set_wrapping(True)

@@ -2,10 +2,11 @@
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QWidget
 
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import Label
 
 TITLE = "LIVE MODE"
 
@@ -20,9 +21,9 @@ class LiveBar(QWidget):
         tokens = current_look().tokens
         self.setObjectName("console.livebar")
         self._icon = IconLabel("triangle-alert", "on_accent", parent=self)
-        self._title = QLabel(TITLE)
+        self._title = Label(TITLE)
         self._title.setProperty("kind", "live")
-        self._words = QLabel()
+        self._words = Label()
         self._words.setProperty("kind", "live-words")
         self._words.setWordWrap(True)
         self._words.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QGridLayout,
-    QLabel,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -39,8 +38,10 @@ from gatewright_gui.pages.console.toolchoice import ToolChoice
 from gatewright_gui.pages.console.toolnote import ToolNote
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import EmptyState, MessageBar, SectionHeader, Segmented
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRequest, ShownTool
 
 
@@ -141,7 +142,7 @@ class RequestPanel(QWidget):
         self.agent.clear()
         for agent in agents:
             self.agent.addItem(agent.agent_id, agent.agent_id)
-            self.agent.setItemData(self.agent.count() - 1, agent.description, Qt.ItemDataRole.ToolTipRole)
+            self.agent.setItemData(self.agent.count() - 1, tip_text(agent.description), Qt.ItemDataRole.ToolTipRole)
         self.choose_agent(chosen)
 
     def choose_agent(self, agent_id: str | None) -> None:
@@ -447,8 +448,8 @@ class RequestPanel(QWidget):
         grid = QGridLayout()
         grid.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_2)
         grid.setHorizontalSpacing(tokens.space_2)
-        self._tool_word = QLabel("Tool")
-        for column, (label, combo) in enumerate(((QLabel("Agent"), self.agent), (self._tool_word, self.tool))):
+        self._tool_word = Label("Tool")
+        for column, (label, combo) in enumerate(((Label("Agent"), self.agent), (self._tool_word, self.tool))):
             label.setProperty("kind", "small")
             label.setBuddy(combo)
             grid.addWidget(label, 0, column)

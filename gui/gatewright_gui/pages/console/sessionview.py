@@ -2,18 +2,19 @@
 
 from PySide6.QtCore import QModelIndex, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QStyledItemDelegate, QStyleOptionViewItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QVBoxLayout, QWidget
 
 from gatewright_gui.models import conversation
 from gatewright_gui.models.conversation import ConversationModel
 from gatewright_gui.pages.console.delegate import put_icon, tint
 from gatewright_gui.qt.widget import TableView
+from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.conversation import SessionState
 
 TICK_MS = 200
 
 
-class _Delegate(QStyledItemDelegate):
+class _Delegate(Delegate):
     """An icon for the kind; what holds calls back stands out."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: conversation.Index) -> None:  # noqa: N802

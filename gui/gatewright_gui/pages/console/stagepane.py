@@ -9,6 +9,7 @@ from gatewright_gui.models.stages import StageModel
 from gatewright_gui.pages.console.delegate import StageDelegate
 from gatewright_gui.pages.console.rulemenu import add_rule_ways
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget import IconButton, SectionHeader, TableView
 
@@ -87,7 +88,7 @@ class StagePane(QWidget):
         told = f"{stages.STAGE_NAMES[row]}: {reason}" if reason else ""
         if told != self.detail.text():
             self.detail.setText(told)
-            self.detail.setToolTip(plain(reason))
+            self.detail.setToolTip(tip_text(plain(reason)))
         if self._below.isHidden() == bool(reason):
             self._below.setVisible(bool(reason))
             self._limit()

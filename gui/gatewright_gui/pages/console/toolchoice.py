@@ -10,6 +10,7 @@ from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.session.calls import ShownTool
 
 HIDDEN, UNKNOWN = "Not shown to this agent", "No tool of this name"
@@ -106,7 +107,7 @@ class ToolChoice(QComboBox):
 
 def _item(tool: ShownTool) -> QStandardItem:
     made = _row(tool.name, "" if tool.is_shown else "eye-off")
-    made.setToolTip(tool.description)
+    made.setToolTip(tip_text(tool.description))
     return made
 
 

@@ -13,8 +13,10 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QMenu, QPushButt
 from gatewright_gui.models.callhistory import outcome_word
 from gatewright_gui.pages.console.rulemenu import add_rule_ways
 from gatewright_gui.qt.look import Role, current_look, role_pair
+from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget import Chip, ElidedLabel, IconButton, VerdictBadge
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRecord, RuleLink
 
 _MAX_WORDS = 4_000
@@ -68,8 +70,7 @@ class VerdictPanel(QWidget):
         self.copy_model_button = self._icon("copy", "Copy exactly what the model gets", "copymodel", self._copy_model)
         self.exact_button = self._icon("braces", "Exactly what the model gets", "exact", self._ask_exact)
         self._reason = _words(ProseLabel(), "console.reason")
-        self._model = _words(QLabel(), "console.modelmessage")
-        self._model.setTextFormat(Qt.TextFormat.PlainText)  # to the letter
+        self._model = _words(Label(), "console.modelmessage")
         self._lay_out()
         self._stale.hide()
         current_look().changed.connect(self.update)
@@ -134,7 +135,7 @@ class VerdictPanel(QWidget):
     def _show_rule(self, rule: RuleLink | None) -> None:
         if rule is not None:
             where = f", line {rule.line}" if rule.line is not None else ""
-            self.rule_button.setText(f"{rule.rule_id}{where}")
+            self.rule_button.setText(button_text(f"{rule.rule_id}{where}"))
             self.rule_button.setToolTip("Go to the deciding rule, where it is edited; its menu also shows it in TOML")
             self.rule_button.setAccessibleName(f"deciding rule {rule.rule_id}{where}")
         self.rule_button.setVisible(rule is not None)
@@ -210,7 +211,7 @@ class VerdictPanel(QWidget):
         operator = ("For you", self._reason, (self.copy_reason_button,))
         model = ("For the model", self._model, (self.copy_model_button, self.exact_button))
         for column, (title, label, buttons) in enumerate((operator, model)):
-            head = QLabel(title)
+            head = Label(title)
             head.setProperty("kind", "small")
             row = QHBoxLayout()
             row.setSpacing(tokens.space_1)

@@ -4,7 +4,7 @@ It does not know how a level is decided.
 """
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from gatewright.policy.permission import Action
 from gatewright_gui.models.level import LEVELS, mark_of
@@ -12,7 +12,9 @@ from gatewright_gui.pages.files.flow import FlowLayout
 from gatewright_gui.pages.files.pathfield import PathField
 from gatewright_gui.pages.files.reconcile import ReconcileBar
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import Chip, ElidedLabel, SectionHeader, VerdictBadge
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.files import PathLevel
 from gatewright_gui.session.filestate import FileStanding
 from gatewright_gui.session.pathmeaning import PathMeaning
@@ -48,8 +50,7 @@ class DecidedPanel(QWidget):
         self.body.setObjectName("files.decided")
         self._path = ElidedLabel(path=True, mono=True)
         self._chip = Chip("", parent=self)
-        self._sentence = QLabel()
-        self._sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self._sentence = Label()
         self._sentence.setWordWrap(True)
         self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.files = ElidedLabel(role="muted")
@@ -94,7 +95,7 @@ class DecidedPanel(QWidget):
         self.rule_button.setVisible(decides)
         if level is not None and decides:
             words = f"Go to {'the default' if level.is_default else level.rule_word}"
-            self.rule_button.setText(words)
+            self.rule_button.setText(button_text(words))
             self.rule_button.setAccessibleName(words)
         if level is None:
             self._path.set_text("")
@@ -175,7 +176,7 @@ def _whole(level: PathLevel) -> str:
 def _named(word: str, badge: VerdictBadge) -> QWidget:
     """A badge behind the word that it is about."""
     holder = QWidget()
-    label = QLabel(word)
+    label = Label(word)
     label.setProperty("kind", "small")
     row = QHBoxLayout(holder)
     row.setContentsMargins(0, 0, current_look().tokens.space_2, 0)

@@ -32,7 +32,9 @@ from gatewright_gui.models.foldertree import FolderRow
 from gatewright_gui.models.level import LEVELS
 from gatewright_gui.models.permissionrules import PermissionRuleModel, RuleRow
 from gatewright_gui.qt.look import Role, current_look, role_colour
+from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget import chip_width, paint_chip
+from gatewright_gui.qt.widget.delegate import Delegate
 
 Index = QModelIndex | QPersistentModelIndex
 _ICON = 16
@@ -97,7 +99,7 @@ def draw_words(
 ) -> None:
     """Words in the painter's font, cut where there is no room."""
     painter.setPen(colour)
-    cut = painter.fontMetrics().elidedText(words, mode, place.width())
+    cut = line_text(painter.fontMetrics(), words, place.width(), mode)
     painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | align, cut)
 
 
@@ -136,7 +138,7 @@ class PatternEdit(QLineEdit):
         self.checked.emit(self.fault)
 
 
-class _LevelItems(QStyledItemDelegate):
+class _LevelItems(Delegate):
     """The rows of the list of levels: chip and explanation."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
@@ -199,7 +201,7 @@ def level_combo(parent: QWidget) -> LevelCombo:
     return combo
 
 
-class RuleDelegate(QStyledItemDelegate):
+class RuleDelegate(Delegate):
     """Draws and edits rows of rules."""
 
     pattern_checked = Signal(object)
@@ -321,7 +323,7 @@ def _plain(index: Index) -> QModelIndex:
     return index.model().index(index.row(), index.column())
 
 
-class FolderDelegate(QStyledItemDelegate):
+class FolderDelegate(Delegate):
     """Draws entries of the folder: icon and name in the colour of the level, its word as a chip."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:

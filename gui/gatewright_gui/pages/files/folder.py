@@ -15,6 +15,7 @@ from gatewright_gui.models.level import LEVELS
 from gatewright_gui.pages.files.delegate import FolderDelegate
 from gatewright_gui.pages.files.filterbar import FilterBar
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, IconButton, ProgressStrip, SectionHeader, TreeView
 from gatewright_gui.session.courtesy import painting
 from gatewright_gui.session.filefilter import NO_FILTER
@@ -180,9 +181,9 @@ class FolderPanel(QWidget):
         if now is None:
             menu.addAction("No rule of this source can give it a level").setEnabled(False)
             return menu
-        menu.addAction(
-            ("Level of what is in " if path.endswith("/") else "Level of ") + path.replace("&", "&&")
-        ).setEnabled(False)
+        menu.addAction(("Level of what is in " if path.endswith("/") else "Level of ") + button_text(path)).setEnabled(
+            False
+        )
         for level, look in LEVELS.items():
             action = menu.addAction(f"{level}\t{look.explanation}")
             action.setCheckable(True)

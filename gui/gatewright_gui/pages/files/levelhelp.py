@@ -6,9 +6,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
     QHeaderView,
-    QLabel,
     QPushButton,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
@@ -22,6 +20,8 @@ from gatewright_gui.pages.files.delegate import Index, draw_chip, draw_ground
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import TableView
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.label import Label
 
 _WIDTH = 880
 _ASK = (
@@ -40,7 +40,7 @@ _APPEND = (
 _ORDER = "The first rule that matches a path gives its level; what no rule matches gets the default."
 
 
-class _Cells(QStyledItemDelegate):
+class _Cells(Delegate):
     """Chips for levels and verdicts: a word and an icon, never colour alone."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -82,7 +82,7 @@ class LevelHelp(QDialog):
         for column in range(1, levelhelp.MEANING):
             self.table.setColumnWidth(column, 84)
         self.table.setFixedHeight(header.sizeHint().height() + len(LEVELS) * tokens.row_height + 4)
-        heading = QLabel("What the levels mean")
+        heading = Label("What the levels mean")
         heading.setProperty("kind", "heading")
         close = QPushButton("Close")
         close.setObjectName("files.levelhelp.close")
@@ -94,9 +94,8 @@ class LevelHelp(QDialog):
         column.addWidget(heading)
         column.addWidget(self.table)
         for words in (_ASK, _APPEND, _ORDER, _WHERE):
-            label = QLabel(words)
+            label = Label(words)
             label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
             label.setProperty("kind", "muted")
             column.addWidget(label)
         column.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)

@@ -2,13 +2,14 @@
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.permission import Permission
 from gatewright_gui.pages.files.delegate import PatternEdit, level_combo
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.widget import IconButton
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.fileindex import PatternCount
 
 
@@ -27,7 +28,7 @@ class NewRuleBar(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._row = 0
-        self._where = QLabel()
+        self._where = Label()
         self._where.setProperty("kind", "small")
         self.pattern = PatternEdit(self)
         self.pattern.setObjectName("files.newpattern")
@@ -40,14 +41,12 @@ class NewRuleBar(QWidget):
         self.level.setObjectName("files.newlevel")
         self.level.setAccessibleName("Level of the new rule")
         self.level.installEventFilter(self)
-        self.count = QLabel()
+        self.count = Label()
         self.count.setObjectName("files.newcount")
         self.count.setProperty("kind", "small")
-        self.count.setTextFormat(Qt.TextFormat.PlainText)
-        self._fault = QLabel()
+        self._fault = Label()
         self._fault.setProperty("kind", "error")
         self._fault.setWordWrap(True)
-        self._fault.setTextFormat(Qt.TextFormat.PlainText)
         self.add_button = QPushButton("Add")
         self.add_button.setObjectName("files.addrule")
         self.add_button.setAccessibleName("Add the rule (Return)")

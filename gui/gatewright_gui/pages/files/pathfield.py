@@ -10,6 +10,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import SearchField
 
 MAX_LISTED = 20
@@ -81,7 +82,7 @@ class PathField(SearchField):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         found = self.candidates
         for path in found[:MAX_LISTED]:
-            menu.addAction(path.replace("&", "&&")).triggered.connect(partial(self._take, path))
+            menu.addAction(button_text(path)).triggered.connect(partial(self._take, path))
         if len(found) > MAX_LISTED:
             menu.addAction(f"and {len(found) - MAX_LISTED:,} more").setEnabled(False)
         menu.popup(self.mapToGlobal(QPoint(0, self.height())))

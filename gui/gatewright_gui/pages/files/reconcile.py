@@ -3,12 +3,14 @@
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.models.filestate import look_of, sentence_of
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget import CodeView, SectionHeader
 from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.filestate import FileStanding, Reconciled
 
 _WAYS = (
@@ -30,8 +32,7 @@ class ReconcileBar(QWidget):
         tokens = current_look().tokens
         self.setObjectName("files.block")
         self._icon = IconLabel("layers", "muted", size=14)
-        self._words = QLabel()
-        self._words.setTextFormat(Qt.TextFormat.PlainText)
+        self._words = Label()
         self._words.setWordWrap(True)
         self.buttons = {strategy: self._button(strategy, word, tip) for strategy, word, tip in _WAYS}
         said = QHBoxLayout()
@@ -82,7 +83,7 @@ class BothDialog(QDialog):
         super().__init__(parent)
         tokens = current_look().tokens
         self.setObjectName("files.both")
-        self.setWindowTitle(f"Block and disk: {told.path}")
+        self.setWindowTitle(title_text(f"Block and disk: {told.path}"))
         self.resize(900, 460)
         sides = QHBoxLayout()
         sides.setSpacing(tokens.space_2)
@@ -98,8 +99,7 @@ class BothDialog(QDialog):
             side.addWidget(SectionHeader(title))
             side.addWidget(view, 1)
             sides.addLayout(side)
-        why = QLabel(told.why)
-        why.setTextFormat(Qt.TextFormat.PlainText)
+        why = Label(told.why)
         why.setWordWrap(True)
         why.setProperty("kind", "muted")
         close = QPushButton("Close")

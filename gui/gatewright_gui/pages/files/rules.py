@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from gatewright.policy.document import PermissionRule, Source
 from gatewright_gui.models import permissionrules
@@ -16,7 +16,9 @@ from gatewright_gui.pages.files.rulemenu import rule_menu
 from gatewright_gui.pages.files.ruletable import RuleTable
 from gatewright_gui.pages.files.ruleverbs import RuleVerbs
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget import MessageBar, ProgressStrip
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.fileindex import PatternCount
 from gatewright_gui.session.files import Hits
@@ -50,19 +52,17 @@ class RulesPanel(QWidget):
         self._new: NewRuleBar | None = None
         self.message = MessageBar()
         self.strip = ProgressStrip()
-        self.fault = QLabel()
+        self.fault = Label()
         self.fault.setObjectName("files.fault")
         self.fault.setProperty("kind", "error")
         self.fault.setWordWrap(True)
-        self.fault.setTextFormat(Qt.TextFormat.PlainText)
         self.fault.hide()
-        self.trial = QLabel()
+        self.trial = Label()
         self.trial.setObjectName("files.trial")
-        self.trial.setTextFormat(Qt.TextFormat.PlainText)
         self.trial.setWordWrap(True)
         self.trial.setContentsMargins(8, 2, 8, 4)
         self.trial.hide()
-        self.roots = QLabel()
+        self.roots = Label()
         """Folders that are no sources: where levels do not hold."""
         self._lay_out()
         self._connect()
@@ -94,7 +94,7 @@ class RulesPanel(QWidget):
     def show_roots(self, line: str, whole: str) -> None:
         """Say where levels do not hold; nothing of no line."""
         self.roots.setText(line)
-        self.roots.setToolTip(whole)
+        self.roots.setToolTip(tip_text(whole))
         self.roots.setVisible(bool(line))
 
     def choose_source(self, source_id: str) -> None:
@@ -344,7 +344,7 @@ class RulesPanel(QWidget):
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
-        order = QLabel("The first pattern that matches wins; what no rule matches gets the default.")
+        order = Label("The first pattern that matches wins; what no rule matches gets the default.")
         order.setProperty("kind", "small")
         order.setWordWrap(True)
         foot = QHBoxLayout()
@@ -353,7 +353,6 @@ class RulesPanel(QWidget):
         self.roots.setObjectName("files.roots")
         self.roots.setProperty("kind", "small")
         self.roots.setWordWrap(True)
-        self.roots.setTextFormat(Qt.TextFormat.PlainText)
         self.roots.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_2)
         self.roots.hide()
         column = self._column = QVBoxLayout(self)

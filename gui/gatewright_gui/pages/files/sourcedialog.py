@@ -26,7 +26,9 @@ from gatewright.policy.permission import Permission
 from gatewright_gui.pages.files.delegate import level_combo
 from gatewright_gui.qt.filedialog import dress
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget import NumberField
+from gatewright_gui.qt.widget.label import Label
 
 KIB = 1024
 MAX_KIB = 1024 * 1024
@@ -52,7 +54,7 @@ class SourceDialog(QDialog):
         self.setObjectName("source")
         self._before, self._answers, self._is_new = before, answers, is_new
         title = "New source" if is_new else f"Settings of {before.source_id}"
-        self.setWindowTitle(title)
+        self.setWindowTitle(title_text(title))
         self.setAccessibleName(title)
         self.name = QLineEdit(before.source_id)
         self.folder = QLineEdit(before.base_path)
@@ -194,7 +196,7 @@ class SourceDialog(QDialog):
 
     def _lay_out(self, title: str) -> None:
         tokens = current_look().tokens
-        heading = QLabel(title)
+        heading = Label(title)
         heading.setProperty("kind", "heading")
         folder = QHBoxLayout()
         folder.setSpacing(tokens.space_2)
@@ -204,7 +206,7 @@ class SourceDialog(QDialog):
         form.setSpacing(tokens.space_2)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         form.addRow("&Name", self.name)
-        label = QLabel("&Folder")
+        label = Label("&Folder")
         label.setBuddy(self.folder)
         form.addRow(label, folder)
         form.addRow("", self.note)
@@ -247,9 +249,8 @@ def _kib(size: int) -> int:
 
 
 def _text(name: str, kind: str) -> QLabel:
-    label = QLabel()
+    label = Label()
     label.setObjectName(name)
     label.setProperty("kind", kind)
     label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     return label

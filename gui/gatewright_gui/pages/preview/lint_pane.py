@@ -5,7 +5,6 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
@@ -13,8 +12,10 @@ from PySide6.QtWidgets import (
 
 from gatewright_gui.models.lints import LINT, LintModel, said, to_do_words, where_words, whole_words
 from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.plaintext import label_text, line_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 from gatewright_gui.qt.widget.copy_button import CopyButton
+from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.lints import LintRow
@@ -37,7 +38,7 @@ _GAP = 8
 _WRAPPED = Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextWordWrap
 
 
-class LintDelegate(QStyledItemDelegate):
+class LintDelegate(Delegate):
     """The level as a chip, the place beside it, the words and what to do below."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
@@ -48,7 +49,8 @@ class LintDelegate(QStyledItemDelegate):
             return QSize(200, line)
         metrics: QFontMetrics = getattr(option, "fontMetrics")  # noqa: B009
         room = QRect(0, 0, max(view.viewport().width() - 2 * _LEFT, 60), 10_000)
-        words = sum(metrics.boundingRect(room, _WRAPPED, text).height() for text in (said(row), to_do_words(row)))
+        texts = (label_text(said(row)), label_text(to_do_words(row)))
+        words = sum(metrics.boundingRect(room, _WRAPPED, text).height() for text in texts)
         return QSize(200, line + words + 3 * current_look().tokens.space_1)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -67,15 +69,15 @@ class LintDelegate(QStyledItemDelegate):
         painter.setFont(look.mono_font)
         painter.setPen(QColor(look.palette.muted))
         place = QRect(left, rect.top(), rect.right() - _LEFT - left, line)
-        cut = painter.fontMetrics().elidedText(where_words(row), Qt.TextElideMode.ElideMiddle, place.width())
+        cut = line_text(painter.fontMetrics(), where_words(row), place.width(), Qt.TextElideMode.ElideMiddle)
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
         painter.setFont(getattr(option, "font"))  # noqa: B009
         painter.setPen(QColor(look.palette.text))
         words = rect.adjusted(_LEFT, line, -_LEFT, 0)
-        painter.drawText(words, _WRAPPED, said(row))
-        down = painter.fontMetrics().boundingRect(words, _WRAPPED, said(row)).height() + look.tokens.space_1
+        painter.drawText(words, _WRAPPED, label_text(said(row)))
+        down = painter.fontMetrics().boundingRect(words, _WRAPPED, label_text(said(row))).height() + look.tokens.space_1
         painter.setPen(QColor(look.palette.muted))
-        painter.drawText(words.adjusted(0, down, 0, 0), _WRAPPED, to_do_words(row))
+        painter.drawText(words.adjusted(0, down, 0, 0), _WRAPPED, label_text(to_do_words(row)))
         painter.restore()
 
 

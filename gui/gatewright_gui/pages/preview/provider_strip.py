@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QGridLayout, QSizePolicy, QToolButton, QWidget
 
 from gatewright_gui.pages.preview.lint_pane import LEVEL_LOOKS, LEVEL_TIPS
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.session.lints import PROVIDER_WORDS, ProviderState
 from gatewright_gui.session.preview import Reception
 
@@ -73,4 +74,4 @@ class ProviderStrip(QWidget):
         button.setText(f"{words} {said}")
         button.setAccessibleName(f"{words}: {said}")
         why = LEVEL_TIPS[state.level] if state.level else "the provider takes it as it is"
-        button.setToolTip(f"{words}: {said}, {why}" if known else f"{words}: not known yet")
+        button.setToolTip(tip_text(f"{words}: {said}, {why}") if known else f"{words}: not known yet")

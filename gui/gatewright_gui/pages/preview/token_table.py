@@ -2,10 +2,11 @@
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSortFilterProxyModel, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QPainter
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
 
 from gatewright_gui.models.tokens import IS_SHOWN, IS_TOTAL, SHARE, SORT, TOOL, TokenColumn, TokenModel
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.item_view import TableView
 
 Index = QModelIndex | QPersistentModelIndex
@@ -26,7 +27,7 @@ class _Sorted(QSortFilterProxyModel):
         return bool(one < other)
 
 
-class _Delegate(QStyledItemDelegate):
+class _Delegate(Delegate):
     """The sum stands out; what the model does not see is quiet; a bar below a number is its share of the sum."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:

@@ -2,16 +2,17 @@
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect
 from PySide6.QtGui import QColor, QPainter
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QStyle, QStyleOptionViewItem, QWidget
 
 from gatewright_gui.models.problems import ABOUT, IS_ERROR, MESSAGE, PLACE
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.prose import paint_prose
+from gatewright_gui.qt.widget.delegate import Delegate
 
 Index = QModelIndex | QPersistentModelIndex
 
 
-class ProblemDelegate(QStyledItemDelegate):
+class ProblemDelegate(Delegate):
     """Icon and words; what one can go to in the colour of links."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:

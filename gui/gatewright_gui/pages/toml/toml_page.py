@@ -5,12 +5,13 @@ It does not write the file.
 
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.filetext import FileText, file_text
@@ -37,7 +38,7 @@ class TomlPage(Page):
             "Difference",
             tooltip="What saving would change on disk, or what another program changed there",
         )
-        self.hint = QLabel("Read only: edited on the pages, or in your editor")
+        self.hint = Label("Read only: edited on the pages, or in your editor")
         self.hint.setObjectName("toml.hint")
         self.hint.setProperty("kind", "muted")
         self.editor_button = QPushButton("Open in editor")

@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gatewright_gui.qt.look import Role, VerdictName, current_look, role_pair
+from gatewright_gui.qt.plaintext import line_text
 
 VERDICT_ICONS: dict[VerdictName, str] = {"allow": "circle-check", "ask": "hand", "deny": "ban"}
 VERDICT_WORDS: dict[VerdictName, str] = {"allow": "allow", "ask": "ask first", "deny": "deny"}
@@ -32,7 +33,7 @@ def paint_chip(painter: QPainter, rect: QRect, text: str, icon: str | None, role
         left += _ICON + _GAP
     painter.setPen(QColor(pair.fg))
     words = QRect(left, rect.top(), rect.right() - _PAD - left + 2, rect.height())
-    cut = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, words.width())
+    cut = line_text(painter.fontMetrics(), text, words.width())
     painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
     painter.restore()
 

@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gatewright_gui.qt.look import Role, current_look, role_colour
+from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text, tip_text
 
 
 class ElidedLabel(QWidget):
@@ -44,7 +45,7 @@ class ElidedLabel(QWidget):
 
     def set_text(self, text: str, detail: str = "") -> None:
         """Show another text; line breaks become spaces. ``detail`` stands in the tooltip in its place."""
-        self._text, self._detail = " ".join(text.splitlines()), detail
+        self._text, self._detail = label_text(" ".join(text.splitlines()), LONGEST_LINE), tip_text(detail)
         self.setAccessibleName(self._text)
         self.updateGeometry()
         self._refresh()

@@ -5,10 +5,11 @@ It does not know how to do it; its button only says that it was pressed.
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import Label
 
 _LINE_WIDTH = 360
 _NARROWEST = 180
@@ -33,14 +34,13 @@ class EmptyState(QWidget):
         super().__init__(parent)
         tokens = current_look().tokens
         self._icon = IconLabel(icon, "muted", size=32)
-        self._title = QLabel()
+        self._title = Label()
         self._title.setProperty("kind", "heading")
-        self._advice = QLabel()
+        self._advice = Label()
         self._advice.setProperty("kind", "muted")
         self._advice.setWordWrap(True)
         for label in (self._title, self._advice):
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-            label.setTextFormat(Qt.TextFormat.PlainText)
         self.action_button = QPushButton()
         self.action_button.clicked.connect(self.action_requested)
         self.other_button = QPushButton()

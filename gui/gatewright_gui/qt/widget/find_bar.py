@@ -5,12 +5,13 @@ It does not know languages; it works on the text of a `CodeEdit`, with the lines
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.textfind import MAX_HITS, Hit, found
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.code_edit import CodeEdit
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.search_field import SearchField
 
 
@@ -28,7 +29,7 @@ class FindBar(QWidget):
         self.setObjectName("find")
         self.field = SearchField("Find in text")
         self.field.leaves_at_once = True
-        self.count = QLabel()
+        self.count = Label()
         self.count.setProperty("kind", "small")
         self.count.setAccessibleName("Hits")
         up = IconButton("chevron-up", "Previous hit (Shift+F3)")

@@ -9,10 +9,12 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QTreeView, QWidget
 
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.delegate import Delegate
 
 
 def _settle(view: QAbstractItemView, name: str) -> None:
     view.setAccessibleName(name)
+    view.setItemDelegate(Delegate(view))
     view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
     view.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
     view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)

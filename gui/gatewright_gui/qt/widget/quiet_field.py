@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyleOptionFrame, QWidget
 
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import line_text
 
 QUIET = "QLineEdit:!focus:!hover { border-color: transparent; background: transparent; }"
 
@@ -22,7 +23,7 @@ class QuietField(QLineEdit):
     @property
     def shown_text(self) -> str:
         """What fits while one is not typing."""
-        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self._inside().width())
+        return line_text(self.fontMetrics(), self.text(), self._inside().width())
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """The field itself while one types or all of it fits, else its frame with what fits."""

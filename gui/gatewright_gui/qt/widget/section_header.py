@@ -3,10 +3,11 @@
 It does not know the part below it.
 """
 
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.label import Label
 
 
 class SectionHeader(QWidget):
@@ -17,7 +18,7 @@ class SectionHeader(QWidget):
     ) -> None:
         super().__init__(parent)
         tokens = current_look().tokens
-        self._title = QLabel()
+        self._title = Label()
         self._title.setProperty("kind", "heading")
         self._note = ElidedLabel(path=note_is_path, role="muted")
         self._row = QHBoxLayout(self)

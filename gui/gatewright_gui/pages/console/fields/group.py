@@ -17,6 +17,7 @@ from gatewright_gui.pages.console.fields.make import PARTED, SimpleField, simple
 from gatewright_gui.pages.console.fields.row import FieldRow, retire
 from gatewright_gui.pages.console.fields.stillcombo import StillCombo
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text, tip_text
 from gatewright_gui.qt.widget import ElidedLabel, IconButton
 
 AT_ONCE = 16
@@ -291,9 +292,9 @@ class UnionBody(Body):
         tag = union.tag if union is not None else None
         self.branch.setAccessibleName(f"{tag or 'kind'} of {path_words(path) or 'the call'}")
         for row in union.branches if union is not None else ():
-            self.branch.addItem(row.label)
+            self.branch.addItem(label_text(row.label, LONGEST_LINE, keep=""))
             described = str(row.schema.get("description") or "")
-            self.branch.setItemData(self.branch.count() - 1, described, Qt.ItemDataRole.ToolTipRole)
+            self.branch.setItemData(self.branch.count() - 1, tip_text(described), Qt.ItemDataRole.ToolTipRole)
         self.branch.currentIndexChanged.connect(self._chosen)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)

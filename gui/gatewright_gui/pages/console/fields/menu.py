@@ -10,6 +10,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright_gui.models.callform import CallForm
 from gatewright_gui.models.fieldtext import shown_value
 from gatewright_gui.models.jsonpath import NOTHING, Path
+from gatewright_gui.qt.plaintext import button_text
 
 Act = tuple[str, Callable[[], object], str]
 
@@ -19,7 +20,7 @@ def place_menu(parent: QWidget, form: CallForm, path: Path, shift: Callable[[int
     menu = QMenu(parent)
     menu.setAccessibleName("More for this argument")
     for words, act, keys in _acts(form, path, shift):
-        action = menu.addAction(words)
+        action = menu.addAction(button_text(words))
         action.triggered.connect(act)
         if keys:
             action.setShortcut(QKeySequence(keys))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from gatewright_gui.models.formshape import Shape
 from gatewright_gui.models.jsonpath import NOTHING, Path, path_words
@@ -15,8 +15,10 @@ from gatewright_gui.models.placeview import Editor, View
 from gatewright_gui.pages.console.fields.host import Body, FieldHost, field_name
 from gatewright_gui.pages.console.fields.make import PARTED, SimpleField, simple_of
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.qt.widget import IconButton
+from gatewright_gui.qt.widget.label import Label
 
 MAX_HELP = 260
 HEAD_HEIGHT = 22
@@ -40,12 +42,10 @@ class FieldRow(QWidget):
         self._need: str | None = None
         self._is_raw = False
         tokens = current_look().tokens
-        self._label = QLabel()
-        self._label.setTextFormat(Qt.TextFormat.PlainText)
+        self._label = Label()
         self._label.setFont(current_look().mono_font)
-        self._mark = QLabel()
+        self._mark = Label()
         self._mark.setProperty("kind", "small")
-        self._mark.setTextFormat(Qt.TextFormat.PlainText)
         self.more_button = IconButton("ellipsis", MORE)
         self.more_button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.more_button.setFixedHeight(HEAD_HEIGHT)
@@ -215,7 +215,7 @@ class FieldRow(QWidget):
             self._column.insertWidget(at, self._note)
         is_long = len(text) > MAX_HELP
         self._note.setText(f"{text[:MAX_HELP].rstrip()}..." if is_long else text)
-        self._note.setToolTip(text if is_long else "")
+        self._note.setToolTip(tip_text(text) if is_long else "")
         self._note.setVisible(bool(text))
 
     def _asked(self, view: View) -> str:

@@ -18,6 +18,8 @@ from gatewright_gui.pages.console.fields.tabtakes import TabTakes
 from gatewright_gui.pages.console.largetext import LargeTextEdit
 from gatewright_gui.qt.highlighter import Highlighter
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.plaintext import LONGEST_LINE, button_text, label_text
+from gatewright_gui.qt.widget.delegate import Delegate
 
 EMPTY = "(empty text)"
 
@@ -136,7 +138,8 @@ class ChoiceField(StillCombo):
         self._host, self._path = host, view.path
         self._values = _choices(view.shape)
         for value in self._values:
-            self.addItem(value if isinstance(value, str) and value else shown_value(value, 400))
+            words = value if isinstance(value, str) and value else shown_value(value, 400)
+            self.addItem(label_text(words, LONGEST_LINE, keep=""))
         self.show_view(view)
         self.currentIndexChanged.connect(self._chosen)
 
@@ -164,7 +167,7 @@ class ChecklistField(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         for value in view.shape.choices:
-            box = QCheckBox(shown_value(value))
+            box = QCheckBox(button_text(shown_value(value)))
             box.setAccessibleName(f"{view.name}: {shown_value(value)}")
             box.toggled.connect(partial(self._toggled, value))
             self._boxes.append(box)
@@ -197,6 +200,7 @@ def _completer(field: QLineEdit, files: QStringListModel) -> QCompleter:
     made.setFilterMode(Qt.MatchFlag.MatchContains)
     made.setMaxVisibleItems(12)
     popup = QListView()
+    popup.setItemDelegate(Delegate(popup))
     made.setPopup(popup)
     TabTakes(popup)
     return made

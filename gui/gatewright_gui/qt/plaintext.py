@@ -1,0 +1,44 @@
+"""Text of strangers as widgets show it: plain, what is unprintable as `\\uXXXX`, never endlessly long."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
+
+from gatewright.base.printable import printable
+
+LONGEST = 10_000
+LONGEST_LINE = 1_000
+LONGEST_TIP = 2_000
+
+
+def label_text(text: str, limit: int = LONGEST, *, keep: str = "\n\t") -> str:
+    """`text` for a label: of more than `limit` characters its beginning and end; `keep`: what is not escaped."""
+    return printable(_cut(text, limit), keep=keep)
+
+
+def line_text(
+    metrics: QFontMetrics, text: str, width: int, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight
+) -> str:
+    """As much of one line as fits into `width` pixels; a line break in it is escaped too."""
+    return metrics.elidedText(label_text(text, LONGEST_LINE, keep=""), mode, width)
+
+
+def tip_text(text: str) -> str:
+    """`text` for a tooltip."""
+    return label_text(text, LONGEST_TIP)
+
+
+def button_text(text: str) -> str:
+    """`text` for a button, a menu or a box: an `&` in it is no key."""
+    return label_text(text, LONGEST_LINE, keep="\t").replace("&", "&&")
+
+
+def title_text(text: str) -> str:
+    """`text` for the title of a window: a `[*]` in it is no mark of unsaved changes."""
+    return label_text(text, LONGEST_LINE, keep="").replace("[*]", "[*][*]")
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    tail = limit // 4
+    return f"{text[: limit - tail]} \u2026 {text[-tail:]}"

@@ -1,0 +1,246 @@
+"""A workspace whose every name and text is HTML and turns its line around: the window shows just that text."""
+
+import html
+import json
+import re
+import unicodedata
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QAbstractItemModel, QBuffer, QByteArray, QEvent, QIODevice, QModelIndex, QPoint, QSize, Qt
+from PySide6.QtGui import QAction, QHelpEvent, QPainter, QPixmap
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QLabel, QLineEdit, QToolTip, QWidget
+
+from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.qt.plaintext import LONGEST_TIP
+from gatewright_gui.qt.prose import ProseLabel
+from gatewright_gui.window.main_window import MainWindow
+from gatewright_gui.window.pages import PAGES
+from tests.gui.session.opened import opened_window, settled, until
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
+ESCAPED = "\\u202e"
+UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def hostile_policy(folder: Path) -> Path:
+    """A workspace that loads, with a picture of one colour that every text would show."""
+    picture = QPixmap(64, 64)
+    picture.fill(Qt.GlobalColor.magenta)
+    assert picture.save(str(folder / "pic.png"))
+    text = f"<b>MARK</b><img src='file:{folder}/pic.png' width=200 height=200>\u202e&lt;\x9b2J & more"
+    said, long = json.dumps(text), json.dumps(text + " long" * 2_000)
+    schema = {
+        "type": "object",
+        "description": text,
+        "properties": {"op": {"enum": ["a", text], "description": text}, text: {"type": "string", "title": text}},
+    }
+    unnamed = {"name": text, "description": text, "inputSchema": {"type": "object"}}
+    manifest = [{"name": "t", "description": text, "inputSchema": schema}, unnamed]
+    (folder / "m.json").write_text(json.dumps(manifest), "utf-8")
+    (folder / "d/<b>MARK<").mkdir(parents=True)
+    (folder / "d/<img src=x>\u202eMARK&amp.txt").write_text(text, "utf-8")
+    (folder / "policy.toml").write_text(
+        f"""gatewright = 1
+name = {said}
+description = {said}
+
+[agents.a]
+description = {long}
+tools = ["file", "t", "block"]
+sources = ["d"]
+
+[[agents.a.tool_rules]]
+tool_name = "file"
+rule_type = {{ MaxCalls = 3 }}
+
+[[agents.a.tool_rules]]
+tool_name = "t"
+rule_type = {{ ArgumentConstraints = {{ op = {{ const = {said} }} }} }}
+
+[[sources]]
+id = "d"
+type = "file"
+base_path = "d"
+default_permission = "read_write"
+
+[[sources.permission_rules]]
+pattern = "<b>MARK</b>\\u202e*"
+permission = "human"
+comment = {said}
+
+[tools.file]
+description = {said}
+
+[[catalogs]]
+id = "c"
+type = "host"
+manifest = "m.json"
+
+[[policy.rules]]
+name = "r"
+effect = "deny"
+tools = ["file"]
+operations = ["create"]
+message = {said}
+
+[[policy.rules]]
+name = "s"
+effect = "ask"
+tools = ["file"]
+operations = ["read"]
+when = {{ properties = {{ path = {{ const = {said} }} }} }}
+message = {said}
+""",
+        "utf-8",
+    )
+    return folder / "policy.toml"
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
+    async with opened_window(hostile_policy(tmp_path), tmp_path) as opened:
+        yield opened
+
+
+def unseen(text: str) -> list[str]:
+    """The characters that nobody sees, or that turn others around."""
+    return [hex(ord(c)) for c in text if c not in "\n\t\N{PARAGRAPH SEPARATOR}" and unicodedata.category(c) in UNSEEN]
+
+
+def painted(window: QWidget) -> list[str]:
+    """Every text that a window draws."""
+    content = QByteArray()
+    device = QBuffer(content)
+    device.open(QIODevice.OpenModeFlag.WriteOnly)
+    generator = QSvgGenerator()
+    generator.setOutputDevice(device)
+    generator.setSize(QSize(window.width(), window.height()))
+    painter = QPainter(generator)
+    window.render(painter, QPoint())
+    painter.end()
+    drawn = bytes(content.data()).decode("utf-8", "replace")
+    return [html.unescape(one) for one in re.findall(r"<text[^>]*>([^<]*)</text>", drawn)]
+
+
+def cells(model: QAbstractItemModel, parent: QModelIndex, depth: int = 0) -> list[QModelIndex]:
+    """The first cells of a model, three levels deep."""
+    found: list[QModelIndex] = []
+    for row in range(min(model.rowCount(parent), 12)):
+        found += [index for column in range(10) if (index := model.index(row, column, parent)).isValid()]
+        if depth < 2:
+            found += cells(model, model.index(row, 0, parent), depth + 1)
+    return found
+
+
+def has_rows(view: QAbstractItemView) -> bool:
+    return bool(view.model()) and view.model().rowCount(QModelIndex()) > 0
+
+
+def hover(view: QAbstractItemView, index: QModelIndex) -> QLabel | None:
+    """The tooltip of a cell, as the mouse brings it up."""
+    at = view.visualRect(index).center()
+    if view.indexAt(at) != index:
+        return None
+    QToolTip.hideText()
+    QApplication.sendEvent(view.viewport(), QHelpEvent(QEvent.Type.ToolTip, at, view.viewport().mapToGlobal(at)))
+    return shown_tip()
+
+
+def shown_tip() -> QLabel | None:
+    for one in QApplication.topLevelWidgets():
+        if isinstance(one, QLabel) and one.metaObject().className() == "QTipLabel" and one.isVisible():
+            return one
+    return None
+
+
+def check_labels(window: QWidget) -> None:
+    for label in window.findChildren(QLabel):
+        if isinstance(label, ProseLabel):
+            assert "<img" not in QLabel.text(label)
+        else:
+            assert label.textFormat() is Qt.TextFormat.PlainText, (label.objectName(), label.text())
+        assert not unseen(label.text() if not isinstance(label, ProseLabel) else QLabel.text(label)), label.objectName()
+    for button in window.findChildren(QAbstractButton):
+        assert not unseen(button.text()), button.objectName()
+        assert "& " not in button.text().replace("&&", ""), button.objectName()
+    for action in window.findChildren(QAction):
+        assert not unseen(action.text()), action.text()
+    assert not unseen(window.windowTitle())
+
+
+def check_tips(window: MainWindow) -> int:
+    told = 0
+    for view in window.findChildren(QAbstractItemView):
+        if not view.isVisible() or not has_rows(view):
+            continue
+        for index in cells(view.model(), QModelIndex()):
+            if (tip := hover(view, index)) is not None:
+                told += "MARK" in tip.text()
+                assert tip.textFormat() is Qt.TextFormat.PlainText
+                assert not unseen(tip.text())
+                assert len(tip.text()) < 2 * LONGEST_TIP
+    for one in window.findChildren(QWidget):
+        assert not unseen(one.toolTip()), one.objectName()
+        assert len(one.toolTip()) < 2 * LONGEST_TIP
+    QToolTip.hideText()
+    return told
+
+
+async def test_no_page_draws_a_strangers_text_as_anything_else(window: MainWindow) -> None:
+    assert not window.document.problems or not any(one.is_error for one in window.document.problems)
+    marks = told = 0
+    for page in PAGES:
+        window.show_page(page.key)
+        await settled(window)
+        for view in window.findChildren(QAbstractItemView):
+            if view.isVisible() and has_rows(view):
+                view.setCurrentIndex(view.model().index(0, 0, QModelIndex()))
+                getattr(view, "expandAll", lambda: None)()
+        await settled(window)
+        check_labels(window)
+        texts = painted(window)
+        if page.key != "toml":
+            assert [(text, page.key) for text in texts if unseen(text)] == []
+        marks += sum("MARK" in text for text in texts)
+        told += check_tips(window)
+    assert marks > 10
+    assert told > 4
+
+
+async def test_a_call_with_hostile_arguments_is_told_as_plain_text(window: MainWindow) -> None:
+    window.show_page("console")
+    page = window.shelf.page("console")
+    assert isinstance(page, ConsolePage)
+    await settled(window)
+    text = "<b>MARK</b>\u202e\x9b2J"
+    for tool, arguments in (
+        ("t", {"op": text, text: text}),
+        ("file", {"op": "read", "path": text}),
+        ("file", {"op": text}),
+    ):
+        page.request.choose_tool(tool)
+        page.request.mode.set_current("json")
+        page.request.raw.set_text(json.dumps(arguments))
+        count = len(page.console.records)
+        page.decide()
+        await until(lambda count=count: len(page.console.records) > count and not page.console.is_busy)
+        await settled(window)
+        check_labels(window)
+        texts = painted(window)
+        assert [one for one in texts if unseen(one)] == []
+        check_tips(window)
+
+
+async def test_the_palette_finds_a_strangers_name_as_plain_text(window: MainWindow) -> None:
+    QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_K, CONTROL)
+    field = window.findChild(QLineEdit, "palette.search")
+    assert field is not None
+    QTest.keyClicks(field, "MARK")
+    await settled(window)
+    texts = painted(window)
+    assert any(ESCAPED in text for text in texts)
+    assert [text for text in texts if unseen(text)] == []
