@@ -9,12 +9,13 @@ import stat
 from pathlib import Path
 
 
-def write_atomically(path: Path, content: bytes, *, mode: int | None = None) -> None:
+def write_atomically(path: Path, content: bytes, *, mode: int | None = None, follow: bool = True) -> None:
     """Replace ``path`` by ``content``: temporary neighbour, fsync, rename, fsync of the folder.
 
-    A symlink is followed, so that the link stays; the permission bits of an existing file are kept. Raises OSError.
+    A symlink is followed, so that the link stays (without ``follow`` it is replaced); the permission bits of an
+    existing file are kept. Raises OSError.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(path)) if follow else path
     bits = mode if mode is not None else _mode_of(target)
     temporary = target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)

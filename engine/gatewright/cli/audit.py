@@ -1,8 +1,10 @@
-"""``audit verify`` and ``audit export``: the log of a workspace, proved or written out. It changes nothing."""
+"""``audit verify`` and ``audit export``: the log of a workspace, proved or written out."""
 
 from __future__ import annotations
 
+import getpass
 import json as jsonlib
+from typing import Annotated
 
 import typer
 
@@ -20,9 +22,23 @@ def table() -> typer.Typer:
     return group
 
 
-def verify(policy: PolicyArgument, json: JsonOption = False, state: StateOption = None) -> None:
-    """Prove the chain of the log; exit 1 when a row was edited, removed, moved, added or cut off."""
-    report = audit_log(policy, state=state).verify()
+MovedOption = Annotated[
+    bool, typer.Option("--moved", help="the workspace was moved here: have its log go on, and say so in it")
+]
+
+
+def verify(
+    policy: PolicyArgument, json: JsonOption = False, state: StateOption = None, moved: MovedOption = False
+) -> None:
+    """Prove the chain of the log; exit 1 when a row was edited, removed, moved, added or cut off.
+
+    Without ``--moved`` it changes nothing.
+    """
+    log = audit_log(policy, state=state)
+    if moved:
+        log.accept_move(getpass.getuser())
+        log.close()
+    report = log.verify()
     if json:
         print_json(report.to_json())
     else:

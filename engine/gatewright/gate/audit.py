@@ -11,13 +11,11 @@ a cut; with ``durable`` it does not.
 
 from __future__ import annotations
 
-import errno
 import hmac
 import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -27,22 +25,24 @@ from gatewright.base.clock import SystemClock, iso_utc
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.gate.auditfile import (
+    COLUMNS,
+    FILE_NAME,
+    INSERT,
+    TABLE,
+    audit_database,
+    existing_log,
+    is_copy,
+    lost,
+    misplaced,
+    read_rows,
+)
 from gatewright.gate.chain import START_MAC, AuditReport, AuditRow, Seal, Unsealed, end_of, log_id_of, verified
-from gatewright.gate.keys import AnchorFile, KeyRing
-from gatewright.memory.writeahead import write_ahead
+from gatewright.gate.keys import AnchorFile, Home, KeyRing
+from gatewright.record import PrivateFolder
 
 if TYPE_CHECKING:
     from gatewright.base.clock import Clock
-
-FILE_NAME = "audit.sqlite3"
-_BUSY_S = 1.0
-_CHECKPOINT_PAGES = 4000
-_TABLE = """CREATE TABLE rows (
-  seq INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, call_id TEXT NOT NULL, agent TEXT NOT NULL,
-  session TEXT NOT NULL, tool TEXT NOT NULL, operation TEXT NOT NULL, body TEXT NOT NULL, mac TEXT NOT NULL
-)"""
-_COLUMNS = "seq, time, kind, call_id, agent, session, tool, operation, body, mac"
-_INSERT = f"INSERT INTO rows ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class AuditUnavailable(WorkspaceError):
@@ -53,6 +53,7 @@ class RowKind(StrEnum):
     """What a row records; a call ends in exactly one of the last five."""
 
     LOG_OPENED = "LogOpened"
+    LOG_MOVED = "LogMoved"
     POLICY_CHANGED = "PolicyChanged"
     GRANT_REVOKED = "GrantRevoked"
     TOOL_INVOKED = "ToolInvoked"
@@ -89,6 +90,7 @@ class AuditLog:
 
     def __init__(self, state: Path, keys: Path, *, clock: Clock | None = None, durable: bool = False) -> None:
         self.path = state / FILE_NAME
+        self._folder = PrivateFolder(state)
         self._ring = KeyRing(keys)
         self._clock = clock or SystemClock()
         self._durable = durable
@@ -99,7 +101,7 @@ class AuditLog:
     def check(self) -> None:
         """Raises AuditUnavailable when a log exists that cannot be continued, above all because its key is missing."""
         with self._lock:
-            if self.path.exists():
+            if self._is_there():
                 self._open()
 
     def append(self, entries: Sequence[AuditEntry], *, wait: bool = True) -> bool:
@@ -156,23 +158,15 @@ class AuditLog:
 
     def rows(self, *, after: int = 0) -> Iterator[AuditRow]:
         """The rows after number ``after``, oldest first; nothing when there is no log. Raises AuditUnavailable."""
-        if not self.path.exists():
-            return
         try:
-            connection = _read_only(self.path)
-            try:
-                if _has_rows(connection):
-                    found = connection.execute(f"SELECT {_COLUMNS} FROM rows WHERE seq > ? ORDER BY seq", (after,))
-                    yield from (AuditRow(*row) for row in found)
-            finally:
-                connection.close()
-        except (sqlite3.Error, ValueError) as error:  # sqlite3 may not even say what is wrong with a file
+            yield from read_rows(self._folder, after)
+        except (sqlite3.Error, OSError, ValueError) as error:  # sqlite3 may not even say what is wrong with a file
             raise AuditUnavailable(f"the audit log `{self.path}` cannot be read: {_words(error)}") from error
 
     def verify(self) -> AuditReport:
         """Go through the whole chain. It writes nothing, and may be called while others write."""
         try:
-            return self._verified(str(self.path.parent.resolve()))
+            return self._verified(Home.of(self.path.parent))
         except (AuditUnavailable, OSError) as error:
             return AuditReport(0, (str(error),))
 
@@ -181,30 +175,63 @@ class AuditLog:
         with self._lock:
             self._close()
 
-    def _verified(self, folder: str) -> AuditReport:
+    def accept_move(self, who: str) -> None:
+        """Have a log go on here that was kept elsewhere, which the log then says. Raises AuditUnavailable.
+
+        Not for a copy: one whose original is still where it was is not the log.
+        """
+        with self._lock:
+            self._close()
+            first, home = next(self.rows(), None), Home.of(self.path.parent)
+            anchor = self._ring.anchor(log_id_of(first)) if first is not None else None
+            if anchor is None or anchor.home.is_same(home):
+                return
+            if is_copy(anchor):
+                raise AuditUnavailable(misplaced(anchor))
+            report = self._verified(anchor.home)
+            if not report.is_sound:
+                raise AuditUnavailable(f"the audit log `{self.path}` does not hold: {report.problems[0]}")
+            self._open(anchor.home)
+        body: dict[str, JsonValue] = {"log": anchor.log_id, "from": anchor.home.folder, "to": home.folder, "who": who}
+        self.append([AuditEntry(RowKind.LOG_MOVED, body=body)])
+
+    def _is_there(self) -> bool:
+        try:
+            return self._folder.look(FILE_NAME) is not None
+        except OSError as error:
+            raise AuditUnavailable(f"the audit log `{self.path}` cannot be opened: {_words(error)}") from error
+
+    def _verified(self, home: Home) -> AuditReport:
         first = next(self.rows(), None)
+        anchors = self._ring.anchors_of(home)
         if first is None:
-            lost = self._ring.anchors_of(folder)
-            return AuditReport(0, tuple(f"the log `{one.log_id}` with {one.seq} rows is gone" for one in lost))
+            return AuditReport(0, tuple(lost(one, home) for one in anchors))
         log_id = log_id_of(first)
         if not log_id:
             return AuditReport(0, ("the first row does not name a log",))
         key = self._ring.key(log_id)
         if key is None:
             return AuditReport(0, (f"the key of the log `{log_id}` is not in `{self._ring.folder}`",))
-        others = [a for a in self._ring.anchors_of(folder) if a.log_id != log_id]
-        problems = [f"another log, `{other.log_id}` with {other.seq} rows, lay here before" for other in others]
+        problems = [
+            f"another log, `{one.log_id}` with {one.seq} rows, lay here before"
+            for one in anchors
+            if one.log_id != log_id
+        ]
         anchor = self._ring.anchor(log_id)  # before the rows are read: who writes now only adds to them
+        if anchor is not None and not anchor.home.is_same(home):
+            problems.append(misplaced(anchor))
         return verified(self.rows(), key, anchor, problems)
 
-    def _open(self) -> _OpenLog:
+    def _open(self, home: Home | None = None) -> _OpenLog:
+        """``home``: where the log was kept until now, when it may go on here although that is elsewhere."""
         if self._open_log is not None:
             if self._open_log.process == os.getpid():
                 return self._open_log
             self._forked.append(self._open_log)  # the parent's: to close it here would disturb it
             self._open_log = None
         try:
-            self._open_log = _OpenLog(self.path, self._ring, self._durable, iso_utc(self._clock.wall_s()))
+            now = iso_utc(self._clock.wall_s())
+            self._open_log = _OpenLog(self._folder, self._ring, self._durable, now, home)
         except (sqlite3.Error, OSError, ValueError) as error:
             raise AuditUnavailable(f"the audit log `{self.path}` cannot be opened: {_words(error)}") from error
         return self._open_log
@@ -222,24 +249,25 @@ class _OpenLog:
     _seal: Seal
     _anchor: AnchorFile
 
-    def __init__(self, path: Path, ring: KeyRing, durable: bool, time: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    def __init__(self, folder: PrivateFolder, ring: KeyRing, durable: bool, time: str, moved: Home | None) -> None:
         self.process = os.getpid()
-        self._path = str(path)
-        self._folder = str(path.parent.resolve())
-        self._connection = _writable(path, durable=durable)
+        self._moved = moved
+        self._database = audit_database(folder, durable=durable)
+        self._path = str(self._database.path)
         self._last: tuple[int, str] | None = None
         self.log_id = ""
         try:
-            self._file = _identity(self._path)
+            connection = self._database.connection(write=True)
+            assert connection is not None
+            self._connection, self._home = connection, Home.of(folder.path)
             self._identify(ring, time)
         except BaseException:
-            self._connection.close()
+            self._database.close()
             raise
 
     def append(self, entries: Sequence[AuditEntry], time: str, *, wait: bool) -> bool:
         """Within the anchor's lock: add the rows, commit, and only then move the anchor."""
-        if _identity(self._path) != self._file:  # rows for a log that was removed or replaced would go nowhere
+        if not self._database.is_current():  # rows for a log that was removed or replaced would go nowhere
             raise FileNotFoundError("it was replaced while it was open")
         if not self._anchor.hold(wait=wait):
             return False
@@ -258,7 +286,7 @@ class _OpenLog:
 
     def close(self) -> None:
         """Let go of both files."""
-        self._connection.close()
+        self._database.close()
         self._anchor.close()
 
     def _insert(self, entries: Sequence[AuditEntry], time: str) -> None:
@@ -275,10 +303,10 @@ class _OpenLog:
 
     def _add(self, rows: list[tuple[int | str, ...]]) -> None:
         if len(rows) == 1:
-            self._connection.execute(_INSERT, rows[0])  # a transaction of its own
+            self._connection.execute(INSERT, rows[0])  # a transaction of its own
             return
         self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany(_INSERT, rows)
+        self._connection.executemany(INSERT, rows)
         self._connection.execute("COMMIT")
 
     def _roll_back(self) -> None:
@@ -293,7 +321,7 @@ class _OpenLog:
         anchor = self._anchor.read()
         if anchor is None or anchor.log_id != self.log_id:
             raise ValueError("its anchor is not readable")
-        found = self._connection.execute(f"SELECT {_COLUMNS} FROM rows WHERE seq >= ? ORDER BY seq", (anchor.seq,))
+        found = self._connection.execute(f"SELECT {COLUMNS} FROM rows WHERE seq >= ? ORDER BY seq", (anchor.seq,))
         end = end_of((AuditRow(*row) for row in found), anchor, self._seal)
         if end is not None:
             self._last = end
@@ -306,7 +334,7 @@ class _OpenLog:
     def _identify(self, ring: KeyRing, time: str) -> None:
         """Read which log this is, or begin a new one: key and anchor first, then the first row."""
         self._connection.execute("BEGIN IMMEDIATE")
-        self.log_id = _existing_log(self._connection)
+        self.log_id = existing_log(self._connection)
         if not self.log_id:
             self._begin(ring, time)
             return
@@ -316,8 +344,11 @@ class _OpenLog:
             text = f"the audit log `{self._path}` exists and its key is not in `{ring.folder}`"
             raise AuditUnavailable(f"{text}; put the key back, or move the log away to begin a new one")
         self._take(key)
+        anchor = ring.anchor(self.log_id)
+        if anchor is not None and not any(anchor.home.is_same(one) for one in (self._home, self._moved) if one):
+            raise AuditUnavailable(misplaced(anchor))
         try:
-            self._anchor = AnchorFile(ring.anchor_path(self.log_id), self.log_id, self._folder)
+            self._anchor = AnchorFile(ring.anchor_path(self.log_id), self.log_id, self._home)
         except FileNotFoundError:
             text = f"the audit log `{self._path}` exists and its anchor is not in `{ring.folder}`"
             raise AuditUnavailable(f"{text}; put the anchor back, or move the log away to begin a new one") from None
@@ -328,12 +359,12 @@ class _OpenLog:
 
     def _begin(self, ring: KeyRing, time: str) -> None:
         self.log_id = new_id("log")
-        self._take(ring.create(self.log_id, self._folder))
-        self._anchor = AnchorFile(ring.anchor_path(self.log_id), self.log_id, self._folder)
+        self._take(ring.create(self.log_id, self._home))
+        self._anchor = AnchorFile(ring.anchor_path(self.log_id), self.log_id, self._home)
         row = _unsealed(1, time, AuditEntry(RowKind.LOG_OPENED, body={"log": self.log_id}))
         mac = self._seal(START_MAC, row)
-        self._connection.execute(_TABLE)
-        self._connection.execute(_INSERT, (*row, mac))
+        self._connection.execute(TABLE)
+        self._connection.execute(INSERT, (*row, mac))
         self._connection.execute("COMMIT")
 
 
@@ -342,47 +373,7 @@ def _unsealed(seq: int, time: str, entry: AuditEntry) -> Unsealed:
     return (seq, time, entry.kind.value, entry.call_id, entry.agent, entry.session, entry.tool, entry.operation, body)
 
 
-def _has_rows(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'rows'").fetchone() is not None
-
-
-def _existing_log(connection: sqlite3.Connection) -> str:
-    """The id in the first row; empty when the file holds no log yet."""
-    if not _has_rows(connection):
-        return ""
-    row = connection.execute(f"SELECT {_COLUMNS} FROM rows ORDER BY seq LIMIT 1").fetchone()
-    log_id = log_id_of(AuditRow(*row)) if row else ""
-    if not log_id:
-        raise sqlite3.DatabaseError("its first row does not name a log")
-    return log_id
-
-
 def _words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower() + (f" (`{error.filename}`)" if error.filename else "")
     return str(error)
-
-
-def _identity(path: str) -> tuple[int, int]:
-    facts = os.stat(path)  # noqa: PTH116 - a third of the time of Path.stat, once per commit
-    return facts.st_dev, facts.st_ino
-
-
-def _writable(path: Path, *, durable: bool) -> sqlite3.Connection:
-    if path.is_symlink():
-        raise OSError(errno.ELOOP, "it is a symbolic link, which is not followed", str(path))
-    with suppress(FileExistsError):  # to open and close one that is there would undo SQLite's own locks on it
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-    try:
-        write_ahead(connection, _BUSY_S)
-        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _read_only(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)

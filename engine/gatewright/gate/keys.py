@@ -1,4 +1,6 @@
-"""The key of one audit log, and its anchor: how far the log had come, kept away from the log. It reads no rows."""
+"""The key of one audit log, and its anchor: how far the log had come and where, kept away from the log. It reads no
+rows.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,14 @@ import json
 import os
 import re
 import secrets
+import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gatewright.base.filelock import lock
+from gatewright.record import PrivateFolder
 
 KEY_BYTES = 32
 _LOG_ID = re.compile(r"log-[0-9a-f]{16}")
@@ -20,14 +25,36 @@ _MOST_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
+class Home:
+    """A state folder as a log remembers it: its path, and which folder it lay in, by whatever name ("": unknown).
+
+    A renamed workspace keeps the second; no folder that is made later has the same.
+    """
+
+    folder: str
+    around: str = ""
+
+    @classmethod
+    def of(cls, state: Path) -> Home:
+        """That of a state folder; only the folders above it are looked at."""
+        around = Path(os.path.realpath(state.parent))
+        return cls(str(around / state.name), _identity(around))
+
+    def is_same(self, other: Home) -> bool:
+        """Whether it is the same folder, renamed perhaps."""
+        renamed = self.around != "" and self.around == other.around
+        return self.folder == other.folder or (renamed and Path(self.folder).name == Path(other.folder).name)
+
+
+@dataclass(frozen=True, slots=True)
 class Anchor:
-    """The last row written: the log's id, its state folder, the row's number and its MAC in hexadecimal.
+    """The last row written: the log's id, where it is kept, the row's number and its MAC in hexadecimal.
 
     Number 0 and the MAC of zeros: the log was about to begin.
     """
 
     log_id: str
-    folder: str
+    home: Home
     seq: int
     mac: str
 
@@ -37,6 +64,7 @@ class KeyRing:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._files = PrivateFolder(folder)
 
     def key_path(self, log_id: str) -> Path:
         """Where the key of a log lies. Raises ValueError for what is no log id."""
@@ -48,23 +76,22 @@ class KeyRing:
         """Where the anchor of a log lies."""
         return self.key_path(log_id).with_suffix(".anchor")
 
-    def create(self, log_id: str, state: str) -> bytes:
-        """A new random key, readable by its owner only, and the anchor of a log that begins in the folder ``state``.
+    def create(self, log_id: str, home: Home) -> bytes:
+        """A new random key, readable by its owner only, and the anchor of a log that begins there.
 
         Raises OSError.
         """
         from gatewright.gate.chain import START_MAC
 
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         key = secrets.token_bytes(KEY_BYTES)
-        _write_new(self.key_path(log_id), key)
-        _write_new(self.anchor_path(log_id), _text(Anchor(log_id, state, 0, START_MAC)))
+        self._files.replace(self.key_path(log_id).name, key)
+        self._files.replace(self.anchor_path(log_id).name, _text(Anchor(log_id, home, 0, START_MAC)))
         return key
 
     def key(self, log_id: str) -> bytes | None:
         """The key of a log, or None when it is not here. Raises OSError when it cannot be read."""
         try:
-            key = self.key_path(log_id).read_bytes()
+            key = self._files.read(self.key_path(log_id).name, KEY_BYTES + 1)
         except (FileNotFoundError, ValueError):
             return None
         return key if len(key) == KEY_BYTES else None
@@ -72,22 +99,23 @@ class KeyRing:
     def anchor(self, log_id: str) -> Anchor | None:
         """The anchor of a log, or None when there is none that can be read."""
         try:
-            return _read(self.anchor_path(log_id))
+            return _read(self._files, self.anchor_path(log_id).name)
         except ValueError:
             return None
 
-    def anchors_of(self, state: str) -> tuple[Anchor, ...]:
-        """Every anchor of a log that had rows in that state folder."""
-        found = [_read(path) for path in sorted(self.folder.glob("audit-*.anchor"))]
-        return tuple(anchor for anchor in found if anchor is not None and anchor.folder == state and anchor.seq > 0)
+    def anchors_of(self, home: Home) -> tuple[Anchor, ...]:
+        """Every anchor of a log that had rows in that state folder, by whatever name."""
+        names = [name for name in self._files.names() if name.startswith("audit-") and name.endswith(".anchor")]
+        found = [_read(self._files, name) for name in names]
+        return tuple(one for one in found if one is not None and one.home.is_same(home) and one.seq > 0)
 
 
 class AnchorFile:
     """The anchor of a log that is being written, held open: one process at a time ``hold``s it, for one commit."""
 
-    def __init__(self, path: Path, log_id: str, state: str) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        self._head, self._middle = _frame(log_id, state)
+    def __init__(self, path: Path, log_id: str, home: Home) -> None:
+        self._descriptor = PrivateFolder(path.parent).open(path.name, os.O_RDWR)
+        self._head, self._middle = _frame(log_id, home)
         self._known = b""
 
     def hold(self, *, wait: bool = True) -> bool:
@@ -133,28 +161,39 @@ class AnchorFile:
 _END = b'"}'
 
 
-def _frame(log_id: str, state: str) -> tuple[bytes, bytes]:
-    head = json.dumps({"log": log_id, "folder": state})[:-1] + ', "seq": '
+_GET_GENERATION = 0x80087601
+"""FS_IOC_GETVERSION of Linux (ioctl_iflags(2)): tells a folder from an earlier one that had the same inode."""
+
+
+def _identity(folder: Path) -> str:
+    """Device, inode and, where the file system has one, generation; empty when there is no such folder."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        facts, generation = os.fstat(descriptor), 0
+        with suppress(OSError):
+            (generation,) = struct.unpack("q", fcntl.ioctl(descriptor, _GET_GENERATION, bytes(8)))
+        return f"{facts.st_dev}:{facts.st_ino}:{generation}"
+    finally:
+        os.close(descriptor)
+
+
+def _frame(log_id: str, home: Home) -> tuple[bytes, bytes]:
+    head = json.dumps({"log": log_id, "folder": home.folder, "around": home.around})[:-1] + ', "seq": '
     return head.encode(), b', "mac": "'
 
 
 def _text(anchor: Anchor) -> bytes:
-    head, middle = _frame(anchor.log_id, anchor.folder)
+    head, middle = _frame(anchor.log_id, anchor.home)
     return b"%s%19d%s%s%s" % (head, anchor.seq, middle, anchor.mac.encode(), _END)
 
 
-def _write_new(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _read(path: Path) -> Anchor | None:
+def _read(keys: PrivateFolder, name: str) -> Anchor | None:
     """The anchor in a file, read while nobody moves it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = keys.open(name)
     except OSError:
         return None
     try:
@@ -169,6 +208,7 @@ def _read(path: Path) -> Anchor | None:
 def _parsed(text: bytes) -> Anchor | None:
     try:
         fields: Any = json.loads(text)
-        return Anchor(str(fields["log"]), str(fields["folder"]), int(fields["seq"]), str(fields["mac"]))
-    except (ValueError, TypeError, KeyError):
+        home = Home(str(fields["folder"]), str(fields.get("around", "")))
+        return Anchor(str(fields["log"]), home, int(fields["seq"]), str(fields["mac"]))
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None

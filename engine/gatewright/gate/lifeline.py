@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gatewright.base.ids import new_id
+from gatewright.record import PrivateFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,14 +25,15 @@ class Lifeline:
 
     def __init__(self, folder: Path) -> None:
         self.owner = new_id("owner")
-        self._path = folder / f"{self.owner}.alive"
+        self._folder = PrivateFolder(folder)
+        self._name = f"{self.owner}.alive"
         self._descriptor: int | None = None
 
     def hold(self) -> None:
         """Make the file and lock it; held already: nothing. Raises OSError."""
         if self._descriptor is not None:
             return
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        descriptor = self._folder.open(self._name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._descriptor = descriptor
 
@@ -40,7 +42,7 @@ class Lifeline:
         if self._descriptor is None:
             return
         with suppress(OSError):
-            self._path.unlink()
+            self._folder.delete(self._name)
         os.close(self._descriptor)
         self._descriptor = None
 
@@ -49,9 +51,9 @@ def is_alive(folder: Path, owner: str) -> bool:
     """Whether the owner still holds its file; one left by a process that died is removed."""
     if not _OWNER.fullmatch(owner):
         return False
-    path = folder / f"{owner}.alive"
+    own, name = PrivateFolder(folder), f"{owner}.alive"
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = own.open(name)
     except OSError:
         return False
     try:
@@ -62,7 +64,7 @@ def is_alive(folder: Path, owner: str) -> bool:
         return False
     else:
         with suppress(OSError):
-            path.unlink()
+            own.delete(name)
         return False
     finally:
         os.close(descriptor)

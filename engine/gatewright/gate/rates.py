@@ -7,7 +7,6 @@ bucket's period empties it, so that it is never refilled twice for the same time
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.memory.writeahead import write_ahead
+from gatewright.record import Database, PrivateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -87,20 +86,17 @@ class RateBook:
         self._path = path
         self._lock = threading.Lock()
         self._memory: dict[str, Bucket] = {}
-        self._connection: sqlite3.Connection | None = None
-        self._process = 0
-        self._forked: list[sqlite3.Connection] = []
+        self._database = None if path is None else _database(path)
 
     def peek(self, key: str, rule: RateLimit, wall_s: float) -> float:
         """The level now; takes nothing and makes no file. Raises RatesUnavailable."""
         with self._lock:
-            if self._path is None:
+            if self._database is None:
                 held = self._memory.get(key)
-            elif self._connection is None and not self._path.exists():
-                held = None
             else:
-                with self._failing_closed():
-                    held = _read(self._open(self._path), key)
+                with self._failing_closed(self._database):
+                    connection = self._database.connection(write=False)
+                    held = None if connection is None else _read(connection, key)
             return (held or Bucket(float(rule.calls), wall_s)).at(rule, wall_s).level
 
     def take(self, rates: Sequence[Rate], wall_s: float) -> tuple[Rate, float] | None:
@@ -117,18 +113,20 @@ class RateBook:
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
-            self._drop()
+            if self._database is not None:
+                self._database.close()
 
     def _changed(self, rates: Sequence[Rate], wall_s: float, by: float) -> tuple[Rate, float] | None:
         rates = list({rate.key: rate for rate in rates}.values())
         with self._lock:
-            if self._path is None:
+            if self._database is None:
                 held = {rate.key: self._memory.get(rate.key) for rate in rates}
                 changed, short = _moved(rates, held, wall_s, by)
                 self._memory.update((rate.key, bucket) for rate, bucket in changed)
                 return short
-            with self._failing_closed():
-                connection = self._open(self._path)
+            with self._failing_closed(self._database):
+                connection = self._database.connection(write=True)
+                assert connection is not None
                 connection.execute("BEGIN IMMEDIATE")
                 held = {rate.key: _read(connection, rate.key) for rate in rates}
                 changed, short = _moved(rates, held, wall_s, by)
@@ -137,33 +135,25 @@ class RateBook:
                 return short
 
     @contextmanager
-    def _failing_closed(self) -> Generator[None]:
+    def _failing_closed(self, database: Database) -> Generator[None]:
         try:
             yield
         except (sqlite3.Error, OSError, TypeError, ValueError) as error:
-            self._drop()
+            database.close()
             raise RatesUnavailable(f"the rates in `{self._path}` cannot be used: {error}") from error
         except BaseException:
-            self._drop()  # an open transaction would keep every other process out
+            database.close()  # an open transaction would keep every other process out
             raise
 
-    def _open(self, path: Path) -> sqlite3.Connection:
-        if self._connection is not None and self._process == os.getpid():
-            return self._connection
-        if self._connection is not None:
-            self._forked.append(self._connection)  # the parent's: to close it here would disturb it
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-        self._connection, self._process = connection, os.getpid()
-        write_ahead(connection, _BUSY_S)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(_TABLE)
-        return connection
 
-    def _drop(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+def _database(path: Path) -> Database:
+    return Database(
+        PrivateFolder(path.parent),
+        path.name,
+        busy_s=_BUSY_S,
+        pragmas=("synchronous = NORMAL",),
+        make=lambda connection: connection.execute(_TABLE),
+    )
 
 
 def _moved(

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.filelock import lock
+from gatewright.record import PrivateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -90,8 +91,8 @@ class RowAnchor:
 
     def _opened(self, *, create: bool) -> int:
         if self._descriptor is None:
-            how = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
-            self._descriptor = os.open(self._path, how, 0o600)
+            how = os.O_RDWR | (os.O_CREAT if create else 0)
+            self._descriptor = PrivateFolder(self._path.parent).open(self._path.name, how)
         return self._descriptor
 
 

@@ -11,11 +11,11 @@ import hmac
 import os
 import secrets
 import sqlite3
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gatewright.gate.rowanchor import RowAnchor
-from gatewright.memory.writeahead import write_ahead
+from gatewright.record import Database, PrivateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -39,29 +39,31 @@ class SealedFile:
 
     def __init__(self, path: Path | None, keys: Path | None, *, is_anchored: bool) -> None:
         self.key: bytes | None = None
-        self.identity = (0, 0)
+        self._database = None if path is None else _database(path)
+        self._connection: sqlite3.Connection | None = None
         self._path = path
         self._keys = keys
         self._is_anchored = is_anchored
-        self._connection: sqlite3.Connection | None = None
         self._anchor: RowAnchor | None = None
-        self._process = 0
-        self._forked: list[object] = []
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Differs once another file lies in the place of the one that was open."""
+        return (0, 0) if self._database is None else self._database.identity
 
     def connection(self, *, create: bool) -> sqlite3.Connection | None:
         """The open file; None while there is none and ``create`` is not said."""
-        if self._connection is not None and self._process != os.getpid():
-            self._forked += [self._connection, self._anchor]  # the parent's: to close them here would disturb it
-            self._connection = self._anchor = None
-        if self._connection is not None and (self._path is None or _identity(self._path) == self.identity):
-            if self.key is None:
-                self._find_key(create=create)
+        if self._database is None:
+            if self._connection is None:
+                self.key = secrets.token_bytes(_KEY_BYTES)
+                self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+                self._connection.execute(_TABLE)
             return self._connection
-        self.close()
-        if self._path is not None and not create and not self._path.exists():
-            return None
-        self._connection = self._opened(create=create)
-        return self._connection
+        connection = self._database.connection(write=create)
+        if connection is not None and (self.key is None or connection is not self._connection):
+            self._find_key(create=create)
+        self._connection = connection
+        return connection
 
     def listed(self) -> frozenset[str] | None:
         """The ids that count; None where there is no list."""
@@ -90,28 +92,17 @@ class SealedFile:
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._connection is not None:
+        if self._database is not None:
+            self._database.close()
+        elif self._connection is not None:
             self._connection.close()
-            self._connection = None
+        self._connection = self.key = None
+        self._let_go_of_list()
+
+    def _let_go_of_list(self) -> None:
         if self._anchor is not None:
             self._anchor.close()
             self._anchor = None
-
-    def _opened(self, *, create: bool) -> sqlite3.Connection:
-        if self._path is None:
-            self.key = secrets.token_bytes(_KEY_BYTES)
-            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        else:
-            self._find_key(create=create)
-            connection = _opened_file(self._path)
-            self.identity = _identity(self._path)
-        self._process = os.getpid()
-        try:
-            connection.execute(_TABLE)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     def _find_key(self, *, create: bool) -> None:
         if self._path is None or self._keys is None:
@@ -119,34 +110,20 @@ class SealedFile:
         key = shared_key(self._keys, create=create)
         folder = os.fsencode(self._path.parent.resolve())
         self.key = None if key is None else hmac.new(key, b"approvals\0" + folder, hashlib.sha256).digest()
+        self._let_go_of_list()
         if self.key is not None and self._is_anchored:
             name = f"approvals-{hashlib.sha256(folder).hexdigest()[:16]}.anchor"
             self._anchor = RowAnchor(self._keys / name, self.key)
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    try:
-        facts = os.stat(path)  # noqa: PTH116 - asked at every decision, and twice as fast
-    except FileNotFoundError:
-        return (0, 0)
-    return facts.st_dev, facts.st_ino
-
-
-def _opened_file(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if path.is_symlink():
-        raise OSError(errno.ELOOP, "it is a symbolic link, which is not followed", str(path))
-    with suppress(FileExistsError):  # to open and close one that is there would undo SQLite's own locks on it
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-    try:
-        write_ahead(connection, _BUSY_S)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA secure_delete = ON")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+def _database(path: Path) -> Database:
+    return Database(
+        PrivateFolder(path.parent),
+        path.name,
+        busy_s=_BUSY_S,
+        pragmas=("synchronous = NORMAL", "secure_delete = ON"),
+        make=lambda connection: connection.execute(_TABLE),
+    )
 
 
 def shared_key(folder: Path, *, create: bool) -> bytes | None:
@@ -154,27 +131,12 @@ def shared_key(folder: Path, *, create: bool) -> bytes | None:
 
     A new one appears whole or not at all, so two processes agree. Raises OSError.
     """
-    path = folder / KEY_NAME
-    if not path.exists():
+    keys = PrivateFolder(folder)
+    if keys.look(KEY_NAME) is None:
         if not create:
             return None
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _make_key(path)
-    key = path.read_bytes()
+        keys.create(KEY_NAME, secrets.token_bytes(_KEY_BYTES))
+    key = keys.read(KEY_NAME, _KEY_BYTES + 1)
     if len(key) != _KEY_BYTES:
-        raise OSError(errno.EINVAL, "the key of the approvals is damaged", str(path))
+        raise OSError(errno.EINVAL, "the key of the approvals is damaged", str(folder / KEY_NAME))
     return key
-
-
-def _make_key(path: Path) -> None:
-    fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(secrets.token_bytes(_KEY_BYTES))
-            stream.flush()
-            os.fsync(stream.fileno())
-        with suppress(FileExistsError):
-            os.link(fresh, path)
-    finally:
-        fresh.unlink()

@@ -13,20 +13,20 @@ import json
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.sealedfile import shared_key
 from gatewright.gate.session import Session
+from gatewright.record import PrivateFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
 
     from gatewright.base.clock import Clock
 
@@ -49,7 +49,7 @@ class SessionStore:
     """
 
     def __init__(self, folder: Path, keys: Path, clock: Clock | None = None) -> None:
-        self._folder = folder
+        self._folder = PrivateFolder(folder.parent).folder(folder.name)
         self._keys = keys
         self._clock = clock
 
@@ -60,8 +60,8 @@ class SessionStore:
         It waits for as long as somebody else holds it; a process that dies lets go. What the body raises does not keep
         it from being saved.
         """
-        path = self._path(session_id, agent_id)
-        while (holder := self._try_lock(path)) is None:
+        name = _name(session_id, agent_id)
+        while (holder := self._try_lock(name)) is None:
             await asyncio.sleep(_LOCK_STEP_S)
         try:
             session = self.resume(session_id, agent_id=agent_id)
@@ -74,7 +74,7 @@ class SessionStore:
                 finally:
                     session.is_held = False
         finally:
-            _let_go(path, holder)
+            self._let_go(name, holder)
 
     def resume(self, session_id: str, *, agent_id: str = "") -> Session:
         """The session as it was saved, with a count for every call that was under way; a new one where none is kept."""
@@ -89,47 +89,45 @@ class SessionStore:
 
     def save(self, session: Session) -> None:
         """Keep the session. Raises SessionConflict where what is kept is not what it was loaded from or saved as."""
-        path = self._path(session.session_id, session.agent_id)
-        with session.saving, nullcontext() if session.is_held else self._locked(path):
+        name = _name(session.session_id, session.agent_id)
+        with session.saving, nullcontext() if session.is_held else self._locked(name):
             kept = self._kept(session.session_id, session.agent_id)
             version = kept.version if kept is not None else 0
             if version != session.version:
                 how = "deleted" if kept is None else "saved by somebody else"
                 raise SessionConflict(f"the session `{session.session_id}` was {how} since it was loaded")
-            self._write(path, session, version + 1)
+            self._write(name, session, version + 1)
             session.version = version + 1
 
     def list(self, *, agent_id: str = "") -> tuple[str, ...]:
         """The ids of the sessions that are kept of that agent, sorted."""
         try:
             return tuple(sorted(self._ids(_mark(agent_id))))
-        except FileNotFoundError:
-            return ()
         except OSError as error:
-            raise WorkspaceError(f"the sessions in `{self._folder}` cannot be listed: {error}") from error
+            raise WorkspaceError(f"the sessions in `{self._folder.path}` cannot be listed: {error}") from error
 
     def delete(self, session_id: str, *, agent_id: str = "") -> bool:
         """Forget the session; whether there was one."""
-        path = self._path(session_id, agent_id)
-        if not os.path.lexists(path):
-            return False
-        with self._locked(path):
-            try:
-                path.unlink()
-            except FileNotFoundError:
+        name = _name(session_id, agent_id)
+        try:
+            if self._folder.look(name) is None:
                 return False
-            except OSError as error:
-                raise WorkspaceError(f"the session `{session_id}` cannot be deleted: {error}") from error
-        return True
+            with self._locked(name):
+                return self._folder.delete(name)
+        except OSError as error:
+            raise WorkspaceError(f"the session `{session_id}` cannot be deleted: {error}") from error
 
     def _kept(self, session_id: str, agent_id: str) -> Session | None:
-        path = self._path(session_id, agent_id)
+        name = _name(session_id, agent_id)
+        path = self._folder.path / name
         try:
-            content = _content(path)
+            content = self._folder.read(name, _LARGEST + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise WorkspaceError(f"the session `{session_id}` cannot be read: {error}") from error
+        if len(content) > _LARGEST:
+            raise WorkspaceError(f"`{path}` holds no saved session: it is larger than {MAX_BYTES:,} bytes")
         try:
             kept: dict[str, Any] = json.loads(self._unsealed(content))
             session = Session.resumed(kept["saved"], self._clock, agent_id=kept["agent"])
@@ -153,7 +151,7 @@ class SessionStore:
             raise WorkspaceError("it was changed: this was not written by Gatewright")
         return body
 
-    def _write(self, path: Path, session: Session, version: int) -> None:
+    def _write(self, name: str, session: Session, version: int) -> None:
         saved = {"version": version, "agent": session.agent_id, "saved": session.saved(self._clock)}
         body = json.dumps(saved, ensure_ascii=False, separators=(",", ":")).encode()
         if len(body) > MAX_BYTES:
@@ -162,7 +160,7 @@ class SessionStore:
         if key is None:
             raise WorkspaceError(f"the session `{session.session_id}` cannot be kept: there is no key")
         try:
-            write_atomically(path, b"%s\n%s" % (_seal(key, body), body), mode=0o600)
+            self._folder.replace(name, b"%s\n%s" % (_seal(key, body), body))
         except OSError as error:
             raise WorkspaceError(f"the session `{session.session_id}` cannot be kept: {error}") from error
 
@@ -170,56 +168,65 @@ class SessionStore:
         try:
             key = shared_key(self._keys, create=create)
         except OSError as error:
-            raise WorkspaceError(f"the key of the sessions in `{self._folder}` cannot be had: {error}") from error
+            raise WorkspaceError(f"the key of the sessions in `{self._folder.path}` cannot be had: {error}") from error
         return None if key is None else hmac.new(key, b"sessions", hashlib.sha256).digest()
 
     @contextmanager
-    def _locked(self, path: Path) -> Generator[None]:
+    def _locked(self, name: str) -> Generator[None]:
         deadline = time.monotonic() + _LOCK_PATIENCE_S
-        while (holder := self._try_lock(path)) is None:
+        while (holder := self._try_lock(name)) is None:
             if time.monotonic() >= deadline:
-                raise SessionConflict(f"the session in `{path}` is held by somebody else")
+                raise SessionConflict(f"the session in `{self._folder.path / name}` is held by somebody else")
             time.sleep(_LOCK_STEP_S)
         try:
             yield
         finally:
-            _let_go(path, holder)
+            self._let_go(name, holder)
 
-    def _try_lock(self, path: Path) -> int | None:
+    def _try_lock(self, name: str) -> int | None:
         """Lock the session: a file beside it, which is there only meanwhile; None while somebody else has it."""
-        beside = path.with_suffix(".lock")
+        beside = _lock_name(name)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            holder = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+            self._folder.make()
+            holder = self._folder.open(beside, os.O_RDWR | os.O_CREAT)
             try:
                 lock(holder, 0.0)
-                facts = os.fstat(holder)
-                if facts.st_nlink and os.path.samestat(facts, beside.stat(follow_symlinks=False)):
+                facts, there = os.fstat(holder), self._folder.look(beside)
+                if there is not None and os.path.samestat(facts, there):
                     return holder
-            except (BlockingIOError, FileNotFoundError):
+            except BlockingIOError:
                 pass  # somebody has it, or had it until now
             except BaseException:
                 os.close(holder)
                 raise
         except OSError as error:
-            raise WorkspaceError(f"the session cannot be kept in `{path}`: {error}") from error
+            raise WorkspaceError(f"the session cannot be kept in `{self._folder.path / name}`: {error}") from error
         os.close(holder)
         return None
 
     def _ids(self, mark: str) -> Iterator[str]:
-        for path in self._folder.iterdir():
-            found = _FILE.fullmatch(path.name)
+        for name in self._folder.names():
+            found = _FILE.fullmatch(name)
             if found is not None and (found[2] or "") == mark:
                 yield _ESCAPED.sub(lambda match: match[1].upper(), found[1])
 
-    def _path(self, session_id: str, agent_id: str) -> Path:
-        """A name for the file that no other session has, on systems that fold case too."""
-        if _SESSION_ID.fullmatch(session_id) is None:
-            raise WorkspaceError(
-                f"`{session_id[:100]!r}` is no id of a session that can be kept: letters, digits, `.`, `_` and `-`"
-            )
-        name = _UPPER.sub(lambda match: f"+{match[0].lower()}", session_id)
-        return self._folder / f"s-{name}{_mark(agent_id)}.session"
+    def _let_go(self, name: str, holder: int) -> None:
+        """Let others have it: whoever waits for the file that goes here takes the next one."""
+        self._folder.delete(_lock_name(name))
+        os.close(holder)
+
+
+def _name(session_id: str, agent_id: str) -> str:
+    """A name for the file that no other session has, on systems that fold case too."""
+    if _SESSION_ID.fullmatch(session_id) is None:
+        raise WorkspaceError(
+            f"`{session_id[:100]!r}` is no id of a session that can be kept: letters, digits, `.`, `_` and `-`"
+        )
+    return f"s-{_UPPER.sub(lambda match: f'+{match[0].lower()}', session_id)}{_mark(agent_id)}.session"
+
+
+def _lock_name(name: str) -> str:
+    return f"{name.removesuffix('.session')}.lock"
 
 
 def _mark(agent_id: str) -> str:
@@ -229,18 +236,3 @@ def _mark(agent_id: str) -> str:
 
 def _seal(key: bytes, body: bytes) -> bytes:
     return hmac.new(key, body, hashlib.sha256).hexdigest().encode()
-
-
-def _let_go(path: Path, holder: int) -> None:
-    """Let others have it: whoever waits for the file that goes here takes the next one."""
-    path.with_suffix(".lock").unlink(missing_ok=True)
-    os.close(holder)
-
-
-def _content(path: Path) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as stream:
-        data = stream.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        raise WorkspaceError(f"`{path}` holds no saved session: it is larger than {MAX_BYTES:,} bytes")
-    return data

@@ -1,4 +1,8 @@
-"""Where state and keys lie on disk. It makes no folder and reads no file."""
+"""Where state and keys lie on disk. It makes no folder and reads no file.
+
+A folder that somebody named is the one that its links lead to; the one beside a policy is taken as it stands, since it
+came with the workspace.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +19,14 @@ KEYS_VARIABLE = "GATEWRIGHT_KEYS"
 
 def state_folder(policy_path: Path, explicit: Path | None = None) -> Path:
     """The folder of audit, memory and sessions: ``explicit``, else GATEWRIGHT_STATE, else beside the policy."""
-    if explicit is not None:
-        return explicit
-    named = os.environ.get(STATE_VARIABLE)
-    return Path(named) if named else policy_path.absolute().parent / STATE_FOLDER
+    named = explicit or os.environ.get(STATE_VARIABLE)
+    return Path(os.path.realpath(named)) if named else policy_path.absolute().parent / STATE_FOLDER
 
 
 def key_folder(explicit: Path | None = None) -> Path:
     """The folder of keys and anchors: ``explicit``, else GATEWRIGHT_KEYS, else in the user's data folder."""
-    if explicit is not None:
-        return explicit
-    named = os.environ.get(KEYS_VARIABLE)
-    return Path(named) if named else platformdirs.user_data_path("gatewright") / "keys"
+    named = explicit or os.environ.get(KEYS_VARIABLE) or platformdirs.user_data_path("gatewright") / "keys"
+    return Path(os.path.realpath(named))
 
 
 def is_durable(explicit: bool | None = None) -> bool:

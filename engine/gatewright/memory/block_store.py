@@ -10,17 +10,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.base.ids import new_id
-from gatewright.memory.writeahead import write_ahead
+from gatewright.record import Database, PrivateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -47,10 +46,11 @@ class BlockStore:
 
     def __init__(self, path: Path, *, clock: Clock | None = None) -> None:
         self._path = path
+        self._folder = PrivateFolder(path.parent)
+        self._database = Database(
+            self._folder, path.name, busy_s=_BUSY_S, pragmas=("synchronous = FULL",), make=self._make
+        )
         self._clock = clock or SystemClock()
-        self._connection: sqlite3.Connection | None = None
-        self._abandoned: list[sqlite3.Connection] = []
-        self._read_only = False
         self._version = 0
         self._begin()
 
@@ -126,10 +126,10 @@ class BlockStore:
     @contextmanager
     def _locked_file(self) -> Generator[None]:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._folder.make()
+            descriptor = self._folder.open(self._path.with_suffix(".lock").name, os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise WorkspaceError(f"the block store `{self._path}` cannot be used: {error.strerror}") from error
+            raise self._refused(error) from error
         try:
             self._hold(descriptor)
             yield
@@ -213,7 +213,7 @@ class BlockStore:
         """Close the file; the store opens it again when it is used again."""
         self._know_process()
         with self._lock:
-            self._drop()
+            self._database.close()
 
     @contextmanager
     def _using(self, *, write: bool) -> Generator[sqlite3.Connection | None]:
@@ -222,70 +222,36 @@ class BlockStore:
         with self._lock:
             try:
                 yield self._open(write=write)
-            except sqlite3.OperationalError as error:
-                self._drop()
-                raise WorkspaceError(f"the block store `{self._path}` cannot be used: {error}") from error
-            except (sqlite3.DatabaseError, OSError) as error:
-                self._drop()
-                raise WorkspaceError(f"the block store `{self._path}` is damaged or cannot be used: {error}") from error
+            except (sqlite3.Error, OSError) as error:
+                self._database.close()
+                raise self._refused(error) from error
 
     def _know_process(self) -> None:
-        """After a fork nothing of the parent's is used; its connection is left alone, closing it could harm it."""
+        """After a fork the locks of the parent's threads are nobody's."""
         if self._process != os.getpid():
-            if self._connection is not None:
-                self._abandoned.append(self._connection)
-            self._connection, self._read_only, self._version = None, False, 0
             self._begin()
 
     def _open(self, *, write: bool) -> sqlite3.Connection | None:
-        if self._connection is not None and not (write and self._read_only):
-            return self._connection
-        self._drop()
-        if self._path.is_symlink():
-            raise WorkspaceError(f"the block store `{self._path}` is a symbolic link, which is not followed")
-        if not write and not self._path.exists():
-            return None
-        if write:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            return self._adopt("rw" if not write else "rwc", read_only=False)
-        except sqlite3.OperationalError:
-            if write:
-                raise
-            wal = self._path.with_name(self._path.name + "-wal")
-            unfinished = wal.exists() and wal.stat().st_size > 0
-            return self._adopt("ro" if unfinished else "ro&immutable=1", read_only=True)
-
-    def _adopt(self, mode: str, *, read_only: bool) -> sqlite3.Connection:
-        address = f"file:{quote(str(self._path.absolute()))}?mode={mode}"
-        connection = sqlite3.connect(address, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-        try:
-            self._prepare(connection, read_only=read_only)
-        except BaseException:
-            connection.close()
-            raise
-        self._connection, self._read_only = connection, read_only
-        return connection
-
-    def _prepare(self, connection: sqlite3.Connection, *, read_only: bool) -> None:
         from gatewright.memory import blocktable
 
-        with closing(connection.execute("PRAGMA user_version")) as cursor:
-            version = int(cursor.fetchone()[0])
-        self._version = version
-        if version > blocktable.VERSION:
+        connection = self._database.connection(write=write)
+        self._version = 0 if connection is None else _version(connection)
+        if self._version > blocktable.VERSION:
             raise WorkspaceError(f"the block store `{self._path}` was written by a newer version of the program")
-        if connection.execute("SELECT 1 FROM sqlite_schema WHERE type NOT IN ('table', 'index')").fetchone():
-            raise WorkspaceError(f"the block store `{self._path}` holds views or triggers: it is none of ours")
-        if read_only:
-            return
-        write_ahead(connection, _BUSY_S)
-        connection.execute("PRAGMA synchronous = FULL")
-        if version < blocktable.VERSION:
-            blocktable.make_tables(connection)
-            self._version = blocktable.VERSION
+        return connection
 
-    def _drop(self) -> None:
-        connection, self._connection, self._read_only = self._connection, None, False
-        if connection is not None:
-            connection.close()
+    def _make(self, connection: sqlite3.Connection) -> None:
+        from gatewright.memory import blocktable
+
+        if _version(connection) < blocktable.VERSION:
+            blocktable.make_tables(connection)
+
+    def _refused(self, error: Exception) -> WorkspaceError:
+        words = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            words = error.strerror + (f" (`{error.filename}`)" if error.filename else "")
+        return WorkspaceError(f"the block store `{self._path}` is damaged or cannot be used: {words}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])

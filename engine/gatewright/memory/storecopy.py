@@ -8,9 +8,9 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.record import Database, PrivateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,37 +28,22 @@ def copy_store(
     ``relabel(source_id, label)`` gives the label that a shared block has in the copy; ``stop_if_cancelled`` is called
     between pieces and may raise.
     """
-    if origin.is_symlink():
-        raise WorkspaceError(f"the block store `{origin}` is a symbolic link, which is not followed")
-    if not origin.exists():
-        return False
-    target.parent.mkdir(parents=True, exist_ok=True)
 
     def goes_on(_status: int, _rest: int, _all: int) -> None:
         stop_if_cancelled()
 
     try:
-        with closing(_opened(origin)) as source, closing(sqlite3.connect(target)) as copy:
-            source.backup(copy, pages=_PAGES, progress=goes_on, sleep=0)
-            _relabel(copy, relabel)
-    except sqlite3.Error as error:
+        with closing(Database(PrivateFolder(origin.parent), origin.name, busy_s=_BUSY_S)) as store:
+            source = store.connection(write=False)
+            if source is None:
+                return False
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(target)) as copy:
+                source.backup(copy, pages=_PAGES, progress=goes_on, sleep=0)
+                _relabel(copy, relabel)
+    except (sqlite3.Error, OSError) as error:
         raise WorkspaceError(f"the block store `{origin}` cannot be copied: {error}") from error
     return True
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    """As it is while others write; where not even a lock can be made, as it was left."""
-    address = f"file:{quote(str(path.absolute()))}?mode=ro"
-    found = sqlite3.connect(address, uri=True, timeout=_BUSY_S)
-    try:
-        found.execute("PRAGMA schema_version").fetchone()
-    except sqlite3.OperationalError:
-        found.close()
-        log = path.with_name(f"{path.name}-wal")
-        if log.exists() and log.stat().st_size:
-            raise
-        return sqlite3.connect(f"{address}&immutable=1", uri=True)
-    return found
 
 
 def _relabel(copy: sqlite3.Connection, relabel: Callable[[str, str], str]) -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock
-from gatewright.base.errors import PolicyInvalid
+from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.base.problem import Problem, Severity, Subject
 from gatewright.builtins import builtin_tools, file_tool
 from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
 from gatewright.gate.rates import FILE_NAME as RATES_FILE
 from gatewright.memory import AgentBlocks, BlockStore, Shelf, owner_of
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
+from gatewright.record import PrivateFolder
 from gatewright.sources import Protection, SourceManager
 from gatewright.sources.rootfolder import RootFolders
 from gatewright.tools import ToolRegistry
@@ -49,6 +50,14 @@ class Folders:
     def of(cls, policy_path: Path, *, state: Path | None, keys: Path | None) -> Folders:
         """The explicit ones, else those of the environment, else beside the policy and in the user's data folder."""
         return cls(state_folder(policy_path, state), key_folder(keys))
+
+    def require_real(self) -> None:
+        """Raises WorkspaceError when the state folder leads somewhere else."""
+        try:
+            PrivateFolder(self.state).require_real()
+        except OSError as error:
+            hint = "name the folder that is meant with --state or GATEWRIGHT_STATE"
+            raise WorkspaceError(f"the state folder `{self.state}` cannot be used: {error.strerror}; {hint}") from None
 
 
 class GrowingProtection(Protection):

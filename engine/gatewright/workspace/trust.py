@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import digest
+from gatewright.record import PrivateFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _FILE = "trusted"
+_MOST_BYTES = 1 << 24
 
 
 class TrustRecords:
     """The trust file of a user, in the key folder."""
 
     def __init__(self, key_folder: Path) -> None:
+        self._keys = PrivateFolder(key_folder)
         self._path = key_folder / _FILE
 
     def trusts_source(self, policy_path: Path, source_id: str, base: Path) -> bool:
@@ -42,14 +44,13 @@ class TrustRecords:
     def _add(self, record: str) -> None:
         records = self._read() | {record}
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_atomically(self._path, "".join(f"{record}\n" for record in sorted(records)).encode(), mode=0o600)
+            self._keys.replace(_FILE, "".join(f"{record}\n" for record in sorted(records)).encode())
         except OSError as error:
             raise WorkspaceError(f"cannot record trust in `{self._path}`: {error.strerror or error}") from None
 
     def _read(self) -> frozenset[str]:
         try:
-            return frozenset(self._path.read_text(encoding="ascii").split())
+            return frozenset(self._keys.read(_FILE, _MOST_BYTES).decode("ascii").split())
         except FileNotFoundError:
             return frozenset()
         except (OSError, UnicodeDecodeError) as error:

@@ -122,6 +122,7 @@ class Workspace:
         """
         policy_path = policy_path_of(Path(path))
         folders = Folders.of(policy_path, state=state, keys=keys)
+        folders.require_real()
         return cls(policy_path, folders, clock or SystemClock(), tuple(tools), trust=trust, durable=is_durable(durable))
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -61,3 +62,102 @@ def test_a_workspace_without_calls_has_nothing_to_prove(tmp_path: Path, capsys: 
     assert main(["audit", "verify", str(tmp_path / "new")]) == 0
     assert main(["audit", "export", str(tmp_path / "new")]) == 0
     assert "0 rows" in capsys.readouterr().out
+
+
+def verified(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
+    """The exit code of ``audit verify`` and what it objects to."""
+    capsys.readouterr()
+    return main(["audit", "verify", str(folder), *options]), capsys.readouterr().err
+
+
+def call(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit code of a call and all that it prints."""
+    code = main(["call", str(folder), "--agent", "archivist", "--tool", "file", "--args", '{"op": "list"}'])
+    said = capsys.readouterr()
+    return code, said.out + said.err
+
+
+def test_a_state_folder_swapped_for_a_link_is_found(called: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (called / ".gatewright").rename(called.parent / "away")
+    (called.parent / "fresh").mkdir()
+    (called / ".gatewright").symlink_to("../fresh")
+
+    code, said = verified(called, capsys)
+    assert code == 1
+    assert "symbolic link" in said
+    assert call(called, capsys)[0] == 2
+    assert list((called.parent / "fresh").iterdir()) == []
+    assert verified(called, capsys)[0] == 1
+
+
+def test_a_log_that_is_gone_from_a_renamed_workspace_is_found(called: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    renamed = called.rename(called.parent / "renamed")
+    assert verified(renamed, capsys) == (0, "")
+    shutil.rmtree(renamed / ".gatewright")
+
+    code, said = verified(renamed, capsys)
+    assert code == 1
+    assert f"kept in `{called}/.gatewright` before, is gone" in said
+    call(renamed, capsys)
+    code, said = verified(renamed, capsys)
+    assert code == 1
+    assert "lay here before" in said
+
+
+def test_a_folder_made_in_the_place_of_a_deleted_workspace_is_another(
+    called: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(called)
+    for number in range(20):  # a file system gives the inode again sooner or later
+        other = called.parent / f"other-{number}"
+        main(["init", str(other), "--template", "demo"])
+        assert verified(other, capsys) == (0, "")
+
+
+def test_a_copied_log_proves_nothing_and_is_not_written(called: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copied = shutil.copytree(called, called.parent / "copied")
+
+    code, said = verified(copied, capsys)
+    assert code == 1
+    assert f"a copy of the audit log in `{called}/.gatewright`" in said
+    assert verified(copied, capsys, "--moved")[0] != 0
+    code, said = call(copied, capsys)
+    assert code == 4
+    assert "a copy of the audit log" in said
+    assert call(called, capsys)[0] == 0
+    assert verified(called, capsys) == (0, "")
+
+
+def test_a_log_that_was_moved_goes_on_once_the_operator_says_so(
+    called: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moved = shutil.copytree(called, called.parent / "elsewhere" / "moved")
+    shutil.rmtree(called)
+
+    code, said = verified(moved, capsys)
+    assert code == 1
+    assert f"kept in `{called}/.gatewright` until now" in said
+    assert "gatewright audit verify --moved" in said
+    assert call(moved, capsys)[0] == 4
+
+    assert verified(moved, capsys, "--moved") == (0, "")
+    assert call(moved, capsys)[0] == 0
+    assert verified(moved, capsys) == (0, "")
+    main(["audit", "export", str(moved)])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (told,) = [row["body"] for row in rows if row["kind"] == "LogMoved"]
+    assert (told["from"], told["to"]) == (f"{called}/.gatewright", f"{moved}/.gatewright")
+    assert told["who"]
+
+
+def test_a_moved_log_that_does_not_hold_is_not_taken_over(called: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    moved = shutil.copytree(called, called.parent / "moved")
+    shutil.rmtree(called)
+    with sqlite3.connect(moved / ".gatewright/audit.sqlite3") as connection:
+        connection.execute("DELETE FROM rows WHERE seq = 3")
+    connection.close()
+
+    code, said = verified(moved, capsys, "--moved")
+    assert code == 2
+    assert "row 3 is missing" in said
+    assert verified(moved, capsys)[0] == 1

@@ -19,7 +19,7 @@ import pytest
 
 from gatewright.gate import AuditEntry, AuditLog, AuditReport, AuditRow, AuditUnavailable, RowKind
 from gatewright.gate.chain import verified
-from gatewright.gate.keys import KeyRing
+from gatewright.gate.keys import Home, KeyRing
 from tests.engine.gate.world import World
 
 ROOT = Path(__file__).parents[3]
@@ -173,14 +173,13 @@ def test_anchor_removed_while_the_log_is_open_stops_it(log: AuditLog) -> None:
         log.append([AuditEntry(RowKind.TOOL_INVOKED)])
 
 
-def test_workspace_that_moved_keeps_its_log(tmp_path: Path) -> None:
-    (tmp_path / "a-long-name-of-a-folder").mkdir()
-    log = AuditLog(tmp_path / "a-long-name-of-a-folder", tmp_path / "keys")
+def test_workspace_that_was_renamed_keeps_its_log(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "a-long-name-of-a-folder" / "state", tmp_path / "keys")
     log.append([AuditEntry(RowKind.TOOL_INVOKED)])
     log.close()
     for name in ("b", "a-very-much-longer-name-of-a-folder-than-before"):
-        shutil.move(log.path.parent, tmp_path / name)
-        log = AuditLog(tmp_path / name, tmp_path / "keys")
+        log.path.parent.parent.rename(tmp_path / name)
+        log = AuditLog(tmp_path / name / "state", tmp_path / "keys")
         log.append([AuditEntry(RowKind.TOOL_INVOKED)])
         log.close()
         assert log.verify().problems == ()
@@ -233,8 +232,8 @@ def test_killed_writers_leave_a_log_that_verifies_and_holds_every_acknowledged_r
 
 def test_log_that_died_before_its_first_row_is_begun_anew(tmp_path: Path) -> None:
     ring = KeyRing(tmp_path / "keys")
-    ring.create("log-0123456789abcdef", str(tmp_path / "state"))
     (tmp_path / "state").mkdir()
+    ring.create("log-0123456789abcdef", Home.of(tmp_path / "state"))
     sqlite3.connect(tmp_path / "state" / "audit.sqlite3").close()
     log = AuditLog(tmp_path / "state", tmp_path / "keys")
     assert log.verify().problems == ()

@@ -1,0 +1,185 @@
+"""An SQLite file in a private folder: made whole, opened without following anything, anew after a fork.
+
+All of ours use a write-ahead log. A file is built under another name and only then gets its own, so no process ever
+finds one half made, and none of ours ever has a rollback journal beside it: SQLite would obey one that somebody put
+there, and may delete a file that it names.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from gatewright.record.folder import PrivateFolder
+
+_LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
+_MOST_BYTES = 1 << 28
+"""The longest text or blob that is read or written."""
+Identity = tuple[int, int]
+
+
+class Database:
+    """The file ``name`` of a folder; it appears when it is first written.
+
+    ``make``: has the tables in a file that may have them already, or older ones. ``pragmas``: set where it is written.
+    Not safe to use from several threads at once. Methods raise OSError and sqlite3.Error.
+    """
+
+    def __init__(
+        self,
+        folder: PrivateFolder,
+        name: str,
+        *,
+        busy_s: float,
+        pragmas: Sequence[str] = (),
+        make: Callable[[sqlite3.Connection], object] | None = None,
+    ) -> None:
+        self.path = folder.path / name
+        self.identity: Identity = (0, 0)
+        self._address = str(self.path)
+        self._folder = folder
+        self._name = name
+        self._busy_s = busy_s
+        self._pragmas = pragmas
+        self._make = make
+        self._connection: sqlite3.Connection | None = None
+        self._is_read_only = False
+        self._process = 0
+        self._forked: list[sqlite3.Connection] = []
+
+    def connection(self, *, write: bool) -> sqlite3.Connection | None:
+        """The open file, opened anew when another one lies in its place; None while there is none and nothing is to be
+        written. Without ``write`` nothing of the file is changed.
+        """
+        held = self._connection
+        if held is not None and self._process != os.getpid():
+            self._forked.append(held)  # the parent's: to close it here would disturb it
+            held = self._connection = None
+        if held is not None and self.is_current() and not (write and self._is_read_only):
+            return held
+        self.close()
+        if write:
+            self._folder.make()
+        if self._folder.look(self._name) is None:
+            if not write:
+                return None
+            self._create()
+        self._connection = self._opened(write=write)
+        return self._connection
+
+    def is_current(self) -> bool:
+        """Whether the file that is open still is the one of that name."""
+        try:
+            facts = os.lstat(self._address)  # asked at every decision; `Path.lstat` takes three times as long
+        except FileNotFoundError:
+            return False
+        return (facts.st_dev, facts.st_ino) == self.identity
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._connection is not None and self._process == os.getpid():
+            self._connection.close()
+            self._connection = None
+
+    def _create(self) -> None:
+        """Under the folder's lock, so that nobody replaces the file of another."""
+        fresh = f".{self._name}.{secrets.token_hex(6)}.tmp"
+        path = self._folder.path / fresh
+        with self._folder.locked():
+            if self._folder.look(self._name) is not None:
+                return
+            for side in (_LOG, _INDEX, _JOURNAL):  # of a file that was removed: they would be taken for this one's
+                self._folder.delete(self._name + side)
+            try:
+                os.close(self._folder.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+                with closing(sqlite3.connect(_address(path, "rw"), uri=True, isolation_level=None)) as connection:
+                    connection.execute("PRAGMA synchronous = OFF")
+                    connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                    if self._make is not None:
+                        self._make(connection)
+                _sync(path)
+                path.rename(self.path)
+            except BaseException:
+                for side in ("", _LOG, _INDEX, _JOURNAL):
+                    with suppress(OSError):
+                        self._folder.delete(fresh + side)
+                raise
+
+    def _opened(self, *, write: bool) -> sqlite3.Connection:
+        identity = self._checked()
+        connection = self._connected("rw" if write else "ro")
+        try:
+            if self._checked() != identity:
+                raise FileNotFoundError(f"`{self.path}` was replaced while it was opened")
+            if not write:
+                connection = self._readable(connection)
+            _require_plain(connection)
+            if write:
+                if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                    connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                for pragma in self._pragmas:
+                    connection.execute(f"PRAGMA {pragma}")
+                if self._make is not None:
+                    self._make(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self.identity, self._is_read_only, self._process = identity, not write, os.getpid()
+        return connection
+
+    def _checked(self) -> Identity:
+        """Which file it is, once it and those beside it are what they have to be."""
+        if self._folder.look(self._name + _JOURNAL) is not None:
+            raise sqlite3.DatabaseError(f"`{self._name}{_JOURNAL}` lies beside it, which is none of ours")
+        for side in (_LOG, _INDEX):
+            self._folder.look(self._name + side)
+        facts = self._folder.look(self._name)
+        if facts is None:
+            raise FileNotFoundError(f"`{self.path}` is gone")
+        return facts.st_dev, facts.st_ino
+
+    def _connected(self, mode: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            _address(self.path, mode), uri=True, timeout=self._busy_s, isolation_level=None, check_same_thread=False
+        )
+
+    def _readable(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """Itself; where not even a lock can be made, the file as it was left."""
+        try:
+            connection.execute("PRAGMA schema_version").fetchone()
+        except sqlite3.OperationalError:
+            log = self._folder.look(self._name + _LOG)
+            if log is not None and log.st_size:
+                raise
+            connection.close()
+            return self._connected("ro&immutable=1")
+        return connection
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _address(path: Path, mode: str) -> str:
+    return f"file:{quote(str(path.absolute()))}?mode={mode}"
+
+
+def _require_plain(connection: sqlite3.Connection) -> None:
+    """Tables alone: a view or a trigger that came with a file would run, for as long as it likes."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    strange = "type NOT IN ('table', 'index') OR sql LIKE 'create virtual%'"
+    if connection.execute(f"SELECT 1 FROM sqlite_schema WHERE {strange}").fetchone():
+        raise sqlite3.DatabaseError("it holds views or triggers: it is none of ours")
