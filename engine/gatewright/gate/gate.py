@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.gate.agentsnapshot import AgentSnapshot
 from gatewright.gate.alarm import Alarm, AlarmBell
@@ -57,8 +57,10 @@ if TYPE_CHECKING:
 class Gate:
     """One policy enforced over one registry. ``audit`` None: nothing is recorded (a disposable copy, a test).
 
-    ``absent`` says why a known tool is not there, for the operator who asks about a call of it. ``file``: the policy's,
-    for the log and the alarm; ``folder``: where relative paths of arguments begin, None where there is none.
+    ``absent`` says why a known tool is not there, for the operator who asks about a call of it, and that a policy may
+    limit it: one that limits any other tool which is not registered is refused (PolicyInvalid).
+    ``file``: the policy's, for the log and the alarm; ``folder``: where relative paths of arguments begin, None where
+    there is none.
     ``broker``: the approver of calls that bring none, and, without ``grants``, the standing approvals.
     """
 
@@ -99,6 +101,7 @@ class Gate:
             roots,
             blocks,
         )
+        _refuse_unknown(policy, None, registry, ports.absent)
         self._force = InForce(Snapshot(policy, registry), places, ports, ProofKeys(audit))
         self._history = PolicyHistory(self._force.snapshot, file)
         self._bell = AlarmBell()
@@ -135,12 +138,13 @@ class Gate:
         ``places`` resolves the addresses of the new policy, ``sources`` has its levels, ``roots`` its roots, ``blocks``
         goes by those levels; without them the old ones stay.
         ``tools`` changes the registry, if that has to go with it: nobody sees the one without the other. A good policy
-        ends an alarm.
+        ends an alarm. Raises PolicyInvalid for one that limits a tool which is not there; the old one stays.
         """
         with self._lock:
             old = self._force
             if tools is not None:
                 tools()
+            _refuse_unknown(policy, old.snapshot.policy, old.snapshot.registry, old.ports.absent)
             ports = old.ports if sources is None else replace(old.ports, sources=sources)
             ports = ports if roots is None else replace(ports, roots=roots)
             ports = ports if blocks is None else replace(ports, blocks=blocks)
@@ -366,6 +370,13 @@ class Gate:
             if not written:
                 self._history.give_back(first)
         return written
+
+
+def _refuse_unknown(policy: Policy, before: Policy | None, registry: ToolRegistry, absent: Mapping[str, str]) -> None:
+    from gatewright.policy.rulecheck import unknown_tools
+
+    if problems := unknown_tools(policy, before, registry.facts(), absent):
+        raise PolicyInvalid(problems)
 
 
 def _state(

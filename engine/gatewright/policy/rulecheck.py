@@ -1,44 +1,115 @@
-"""Rules that name an operation which their tool does not have, found once the tool is there. It does not read files.
+"""Rules that name a tool which is not there, or an operation which their tool does not have.
 
-The reader of policy files reports them for tools that it knows. A tool that comes later is closed instead, since
-nobody can tell what its author meant to allow.
+The reader of policy files reports both. In a policy that a program made, an unknown tool is an error, since the one
+that was meant would stay open. A tool that does not have the operation may come later, and is closed then: nobody can
+tell what the author meant to allow.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.problem import Problem, Severity, Subject, near_miss
+from gatewright.policy.document import Policy
 from gatewright.policy.right import Layer, Reason
-from gatewright.policy.rule import ANY_TOOL, AllowedOperations
+from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, AllowedOperations, ExclusiveGroups
 from gatewright.policy.setting import settings_of
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from gatewright.base.problem import Address
-    from gatewright.policy.document import Policy
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.right import ToolFacts
     from gatewright.policy.rule import ToolRule
 
 UNKNOWN = "rule-unknown-operation"
+_TIERS = frozenset(str(tier) for tier in SafetyTier)
 
 
 def misfit(facts: ToolFacts, rule: ToolRule, address: Address | None) -> Reason | None:
     """What is wrong with ``rule`` on this tool; None when it fits."""
+    return _reason(mismatch(facts, rule), address, rule.rule_id)
+
+
+def mismatch(facts: ToolFacts, rule: ToolRule) -> str | None:
+    """Why ``rule`` cannot stand on this tool; None when it can."""
     kind = rule.rule_type
     if rule.tool_name == ANY_TOOL:
-        if isinstance(kind, AllowedOperations):
-            return _reason("an AllowedOperations rule must name one tool", address, rule.rule_id)
-        return None
+        return "an AllowedOperations rule must name one tool" if isinstance(kind, AllowedOperations) else None
     named = frozenset(rule.operations or ())
     if isinstance(kind, AllowedOperations):
         if not facts.has_operations:
-            return _reason(f"`{facts.name}` has no operations that a rule could allow", address, rule.rule_id)
+            return f"`{facts.name}` has no operations that a rule could allow"
         named |= kind.operations
-    return _unknown(facts, named, address, rule.rule_id)
+    return _unknown(facts, named)
+
+
+def unknown_tools(
+    policy: Policy, before: Policy | None, known: Collection[ToolFacts], absent: Collection[str]
+) -> tuple[Problem, ...]:
+    """Every place where the policy limits a tool that is not there; ``absent``: those that may come.
+
+    What stands in ``before`` as well was looked at then.
+    """
+    held: dict[str, set[str]] = {}
+    for facts in known:
+        for name in (facts.name, f"{facts.name}@{facts.major}"):
+            held.setdefault(name, set()).update(facts.operation_names)
+
+    def is_known(written: str, *, dotted: bool) -> bool:
+        end = len(written)
+        while end > 0:
+            if split_name(written[:end])[0] in absent:
+                return True
+            if written[:end] in held:
+                return end == len(written) or written[end + 1 :] in held[written[:end]]
+            end = written.rfind(".", 0, end) if dotted else 0
+        return False
+
+    found: list[Problem] = []
+    for address, written, dotted in _names(policy, before):
+        if not is_known(written, dotted=dotted):
+            names = [*held, *(f"{name}.{one}" for name in held for one in held[name] if dotted and "." in written)]
+            what = "no tool, and no operation of one," if dotted else "no tool"
+            text = f"{what} is named `{written}`"
+            near = near_miss(written, sorted(names))
+            found.append(Problem(Severity.ERROR, "unknown-tool", text, near_miss=near, subject=Subject(address)))
+    return tuple(found)
+
+
+def _names(policy: Policy, before: Policy | None) -> Iterator[tuple[Address, str, bool]]:
+    """Where a tool is limited by its name, and whether an operation may follow after a dot."""
+    old = before or Policy()
+    for agent_id, agent in policy.agents.items():
+        if agent is not old.agents.get(agent_id):
+            yield from _names_of_rules(agent.tool_rules, ("agents", agent_id, "tool_rules"))
+            yield from (
+                (("agents", agent_id, "approvals", key), key, True) for key in agent.approvals if key not in _TIERS
+            )
+    for source in () if policy.sources is old.sources else policy.sources:
+        yield from _names_of_rules(source.required_tools, ("sources", source.source_id, "required_tools"))
+    for index, rule in enumerate(() if policy.rules is old.rules else policy.rules):
+        yield from ((("policy", "rules", index), name, False) for name in rule.tools or ())
+    if policy.tools is not old.tools:
+        yield from ((("tools", name), name, False) for name in policy.tools)
+    if policy.defaults is not old.defaults:
+        yield from (
+            (("defaults", "approvals", key), key, True) for key in policy.defaults.approvals if key not in _TIERS
+        )
+
+
+def _names_of_rules(rules: Iterable[ToolRule], address: Address) -> Iterator[tuple[Address, str, bool]]:
+    for index, rule in enumerate(rules):
+        at, kind = (*address, index), rule.rule_type
+        if rule.tool_name != ANY_TOOL:
+            yield at, rule.tool_name, False
+        yield from ((at, name, True) for name in rule.conditions if not name.startswith(OPERATION_CONDITION))
+        if isinstance(kind, ExclusiveGroups):
+            yield from ((at, name, True) for group in kind.groups for name in group)
 
 
 def setting_misfit(policy: Policy, facts: ToolFacts) -> Reason | None:
@@ -47,7 +118,7 @@ def setting_misfit(policy: Policy, facts: ToolFacts) -> Reason | None:
     if settings is None or not settings.operation_tiers:
         return None
     key = f"{facts.name}@{facts.major}" if f"{facts.name}@{facts.major}" in policy.tools else facts.name
-    return _unknown(facts, settings.operation_tiers, ("tools", key, "operation_tiers"), None)
+    return _reason(_unknown(facts, settings.operation_tiers), ("tools", key, "operation_tiers"), None)
 
 
 def policy_rule_misfits(policy: Policy, known: Iterable[ToolFacts]) -> dict[str, Reason]:
@@ -78,13 +149,13 @@ def _policy_reason(index: int, rule: PolicyRule, unknown: list[str]) -> Reason:
     return Reason(Layer.POLICY, Verdict.DENY, UNKNOWN, text, ("policy", "rules", index), rule.name)
 
 
-def _unknown(facts: ToolFacts, named: Iterable[str], address: Address | None, rule_id: str | None) -> Reason | None:
+def _unknown(facts: ToolFacts, named: Iterable[str]) -> str | None:
     missing = sorted(frozenset(named) - frozenset(facts.operation_names))
-    if not missing:
-        return None
     listed = ", ".join(f"`{name}`" for name in missing)
-    return _reason(f"a rule names {listed}, which `{facts.name}` does not have", address, rule_id)
+    return f"a rule names {listed}, which `{facts.name}` does not have" if missing else None
 
 
-def _reason(text: str, address: Address | None, rule_id: str | None) -> Reason:
+def _reason(text: str | None, address: Address | None, rule_id: str | None) -> Reason | None:
+    if text is None:
+        return None
     return Reason(Layer.RULE, Verdict.DENY, UNKNOWN, f"{text}, so the tool is closed", address, rule_id)

@@ -20,6 +20,7 @@ from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ToolRule
+from gatewright.policy.rulecheck import mismatch
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import OperationSet
@@ -272,3 +273,6 @@ class Tool:
             raise RegistrationError(f"tool `{self.name}`: its `output_schema` cannot be used: {error}") from None
         if not hasattr(self, "_shape"):
             raise RegistrationError(f"tool `{self.name}` has no operations and no function")
+        for rule in self.tool_rules:
+            if (why := mismatch(self.facts(), rule)) is not None:
+                raise RegistrationError(f"tool `{self.name}`: one of its `tool_rules` does not fit it: {why}")

@@ -14,7 +14,7 @@ from gatewright.policy.edit import AgentChange, Edit, apply, change_set
 from gatewright.policy.rule import AllowedOperations, MaxCalls, ToolRule
 from gatewright.tools import UsageRow, usage
 from gatewright.tools.usage import UsageSection
-from tests.engine.gate.test_rules_hidden import RULES, registry
+from tests.engine.gate.test_rules_hidden import LATER, RULES, registry
 
 LISTS = st.lists(st.sampled_from(["echo", "counter", "vault", "fail", "crash"]), min_size=1, unique=True).map(tuple)
 OPERATIONS = st.sampled_from([frozenset({"up"}), frozenset({"down"}), frozenset({"up", "down"})])
@@ -25,14 +25,16 @@ def test_usage_rules_after_edits_are_those_of_a_fresh_gate(
     of_source: tuple[ToolRule, ...], edits: list[tuple[tuple[str, ...], tuple[ToolRule, ...], frozenset[str]]]
 ) -> None:
     source = Source("docs", "docs", required_tools=of_source)
-    gate = Gate(Policy(agents={"a": Agent("a", tools=("echo", "counter"))}, sources=(source,)), registry())
+    gate = Gate(
+        Policy(agents={"a": Agent("a", tools=("echo", "counter"))}, sources=(source,)), registry(), absent=LATER
+    )
     for tools, rules, operations in edits:
         agent = gate.policy.agents["a"]
         changed = replace(agent, tools=tools, tool_rules=(*rules, ToolRule("counter", AllowedOperations(operations))))
         edit = Edit("change", (AgentChange(agent, changed),))
         gate.reload(apply(gate.policy, edit), change_set(edit))
 
-        assert gate.view("a").usage_rules == Gate(gate.policy, registry()).view("a").usage_rules
+        assert gate.view("a").usage_rules == Gate(gate.policy, registry(), absent=LATER).view("a").usage_rules
 
 
 def test_only_the_bullet_that_changed_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:

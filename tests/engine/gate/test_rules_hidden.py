@@ -68,6 +68,7 @@ RULES = st.lists(
 ).map(tuple)
 KINDS_OF_VIOLATION: tuple[type[Violation], ...] = get_args(Violation)
 OPEN = ToolRule("counter", AllowedOperations(frozenset({"up"})))
+LATER = {"vault": "another version may come", "no.such": "it may come"}
 CALLS = [("echo", {"text": "t"}), ("counter", {"op": "up"}), ("fail", {"text": "t"})]
 
 
@@ -86,7 +87,7 @@ def test_no_rule_names_anything_hidden_to_the_model(
     agent = Agent("a", tools=("echo", "counter", "fail"), tool_rules=(*rules, OPEN))
     policy = Policy(agents={"a": agent}, sources=(Source("docs", "docs", required_tools=of_source),))
     clock, session = ManualClock(), Session()
-    gate = Gate(policy, registry(), clock=clock)
+    gate = Gate(policy, registry(), clock=clock, absent=LATER)
     for tool in happened:
         session.reserve(tool, "up" if tool == "counter" else "", clock.monotonic_s())
         session.succeeded(tool, "up" if tool == "counter" else "")

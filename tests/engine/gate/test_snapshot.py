@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gatewright.base.errors import PolicyInvalid
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Gate, agentsnapshot, selfcheck
 from gatewright.gate.agentsnapshot import AgentSnapshot
@@ -24,7 +25,15 @@ from gatewright.policy.effective import effective_rights
 from gatewright.policy.layer import Layers
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, RequiresConsent, ToolRule
+from gatewright.policy.rule import (
+    AllowedOperations,
+    ArgumentConstraints,
+    ExclusiveGroups,
+    MaxCalls,
+    RequiresConsent,
+    RequiresFollowingTools,
+    ToolRule,
+)
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
@@ -132,7 +141,7 @@ def gate_of(policy: Policy = BASE, *tools: Tool) -> Gate:
     registry = ToolRegistry()
     for tool in tools or (Notes(), Files(), Web(), Clock()):
         registry.register(tool)
-    return Gate(policy, registry)
+    return Gate(policy, registry, absent=dict.fromkeys(("notes", "files", "web", "clock"), "it may come"))
 
 
 def compiled(gate: Gate) -> dict[str, dict[str, ToolPlan]]:
@@ -375,6 +384,34 @@ def test_tool_that_comes_without_the_operations_of_a_rule_is_closed_and_named() 
     assert "`set`" in problem.text
     assert gate.check(WRITER, "clock", "now").is_open
     assert selfcheck(gate).differences == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "name"),
+    [
+        (of(BASE, READER, tool_rules=(ToolRule("note", MaxCalls(1)),)), "note"),
+        (of(BASE, READER, tool_rules=(ToolRule("notes@7", MaxCalls(1)),)), "notes@7"),
+        (of(BASE, READER, tool_rules=(ToolRule("notes", RequiresFollowingTools(), ("note",)),)), "note"),
+        (of(BASE, READER, tool_rules=(ToolRule("notes", RequiresFollowingTools(), ("notes.raed",)),)), "notes.raed"),
+        (of(BASE, READER, tool_rules=(ToolRule("notes", ExclusiveGroups((("notes", "clcok"),))),)), "clcok"),
+        (of(BASE, READER, approvals={"notes.wirte": Verdict.ASK}), "notes.wirte"),
+        (replace(BASE, defaults=Defaults(approvals={"note": Verdict.ASK})), "note"),
+        (replace(BASE, rules=(PolicyRule("r", Verdict.DENY, tools=("note",)),)), "note"),
+        (replace(BASE, tools={"note": ToolSettings(safety_tier=SafetyTier.PRIVILEGED)}), "note"),
+        (replace(BASE, sources=(Source("d", "d", required_tools=(ToolRule("note", MaxCalls(1)),)),)), "note"),
+    ],
+)
+def test_policy_made_in_code_that_limits_a_tool_which_is_not_there_is_refused(policy: Policy, name: str) -> None:
+    registry = ToolRegistry()
+    for tool in (Notes(), Clock()):
+        registry.register(tool)
+    good = Gate(Policy(agents=BASE.agents), registry, absent={"files": "", "web": ""})
+
+    with pytest.raises(PolicyInvalid, match=f"named `{name}`.*did you mean"):
+        Gate(policy, registry, absent={"files": "", "web": ""})
+    with pytest.raises(PolicyInvalid, match=f"named `{name}`"):
+        good.reload(policy)
+    assert good.policy == Policy(agents=BASE.agents)
 
 
 def test_policy_rule_that_no_tool_fits_closes_the_tools_that_it_names_when_all_are_there() -> None:

@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 
 from gatewright.base.errors import AlreadyRegistered, RegistrationError
+from gatewright.policy.rule import AllowedOperations, MaxCalls, ToolRule
 from gatewright.tools import FunctionTool, Normalization, Tool, ToolRegistry, tool
 
 
@@ -31,6 +32,23 @@ def test_bare_name_means_the_highest_major() -> None:
     assert second.version == "2.0.0"
     assert registry.get("recall", 3) is None
     assert registry.get("other") is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        (ToolRule("plain", AllowedOperations(frozenset({"one"}))), "`plain` has no operations that a rule could allow"),
+        (ToolRule("plain", MaxCalls(1), ("operation:one",)), "a rule names `one`, which `plain` does not have"),
+    ],
+)
+def test_tool_whose_own_rule_does_not_fit_it_is_refused(rule: ToolRule, why: str) -> None:
+    plain = made("plain")
+    plain.tool_rules = (rule,)
+    registry = ToolRegistry()
+
+    with pytest.raises(RegistrationError, match=f"tool `plain`: one of its `tool_rules` does not fit it: {why}"):
+        registry.register(plain)
+    assert registry.tools() == ()
 
 
 def test_same_name_and_major_is_never_a_replacement() -> None:
