@@ -1,4 +1,4 @@
-"""Files below a base folder, reached by descriptors only, component by component. It knows no level and no block.
+"""Files below a base folder, reached by descriptors only, component by component.
 
 Each folder on the way is opened relative to the one above it and never through a symlink, and a file is looked at and
 read (or written beside and renamed) through the descriptor of its folder: what is checked is what is used, whoever
@@ -18,21 +18,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gatewright.base.errors import NotSupported, ToolFailure
+from gatewright.base.errors import ToolFailure
 from gatewright.base.filelock import lock
-from gatewright.sources.failure import failure_of, failures, words_of
+from gatewright.sources.basefolder import FOLDER, PASS_THROUGH
+from gatewright.sources.failure import failure_of, failures
 from gatewright.sources.leftover import sweep, temporary_name
 from gatewright.sources.spelling import plain, refuse_other_spelling
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+    from gatewright.sources.basefolder import BaseFolder
+
 Identity = tuple[int, int]
 """Device and inode."""
 
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _BUSY_S = 5.0
-_PASS_THROUGH = _FOLDER | getattr(os, "O_PATH", 0)
 _FILE = (
     getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)
@@ -64,12 +65,6 @@ def identity_of(status: os.stat_result) -> Identity:
     return (status.st_dev, status.st_ino)
 
 
-def supported() -> bool:
-    """Whether the platform opens files relative to a folder's descriptor and without following links."""
-    needed = {os.open, os.stat, os.mkdir, os.unlink, os.rename}
-    return needed <= os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
-
-
 def unusable(status: os.stat_result) -> ToolFailure | None:
     """Why an entry that is no folder may not be used, or None."""
     mode = status.st_mode
@@ -84,7 +79,7 @@ def unusable(status: os.stat_result) -> ToolFailure | None:
 
 @contextmanager
 def open_folder(
-    base: str, parts: tuple[str, ...], *, make: bool = False, passed: list[Identity] | None = None
+    base: BaseFolder, parts: tuple[str, ...], *, make: bool = False, passed: list[Identity] | None = None
 ) -> Generator[int]:
     """The descriptor of a folder below ``base``; ``make`` makes what is missing. Raises ToolFailure.
 
@@ -97,12 +92,12 @@ def open_folder(
         os.close(descriptor)
 
 
-def look(base: str, parts: tuple[str, ...]) -> Standing:
+def look(base: BaseFolder, parts: tuple[str, ...]) -> Standing:
     """What stands at a path, by names alone: good for deciding, while every use goes through descriptors again.
 
     Raises ToolFailure where the way there is no plain folder.
     """
-    return look_along(steps_of(base, parts))
+    return look_along(steps_of(base.path, parts), base)
 
 
 def steps_of(base: str, parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -114,11 +109,12 @@ def steps_of(base: str, parts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def look_along(steps: tuple[str, ...]) -> Standing:
+def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
     """What stands at the last of ``steps``, each looked at once the one before it is known to be a plain folder.
 
-    Raises ToolFailure as ``look`` does.
+    The first is the path of ``base``. Raises ToolFailure as ``look`` does.
     """
+    base.identity()
     passed: list[Identity] = []
     lstat, is_folder = os.lstat, stat.S_ISDIR
     status: os.stat_result | None = None
@@ -127,20 +123,19 @@ def look_along(steps: tuple[str, ...]) -> Standing:
             above, status = status, lstat(path)
             if above is not None and not (path.isascii() and plain.get(passed[-1]) == above.st_ctime_ns):
                 refuse_other_spelling(path, status, above)
+            if above is None:
+                base.check(status)
             passed.append((status.st_dev, status.st_ino))
             if not is_folder(status.st_mode):
                 break
     except FileNotFoundError as error:
         if not passed:
-            raise _base_failure(error) from None
+            raise base.failure(error) from None
         return Standing(None, tuple(passed))
     except OSError as error:
-        raise failure_of(error) if passed else _base_failure(error) from None
-    if status is not None and not is_folder(status.st_mode):
-        if len(passed) == 1:
-            raise _base_failure(NotADirectoryError())
-        if len(passed) < len(steps):
-            raise _not_passable(status)
+        raise failure_of(error) if passed else base.failure(error) from None
+    if status is not None and not is_folder(status.st_mode) and len(passed) < len(steps):
+        raise _not_passable(status)
     return Standing(status, tuple(passed))
 
 
@@ -234,11 +229,11 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
 
 @contextmanager
 def entries_of(
-    base: str, parts: tuple[str, ...], *, passed: list[Identity] | None = None
+    base: BaseFolder, parts: tuple[str, ...], *, passed: list[Identity] | None = None
 ) -> Generator[Iterator[os.DirEntry[str]]]:
     """The entries of a folder, through its descriptor; their ``stat(follow_symlinks=False)`` works inside. Raises."""
     with open_folder(base, parts, passed=passed) as passing, failures():
-        descriptor = os.open(".", _FOLDER, dir_fd=passing)
+        descriptor = os.open(".", FOLDER, dir_fd=passing)
         try:
             with os.scandir(descriptor) as entries:
                 yield entries
@@ -253,7 +248,7 @@ def alone_in(folder: int) -> Generator[None]:
     Where the folder cannot be locked, the last look before a file is replaced is all there is. Raises ToolFailure.
     """
     try:
-        descriptor = os.open(".", _FOLDER, dir_fd=folder)
+        descriptor = os.open(".", FOLDER, dir_fd=folder)
     except OSError:
         yield
         return
@@ -273,15 +268,15 @@ def alone_in(folder: int) -> Generator[None]:
 def sync_folder(folder: int) -> None:
     """Make renames in a folder durable, as far as the file system goes along."""
     with suppress(OSError):
-        descriptor = os.open(".", _FOLDER, dir_fd=folder)
+        descriptor = os.open(".", FOLDER, dir_fd=folder)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
 
-def _walk(base: str, parts: tuple[str, ...], *, make: bool = False, passed: list[Identity] | None = None) -> int:
-    descriptor = _open_base(base)
+def _walk(base: BaseFolder, parts: tuple[str, ...], *, make: bool = False, passed: list[Identity] | None = None) -> int:
+    descriptor = base.open()
     try:
         if passed is not None:
             passed.append(identity_of(os.fstat(descriptor)))
@@ -300,30 +295,9 @@ def _walk(base: str, parts: tuple[str, ...], *, make: bool = False, passed: list
     return descriptor
 
 
-def _open_base(base: str) -> int:
-    if not supported():
-        raise NotSupported("file sources need a platform that opens files relative to a folder's descriptor")
-    try:
-        return os.open(base, _PASS_THROUGH)
-    except OSError as error:
-        raise _base_failure(error) from None
-
-
-def _base_failure(error: OSError) -> ToolFailure:
-    match error:
-        case FileNotFoundError():
-            return ToolFailure("the folder of this source is missing", code="source-missing")
-        case NotADirectoryError():
-            return ToolFailure("the base of this source is not a folder", code="source-missing")
-        case PermissionError():
-            return ToolFailure("the folder of this source cannot be opened (no permission)", code="no-access")
-        case _:
-            return ToolFailure(f"the folder of this source cannot be opened ({words_of(error)})", code="io")
-
-
 def _enter(folder: int, name: str) -> int:
     try:
-        return os.open(name, _PASS_THROUGH, dir_fd=folder)
+        return os.open(name, PASS_THROUGH, dir_fd=folder)
     except FileNotFoundError:
         raise ToolFailure("there is no such file or folder", code="not-found") from None
     except OSError as error:

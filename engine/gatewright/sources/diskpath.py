@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from gatewright.arguments import PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.target import FileTarget, Refusal
+from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import look, unusable
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class DiskPaths:
 
     def _unusable(self, absolute: str) -> Refusal | None:
         try:
-            standing = look(_TOP, tuple(part for part in absolute.split("/") if part))
+            standing = look(_top(), tuple(part for part in absolute.split("/") if part))
         except ToolFailure as failure:
             if self.protected.covers(absolute):
                 return _protected(absolute)
@@ -90,6 +92,11 @@ class DiskPaths:
             return None, folder
         prefix = max((prefix for prefix in self.prefixes if _is_below(prefix, absolute)), key=len, default=None)
         return None if prefix is None else (None, prefix)
+
+
+@cache
+def _top() -> BaseFolder:
+    return BaseFolder(_TOP)
 
 
 def _protected(absolute: str, how: str = "is") -> Refusal:

@@ -29,16 +29,15 @@ from gatewright.sources.filetext import (
     with_patch,
 )
 from gatewright.sources.held import ABSENT, BlockStorePort, HeldBlock, HeldBlocks, no_block
-from gatewright.sources.spelling import as_on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from pathlib import Path
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.blocks import TextBlock
     from gatewright.policy.document import Source
     from gatewright.policy.glob import PermissionRules
+    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.protection import Protection
     from gatewright.sources.reconcile import Strategy
     from gatewright.sources.state import FileState, OnDisk
@@ -50,16 +49,15 @@ _COMPARED_CHARS = 4 * 1024 * 1024
 
 
 class FileSource:
-    """The files below ``base`` under ``rules``, with blocks in ``blocks``. ``base`` may be missing for now."""
+    """The files below ``folder`` under ``rules``, with blocks in ``blocks``. The folder may be missing for now."""
 
     def __init__(
-        self, source: Source, base: Path, rules: PermissionRules, blocks: BlockStorePort, protected: Protection
+        self, source: Source, folder: BaseFolder, rules: PermissionRules, blocks: BlockStorePort, protected: Protection
     ) -> None:
         self.source = source
         self.rules = rules
         self.protected = protected
-        self.written_base = os.path.abspath(base)  # noqa: PTH100 - as written, links not resolved
-        self.base = real_base(base)
+        self.folder = folder
         self._blocks = HeldBlocks(blocks, source.source_id, self.label)
 
     @property
@@ -67,8 +65,13 @@ class FileSource:
         """The id in the policy."""
         return self.source.source_id
 
+    @property
+    def base(self) -> str:
+        """The path of the folder, links resolved."""
+        return self.folder.path
+
     def with_rules(self, source: Source, rules: PermissionRules) -> FileSource:
-        """The same folder and blocks under other rules; the base stays the one that was looked at when it started."""
+        """The same folder and blocks under other rules."""
         other = copy(self)
         other.source, other.rules = source, rules
         return other
@@ -79,13 +82,10 @@ class FileSource:
 
     def relative_of(self, absolute: str) -> str | None:
         """The relative path of a canonical absolute one, None outside the base."""
-        for base in (self.base, self.written_base):
-            if absolute == base:
-                return BASE
-            prefix = base.rstrip("/") + "/"
-            if absolute.startswith(prefix):
-                return absolute[len(prefix) :]
-        return None
+        if absolute == self.base:
+            return BASE
+        prefix = self.base.rstrip("/") + "/"
+        return absolute[len(prefix) :] if absolute.startswith(prefix) else None
 
     def label(self, relative: str) -> str:
         """``file:{hash8}:{relative}``; hash8: first 8 hex digits of SHA-256 of the file's absolute path."""
@@ -93,7 +93,7 @@ class FileSource:
 
     def look(self, relative: str) -> Standing:
         """What stands at a place. Raises ToolFailure where the way there is no plain folder."""
-        return descriptor.look_along(self.steps(relative))
+        return descriptor.look_along(self.steps(relative), self.folder)
 
     def steps(self, relative: str) -> tuple[str, ...]:
         """The absolute paths of the base and of everything on the way to a place, itself last. Raises ToolFailure."""
@@ -215,7 +215,7 @@ class FileSource:
         if granted not in {Action.APPEND, Action.OVERWRITE}:
             raise ToolFailure("a new file was not granted", code="not-granted")
         parts = _file_parts(relative)
-        with descriptor.open_folder(self.base, parts[:-1], make=True) as folder:
+        with descriptor.open_folder(self.folder, parts[:-1], make=True) as folder:
             descriptor.write_new(folder, parts[-1], new)
 
     def _write_over(self, relative: str, new: bytes, disk_digest: str, granted: Action) -> None:
@@ -292,7 +292,7 @@ class FileSource:
         if block is not None and block.unsaved:
             raise ToolFailure("a block with edits that were not written stands at that path", code="exists")
         written = encode_text(content, self.source.max_file_bytes)
-        with descriptor.open_folder(self.base, parts[:-1], make=True) as folder:
+        with descriptor.open_folder(self.folder, parts[:-1], make=True) as folder:
             descriptor.write_new(folder, parts[-1], written)
         return self._told(relative, self._keep_in_step(relative, TextBlock.from_text(content), written))
 
@@ -445,18 +445,13 @@ class FileSource:
     def _folder_of(self, relative: str) -> Generator[tuple[int, str]]:
         """The descriptor of the folder that a file is in, and the file's name there."""
         parts = _file_parts(relative)
-        with descriptor.open_folder(self.base, parts[:-1]) as folder:
+        with descriptor.open_folder(self.folder, parts[:-1]) as folder:
             yield folder, parts[-1]
 
     def _told(self, relative: str, block: HeldBlock) -> JsonValue:
         text = block.text.text
         size = len(text.encode("utf-8", "replace"))
         return {"label": self.label(relative), "size": size, "lines": line_count(text), "unsaved": block.unsaved}
-
-
-def real_base(base: Path) -> str:
-    """The folder of a source, links resolved and spelled as on disk: two sources over one folder have one base."""
-    return as_on_disk(os.path.realpath(base))
 
 
 def _parts(relative: str) -> tuple[str, ...]:

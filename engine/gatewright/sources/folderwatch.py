@@ -1,14 +1,12 @@
 """Which paths below one folder came, changed or went, told while somebody looks at it. It takes nothing into blocks.
 
 One thread; the operating system says what changed (watchfiles); where it cannot, the folder is looked at every second
-or two. That the folder itself goes away, and comes back, is
-told. It knows no level and no agent: it is for people who see the whole folder.
+or two. That the folder itself goes away, and comes back, is told; another folder in its place is none that came back.
+It is for people who see the whole folder.
 """
 
 from __future__ import annotations
 
-import os
-import stat
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
 
     from watchfiles import Change
 
+    from gatewright.sources.basefolder import BaseFolder
+
 MAX_TOLD = 2_000
 _POLL_MS = 1_500
 
@@ -28,7 +28,7 @@ _POLL_MS = 1_500
 class FolderNews:
     """Paths from the base, with ``/``, that something happened to. ``more``: more than are told, or all may be new.
 
-    ``is_there``: whether the folder is. ``problem``: why its changes are not noticed.
+    ``is_there``: whether the folder is. ``problem``: why not, or why its changes are not noticed.
     """
 
     came: frozenset[str] = frozenset()
@@ -51,9 +51,10 @@ class FolderWatch:
     """
 
     def __init__(
-        self, base: str, notify: Callable[[FolderNews], None], *, debounce_ms: int = 300, tick_ms: int = 400
+        self, folder: BaseFolder, notify: Callable[[FolderNews], None], *, debounce_ms: int = 300, tick_ms: int = 400
     ) -> None:
-        self.base = base
+        self.folder = folder
+        self.base = folder.path
         self._notify = notify
         self._debounce_ms, self._tick_ms = debounce_ms, tick_ms
         self._done = threading.Event()
@@ -82,29 +83,30 @@ class FolderWatch:
         self.close()
 
     def _run(self) -> None:
-        was_there = True
+        was_there, told = True, ""
         while not self._done.is_set():
-            there = _identity(self.base)
-            if there is None:
-                if was_there:
-                    self._tell(FolderNews(is_there=False))
+            fault = self.folder.fault()
+            if fault is not None:
+                if was_there or str(fault) != told:
+                    told = str(fault)
+                    self._tell(FolderNews(is_there=False, problem=told))
                 was_there = False
                 self._done.wait(self._tick_ms / 1000)
                 continue
             try:
-                self._watched(there, is_back=not was_there, polls=False)
+                self._watched(is_back=not was_there, polls=False)
             except OSError:  # the system cannot watch so much: then the folder is looked at now and then
-                self._polled(there, is_back=not was_there)
+                self._polled(is_back=not was_there)
             was_there = True
 
-    def _polled(self, identity: tuple[int, int], *, is_back: bool) -> None:
+    def _polled(self, *, is_back: bool) -> None:
         try:
-            self._watched(identity, is_back=is_back, polls=True)
+            self._watched(is_back=is_back, polls=True)
         except Exception as error:  # noqa: BLE001 - the thread's owner: watching must not end without a word
             self._tell(FolderNews(problem=str(error)))
             self._done.set()
 
-    def _watched(self, identity: tuple[int, int], *, is_back: bool, polls: bool) -> None:
+    def _watched(self, *, is_back: bool, polls: bool) -> None:
         """Until the base is another folder, or the end."""
         from watchfiles import Change, watch
 
@@ -130,7 +132,7 @@ class FolderWatch:
             news = self._news(found)
             if news is not None:
                 self._tell(news)
-            if (Change.deleted, self.base) in found or _identity(self.base) != identity:
+            if (Change.deleted, self.base) in found or self.folder.fault() is not None:
                 return
 
     def _news(self, found: Iterable[tuple[Change, str]]) -> FolderNews | None:
@@ -154,11 +156,3 @@ class FolderWatch:
             self._notify(news)
         except Exception:  # noqa: BLE001 - a listener's failure must not end the watching
             return
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None

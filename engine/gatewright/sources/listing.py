@@ -38,7 +38,7 @@ def list_entries(
     loaded = source.loaded_labels()
     rows: list[tuple[bool, str, dict[str, JsonValue]]] = []
     left_out = 0
-    with entries_of(source.base, parts) as entries:
+    with entries_of(source.folder, parts) as entries:
         for entry in entries:
             shown = is_nameable(entry.name) and not is_leftover(entry.name)
             row = None if not shown else _row(source, relative, entry, level_of, loaded)

@@ -28,7 +28,8 @@ from gatewright.policy.target import (
     Located,
     Refusal,
 )
-from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource, real_base
+from gatewright.sources.basefolder import base_folder
+from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource
 from gatewright.sources.known import KnownPlaces
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.policy.document import Source
+    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.descriptor import Identity
     from gatewright.sources.held import BlockStorePort
     from gatewright.sources.overlay import Overlay
@@ -88,7 +90,7 @@ class SourceManager:
         if source.source_id in self._running:
             raise AlreadyRegistered(f"source `{source.source_id}` is attached twice")
         rules = PermissionRules(source.permission_rules, source.default_permission)
-        started = FileSource(source, base, rules, self._blocks, self._protection)
+        started = FileSource(source, base_folder(base), rules, self._blocks, self._protection)
         if not self._running:
             self._withdraw = self._register_file_tool()
         self._run({**self._running, source.source_id: started})
@@ -108,12 +110,12 @@ class SourceManager:
         rules = PermissionRules(source.permission_rules, source.default_permission)
         self._run({**self._running, source.source_id: running.with_rules(source, rules)})
 
-    def follow(self, wanted: Sequence[tuple[Source, Path]]) -> Callable[[], None]:
-        """Run exactly these sources, with these bases, from now on, in one step. Raises ValueError for a bad pattern.
+    def follow(self, wanted: Sequence[tuple[Source, BaseFolder]]) -> Callable[[], None]:
+        """Run exactly these sources, on these folders, from now on, in one step. Raises ValueError for a bad pattern.
 
         The answer withdraws the ``file`` tool where none is left: call it when no policy in force needs it any more.
         """
-        running = {source.source_id: self._followed(source, base) for source, base in wanted}
+        running = {source.source_id: self._followed(source, folder) for source, folder in wanted}
         if running and self._withdraw is None:
             self._withdraw = self._register_file_tool()
         self._run(running)
@@ -123,14 +125,14 @@ class SourceManager:
         """The sources as they are now, for a policy in force: no later change of them reaches it. Locks are shared."""
         return copy.copy(self)
 
-    def _followed(self, source: Source, base: Path) -> FileSource:
+    def _followed(self, source: Source, folder: BaseFolder) -> FileSource:
         running = self._running.get(source.source_id)
-        if running is not None and running.base == real_base(base):
+        if running is not None and running.folder is folder:
             if running.source == source:
                 return running
             return running.with_rules(source, PermissionRules(source.permission_rules, source.default_permission))
         rules = PermissionRules(source.permission_rules, source.default_permission)
-        return FileSource(source, base, rules, self._blocks, self._protection)
+        return FileSource(source, folder, rules, self._blocks, self._protection)
 
     def _withdraw_if_idle(self) -> None:
         if not self._running and self._withdraw is not None:
@@ -228,7 +230,7 @@ class SourceManager:
         protected = self._protection.now()
         try:
             known = places.known(source, at.relative)
-            standing = look_along(known.steps)
+            standing = look_along(known.steps, source.folder)
         except ToolFailure as failure:
             if failure.code != "source-missing":
                 return LevelDecision(Permission.NONE)

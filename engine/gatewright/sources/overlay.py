@@ -112,7 +112,7 @@ class Overlay:
         """
         parts = _parts(folder)
         try:
-            with entries_of(self._source.base, parts) as entries:
+            with entries_of(self._source.folder, parts) as entries:
                 return self._scanned("/".join((*parts, "")), entries, limit, cancelled, first)
         except ToolFailure as failure:
             raise WorkspaceError(f"`{self._source.absolute('/'.join(parts) or BASE)}`: {failure}") from None
@@ -165,9 +165,9 @@ class Overlay:
         folders: list[tuple[str, ...]] = [()]
         while folders and not count.truncated:
             parts = folders.pop()
-            files: list[tuple[str, int]] = []
+            files: list[os.DirEntry[str]] = []
             try:
-                with entries_of(self._source.base, parts) as found:
+                with entries_of(self._source.folder, parts) as found:
                     for entry in found:
                         if count.seen >= limit or (count.seen % _LOOK_EVERY == 0 and cancelled()):
                             count.truncated = True
@@ -176,28 +176,26 @@ class Overlay:
                         if entry.is_dir(follow_symlinks=False):
                             folders.append((*parts, entry.name))
                         elif entry.is_file(follow_symlinks=False) and not is_leftover(entry.name):
-                            files.append((entry.name, entry.inode()))
+                            files.append(entry)
+                    self._count(count, parts, files)
             except ToolFailure as failure:
                 if not parts:
                     raise WorkspaceError(f"`{self._source.base}`: {failure}") from None
                 count.unreadable += 1
-            self._count(count, parts, files)
         return count.result()
 
-    def _count(self, count: _Count, parts: tuple[str, ...], files: list[tuple[str, int]]) -> None:
+    def _count(self, count: _Count, parts: tuple[str, ...], files: list[os.DirEntry[str]]) -> None:
         """Count the files of one folder. Where nothing is protected and no other source is near, many at once."""
         prefix = "/".join(parts) + "/" if parts else ""
-        if self.plain is not None and self.plain(prefix, [inode for _, inode in files]):
-            count.add_many(self._source.rules.hits([prefix + name for name, _ in files]))
+        if self.plain is not None and self.plain(prefix, [file.inode() for file in files]):
+            count.add_many(self._source.rules.hits([prefix + file.name for file in files]))
             return
-        for name, _ in files:
+        for file in files:
             try:
-                level = self.level_of(
-                    prefix + name, False, (identity_of(os.lstat(self._source.absolute(prefix + name))),)
-                )
+                status = file.stat(follow_symlinks=False)
             except OSError:
                 continue
-            count.add(level)
+            count.add(self.level_of(prefix + file.name, False, (identity_of(status),)))
 
 
 def _seen(entry: os.DirEntry[str]) -> _Seen:

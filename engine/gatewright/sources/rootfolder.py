@@ -27,16 +27,16 @@ from gatewright.sources.filetext import (
     line_count,
 )
 from gatewright.sources.permit import permit, refuse_stale
-from gatewright.sources.rootpath import RootPaths
+from gatewright.sources.rootpath import RootPaths, root_failure
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Generator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.policy.target import Approved, FileTarget, Refusal
+    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.protection import Protection
     from gatewright.sources.rootpath import RootPlace, SourcesPort
     from gatewright.sources.rootwalk import Walk
@@ -54,7 +54,7 @@ class RootFolders:
 
     def __init__(
         self,
-        folders: Mapping[str, Path],
+        folders: Mapping[str, BaseFolder],
         sources: SourcesPort,
         protection: Protection,
         exclusive: Callable[[], AbstractContextManager[None]],
@@ -309,7 +309,6 @@ def _changed(text: str, old: str, new: str) -> str:
 def _words(at: RootPlace) -> Generator[None]:
     """Failures of the descriptors in the words of roots."""
     told = {
-        "source-missing": ("root-missing", f"the folder of root `{at.root}` is not there"),
         "hard-link": ("hard-link", "the file has a second name (hard link), perhaps outside the root"),
         "conflict": ("conflict", _CHANGED),
     }
@@ -317,6 +316,6 @@ def _words(at: RootPlace) -> Generator[None]:
         yield
     except ToolFailure as failure:
         if failure.code not in told or (failure.code == "conflict" and str(failure) == _CHANGED):
-            raise
+            raise root_failure(at.root, failure) from None
         code, text = told[failure.code]
         raise ToolFailure(text, code=code) from None

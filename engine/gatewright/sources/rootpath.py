@@ -8,7 +8,6 @@ words for the model are the same.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,14 +15,14 @@ from gatewright.arguments import ModelPath, PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.document import ROOT_NAMES
 from gatewright.policy.target import FileTarget, Refusal
+from gatewright.sources.basefolder import READ_AGAIN, REPLACED, UNTRUSTED
 from gatewright.sources.descriptor import look, unusable
-from gatewright.sources.spelling import as_on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from gatewright.policy.target import LevelDecision, Located
+    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.protection import Protection
 
 _HINT = "that path is not available to you; choose another one"
@@ -57,16 +56,16 @@ class SourcesPort(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RootPlace:
-    """A place in a root: ``base`` is the root's folder with links resolved, ``parts`` the names below it."""
+    """A place in a root: ``base`` is the root's folder, ``parts`` the names below it."""
 
     root: str
-    base: str
+    base: BaseFolder
     parts: tuple[str, ...]
 
     @property
     def absolute(self) -> str:
         """The absolute path."""
-        return "/".join((self.base.rstrip("/"), *self.parts)) or "/"
+        return "/".join((self.base.path.rstrip("/"), *self.parts)) or "/"
 
     @property
     def shown(self) -> str:
@@ -81,9 +80,8 @@ class RootPlace:
 class RootPaths:
     """The folders of the roots, and what holds in them: protection, and the levels of sources over the same files."""
 
-    def __init__(self, folders: Mapping[str, Path], sources: SourcesPort, protection: Protection) -> None:
-        self._written = {name: os.path.abspath(folder) for name, folder in folders.items()}  # noqa: PTH100 - unresolved
-        self._bases = {name: as_on_disk(os.path.realpath(folder)) for name, folder in folders.items()}
+    def __init__(self, folders: Mapping[str, BaseFolder], sources: SourcesPort, protection: Protection) -> None:
+        self._bases = dict(folders)
         self.sources = sources
         self.protection = protection
 
@@ -103,7 +101,7 @@ class RootPaths:
 
     def at(self, absolute: str) -> RootPlace:
         """The place of a path that ``find`` gave. Raises ToolFailure for any other."""
-        found = self._inside(self._bases, absolute)
+        found = self._inside(absolute)
         if found is None or any(part in {"", ".", ".."} or "\0" in part for part in found.parts):
             raise ToolFailure("this path is not available", code="not-available")
         return found
@@ -142,15 +140,14 @@ class RootPaths:
         parts = _resolved(path.parts)
         if parts is None:
             return None
-        absolute = "/" + "/".join(parts)
-        return self._inside(self._bases, absolute) or self._inside(self._written, absolute)
+        return self._inside("/" + "/".join(parts))
 
-    def _inside(self, folders: Mapping[str, str], absolute: str) -> RootPlace | None:
-        for root, folder in folders.items():
-            top = folder.rstrip("/")
-            if absolute == folder or absolute.startswith(f"{top}/"):
+    def _inside(self, absolute: str) -> RootPlace | None:
+        for root, base in self._bases.items():
+            top = base.path.rstrip("/")
+            if absolute == base.path or absolute.startswith(f"{top}/"):
                 rest = absolute[len(top) + 1 :]
-                return RootPlace(root, self._bases[root], tuple(rest.split("/")) if rest else ())
+                return RootPlace(root, base, tuple(rest.split("/")) if rest else ())
         return None
 
     def _begin(self, roots: Sequence[str]) -> str:
@@ -165,9 +162,9 @@ class RootPaths:
         except ToolFailure as failure:
             if protected.covers(absolute):
                 return _protected(absolute)
-            if failure.code == "source-missing":
-                text = f"the folder of root `{place.root}` is not there"
-                return Refusal("root-missing", f"{text}: `{place.base}`", text)
+            if (told := root_failure(place.root, failure)) is not failure:
+                more = f"; {READ_AGAIN}" if failure.code == REPLACED else ""
+                return Refusal(told.code, f"{told}: `{place.base.path}`{more}", str(told))
             return Refusal(failure.code, f"`{absolute}`: {failure}", _HINT)
         if protected.covers(absolute, standing.identities):
             return _protected(absolute)
@@ -177,6 +174,17 @@ class RootPaths:
             return Refusal("not-a-folder", f"`{absolute}` is no folder, and the path ends as one", _HINT)
         failure = None if standing.status is None else unusable(standing.status)
         return None if failure is None else Refusal(failure.code, f"`{absolute}`: {failure}", _HINT)
+
+
+def root_failure(root: str, failure: ToolFailure) -> ToolFailure:
+    """The failure, in the words of roots where it is about the folder of one."""
+    told = {
+        "source-missing": ("root-missing", f"the folder of root `{root}` is not there"),
+        REPLACED: ("root-replaced", f"another folder stands in the place of root `{root}`"),
+        UNTRUSTED: (UNTRUSTED, f"root `{root}` leads out of the workspace and is not trusted"),
+    }
+    code, text = told.get(failure.code, ("", ""))
+    return ToolFailure(text, code=code) if code else failure
 
 
 def _protected(absolute: str) -> Refusal:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gatewright.arguments import ModelPath, PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.target import Located, Refusal
+from gatewright.sources.basefolder import READ_AGAIN, REPLACED
 from gatewright.sources.descriptor import look_along, unusable
 from gatewright.sources.filesource import BASE
 
@@ -75,14 +76,15 @@ class Route:
         if known.is_closed:
             return Located(source.source_id, relative, known.file.absolute)
         try:
-            standing = look_along(known.steps)
+            standing = look_along(known.steps, source.folder)
             failure = _failure(standing, folder=folder)
         except ToolFailure as met:
             failure = met
         else:
             if failure is None:
                 return known.place(standing, self.places.protection.now())
-        return Refusal(failure.code, f"`{relative}` in source `{source.source_id}`: {failure}", str(failure))
+        more = f"; {READ_AGAIN}" if failure.code == REPLACED else ""
+        return Refusal(failure.code, f"`{relative}` in source `{source.source_id}`: {failure}{more}", str(failure))
 
 
 def relative_in(label: str) -> str | None:

@@ -99,7 +99,7 @@ class Walk:
 
     def _entries(self, parts: tuple[str, ...]) -> list[Found]:
         found: list[Found] = []
-        with entries_of(self.source.base, parts) as entries:
+        with entries_of(self.source.folder, parts) as entries:
             for entry in entries:
                 self._examined += 1
                 if self._examined > self.max_examined or (self._examined % 256 == 0 and self.clock() > self._until):
@@ -250,7 +250,7 @@ def remove_tree(source: FileSource, going: Doomed, level_of: LevelOf) -> JsonVal
     try:
         for path in going.files:
             parts = tuple(path.split("/"))
-            with descriptor.open_folder(source.base, parts[:-1]) as folder:
+            with descriptor.open_folder(source.folder, parts[:-1]) as folder:
                 status = descriptor.status_of(folder, parts[-1])
                 if status is None:
                     continue
@@ -259,7 +259,7 @@ def remove_tree(source: FileSource, going: Doomed, level_of: LevelOf) -> JsonVal
                 gone += descriptor.remove(folder, parts[-1], sync=False)
         for path in reversed(going.folders):
             parts = tuple(path.split("/"))
-            with descriptor.open_folder(source.base, parts[:-1]) as folder:
+            with descriptor.open_folder(source.folder, parts[:-1]) as folder:
                 descriptor.remove_folder(folder, parts[-1])
     except ToolFailure as failure:
         raise ToolFailure(f"{failure}; {gone:,} of {len(going.files):,} files are gone", code=failure.code) from None

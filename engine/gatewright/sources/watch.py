@@ -1,7 +1,8 @@
 """Changes from outside, noticed: what is below watched sources, taken into blocks without edits, and told.
 
 One thread for each source, started and stopped by `SourceWatcher`; the operating system says what changed (watchfiles),
-content decides. A base that goes away and comes back is watched again, and everything with a block is compared then.
+content decides. A base that goes away and comes back is watched again, and everything with a block is compared then;
+another folder in its place is not, and that is told.
 Where the system cannot watch, files with a block are looked at every few seconds instead, and that is told. It knows
 no agent: what is told names only what has a level and is reached without a link, and is bounded.
 """
@@ -17,11 +18,13 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import GatewrightError, ToolFailure
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
+from gatewright.sources.basefolder import READ_AGAIN, REPLACED
 from gatewright.sources.leftover import is_leftover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.manager import SourceManager
     from gatewright.sources.state import FileState
 
@@ -76,12 +79,14 @@ class SourceWatcher:
 
     def follow(self, source_ids: Iterable[str]) -> None:
         """Watch exactly these sources of the manager from now on, at the bases that they have now."""
-        wanted = {name: found.base for name in source_ids if (found := self._manager.get(name)) is not None}
-        for name in [name for name, one in self._watches.items() if wanted.get(name) != one.base]:
+        found = {name: source.folder for name in source_ids if (source := self._manager.get(name)) is not None}
+        wanted = {name: folder for name, folder in found.items() if not folder.refused}
+        for name in [name for name, one in self._watches.items() if wanted.get(name) is not one.folder]:
             self._watches.pop(name).stop()
-        for name, base in wanted.items():
+        for name, folder in wanted.items():
             if name not in self._watches:
-                self._watches[name] = _Watch(self._manager, name, base, self._notify, self._debounce_ms, self._tick_ms)
+                made = _Watch(self._manager, name, folder, self._notify, self._debounce_ms, self._tick_ms)
+                self._watches[name] = made
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until every base that is there is being watched; whether that came to be in time."""
@@ -105,12 +110,13 @@ class _Watch:
         self,
         manager: SourceManager,
         source_id: str,
-        base: str,
+        folder: BaseFolder,
         notify: Callable[[Noticed], None],
         debounce_ms: int,
         tick_ms: int,
     ) -> None:
-        self.base = base
+        self.folder = folder
+        self.base = folder.path
         self.stands = threading.Event()
         self._manager = manager
         self._source_id = source_id
@@ -129,27 +135,26 @@ class _Watch:
             self._thread.join()
 
     def _run(self) -> None:
+        told = ""
         while not self._done.is_set():
             try:
-                if self._stands():
+                fault = self.folder.fault()
+                if fault is None:
+                    told = ""
                     self._watched()
-                else:
-                    self._done.wait(self._tick_ms / 1000)
+                    continue
+                if fault.code == REPLACED and str(fault) != told:
+                    told = str(fault)
+                    self._tell(Noticed(self._source_id, problem=f"{fault}; {READ_AGAIN}"))
+                self._done.wait(self._tick_ms / 1000)
             except Exception as error:  # noqa: BLE001 - the thread's owner: watching must not end without a word
                 self._tell(Noticed(self._source_id, problem=f"changes are looked for every few seconds: {error}"))
                 self._polled()
-
-    def _stands(self) -> bool:
-        try:
-            return stat.S_ISDIR(os.lstat(self.base).st_mode)
-        except OSError:
-            return False
 
     def _watched(self) -> None:
         """Until the base is another folder, or the end."""
         from watchfiles import Change, watch
 
-        identity = _signature(self.base)
         first = True
         for found in watch(
             self.base,
@@ -168,9 +173,7 @@ class _Watch:
                 self.stands.set()
             if found or self._again:
                 self._look_at(self._relative(path for _, path in found))
-            now = _signature(self.base)
-            gone = (Change.deleted, self.base) in found  # the next folder of that name may have the same inode
-            if gone or now is None or identity is None or now[:2] != identity[:2]:
+            if (Change.deleted, self.base) in found or self.folder.fault() is not None:
                 self.stands.clear()
                 self._look_at(self._loaded())
                 return
@@ -181,7 +184,8 @@ class _Watch:
             if self._done.wait(self._tick_ms / 1000):
                 return
         loaded = self._loaded()
-        now = {path: _signature(f"{self.base}/{path}") for path in loaded}
+        stands = self.folder.fault() is None
+        now = {path: _signature(f"{self.base}/{path}") if stands else None for path in loaded}
         self._look_at({path for path in loaded if self._signatures.get(path, (0, 0, 0, 0)) != now[path]})
         self._signatures = now
 

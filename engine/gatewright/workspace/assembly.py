@@ -21,11 +21,11 @@ from gatewright.tools import ToolRegistry
 from gatewright.workspace.catalog import CatalogBook, HostTools
 from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
 from gatewright.workspace.location import is_inside, policy_path_of, resolved
-from gatewright.workspace.roots import RootTools, absences, declare_rooted, root_folders, root_problems, rooted
+from gatewright.workspace.roots import RootTools, absences, declare_rooted, root_problems, rooted
 from gatewright.workspace.trust import TrustRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from gatewright.base.clock import Clock
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from gatewright.gate.decision import Places
     from gatewright.memory import BlockService
     from gatewright.policy.document import Policy, Source
+    from gatewright.sources.basefolder import BaseFolder
     from gatewright.tools import DefinedTool, Tool
+    from gatewright.workspace.attachment import Attachments
 
 
 _NO_SOURCE = {"file": "`file` comes with the first source, and the policy has none"}
@@ -86,9 +88,9 @@ class Parts:
     broker: PermissionBroker
     gate: Gate
 
-    def roots(self, policy: Policy, folder: Path) -> RootFolders:
-        """The roots of a policy, under the levels of the sources that run now."""
-        return _roots(policy, folder, self.sources, self.protection, self.blocks)
+    def roots(self, folders: Mapping[str, BaseFolder]) -> RootFolders:
+        """The roots with these folders, under the levels of the sources that run now."""
+        return _roots(folders, self.sources, self.protection, self.blocks)
 
     def follow(self, policy: Policy, given: tuple[DefinedTool, ...]) -> None:
         """Have exactly the tools that a policy brings along: ``given`` by its catalogs, and those of its roots."""
@@ -203,6 +205,7 @@ def assemble(
     places: Places,
     tools: Iterable[Tool],
     book: CatalogBook,
+    attachments: Attachments,
     *,
     durable: bool,
 ) -> Parts:
@@ -216,7 +219,8 @@ def assemble(
     shelf = Shelf(blocks)
     protection = GrowingProtection((policy_path, folders.state, folders.keys, *book.paths(policy.catalogs)))
     sources = SourceManager(lambda: registry.register(file_tool()), blocks, protection)
-    sources.follow(based(policy, policy_path.parent))
+    attachments.follow(policy)
+    sources.follow(attachments.sources(policy))
     audit = AuditLog(folders.state, folders.keys, clock=clock, durable=durable)
     rates = RateBook(folders.state / RATES_FILE)
     broker = broker_of(folders, clock, audit)
@@ -232,21 +236,16 @@ def assemble(
         grants=broker.grants,
         folder=str(policy_path.parent),
         file=str(policy_path),
-        roots=_roots(policy, policy_path.parent, sources, protection, blocks),
+        roots=_roots(attachments.roots(), sources, protection, blocks),
         blocks=agent_blocks(shelf, sources.pinned()),
     )
     return Parts(registry, host, rooted_tools, protection, blocks, shelf, sources, audit, rates, broker, gate)
 
 
 def _roots(
-    policy: Policy, folder: Path, sources: SourceManager, protection: Protection, blocks: BlockStore
+    folders: Mapping[str, BaseFolder], sources: SourceManager, protection: Protection, blocks: BlockStore
 ) -> RootFolders:
-    return RootFolders(root_folders(policy.roots, folder), sources.pinned(), protection, blocks.exclusive)
-
-
-def based(policy: Policy, folder: Path) -> list[tuple[Source, Path]]:
-    """The sources of a policy, each with its real folder."""
-    return [(source, resolved(source.base_path, folder)) for source in policy.sources]
+    return RootFolders(folders, sources.pinned(), protection, blocks.exclusive)
 
 
 def _base_problem(

@@ -1,21 +1,27 @@
 """Folders copied below another root, as a disposable copy needs them: by clones where the file system has them.
 
-Links stay links but lead nowhere outside the copy; pipes, sockets and devices are left out; what cannot be read is
-there, empty and just as unreadable. It knows no policy and no workspace.
+Each folder is opened from the one above it and never through a link, so that what is copied is what the sources hold.
+Links stay links but lead nowhere outside the copy; a file with a second name (hard link) is there, empty and with a
+second name; pipes, sockets and devices are left out; what cannot be read is there, empty and just as unreadable.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Collection, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.sources.basefolder import FOLDER, PASS_THROUGH, BaseFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 MAX_COPY_BYTES = 256 * 1024 * 1024
 """Bytes that are really copied; clones share theirs with the original and do not count."""
@@ -24,8 +30,9 @@ MAX_COPY_DEPTH = 128
 MAX_NAMED = 20
 _PIECE = 1024 * 1024
 _FICLONE = 0x40049409
+_CHANGED = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO})
 _CANNOT_CLONE = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM})
-_NOWHERE = "outside"
+_NOWHERE, _SECOND_NAME = "outside", "second-name"
 
 
 class CopyCancelled(WorkspaceError):
@@ -92,16 +99,19 @@ class FolderCopy:
     _links_cut: list[str] = field(default_factory=list[str])
     _unread: list[str] = field(default_factory=list[str])
 
-    def copy(self, bases: Sequence[Path]) -> Copied:
-        """Copy these real folders, each once, whole. Raises WorkspaceError, OSError."""
-        for base in bases:
-            if not base.is_relative_to(self.origin):
-                raise WorkspaceError(f"the folder `{base}` is outside the workspace; a copy would not hold it")
-        for base in dict.fromkeys(bases):
-            inside_another = any(base != other and base.is_relative_to(other) for other in bases)
-            if base.is_dir() and not inside_another:
-                (self.target / base.relative_to(self.origin)).parent.mkdir(parents=True, exist_ok=True)
-                self._folder(base, self.target / base.relative_to(self.origin), MAX_COPY_DEPTH)
+    def copy(self, bases: Sequence[BaseFolder]) -> Copied:
+        """Copy these folders, each once, whole. Raises WorkspaceError, OSError."""
+        paths = {Path(base.path): base for base in bases}
+        for path in paths:
+            if not path.is_relative_to(self.origin):
+                raise WorkspaceError(f"the folder `{path}` is outside the workspace; a copy would not hold it")
+        for path, base in paths.items():
+            inside_another = any(path != other and path.is_relative_to(other) for other in paths)
+            if not inside_another and path.is_dir():
+                target = self.target / path.relative_to(self.origin)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with _opened(base) as folder:
+                    self._folder(folder, path, target, MAX_COPY_DEPTH)
         return Copied(self._files, self._bytes, self._cloned, tuple(self._links_cut), tuple(self._unread))
 
     def spend(self, size: int) -> None:
@@ -114,55 +124,69 @@ class FolderCopy:
                 "share the bytes of files"
             )
 
-    def _folder(self, origin: Path, target: Path, depth: int) -> None:
+    def _folder(self, folder: int, origin: Path, target: Path, depth: int) -> None:
+        """``folder``: a descriptor of the folder that was found at ``origin``, which only names it from now on."""
         if depth == 0:
             raise WorkspaceError(f"folders are nested too deeply for a disposable copy (more than {MAX_COPY_DEPTH})")
         target.mkdir(exist_ok=True)
+        mode = stat.S_IMODE(os.fstat(folder).st_mode)
         try:
-            with os.scandir(origin) as entries:
+            readable = os.open(".", FOLDER, dir_fd=folder)
+        except PermissionError:
+            self._note(self._unread, origin)
+            target.chmod(mode)
+            return
+        try:
+            with os.scandir(readable) as entries:
                 for entry in entries:
                     self.watch.stop_if_cancelled()
-                    self._entry(entry, origin, target, depth)
-        except PermissionError as error:
-            if error.filename != str(origin):
-                raise
-            self._note(self._unread, origin)
-        shutil.copymode(origin, target)
+                    self._entry(entry, readable, origin, target, depth)
+        finally:
+            os.close(readable)
+        target.chmod(mode)
 
-    def _entry(self, entry: os.DirEntry[str], origin: Path, target: Path, depth: int) -> None:
+    def _entry(self, entry: os.DirEntry[str], folder: int, origin: Path, target: Path, depth: int) -> None:
         here, goal = origin / entry.name, target / entry.name
         if entry.is_symlink():
-            self._link(here, goal)
+            self._link(folder, here, goal)
         elif entry.is_dir(follow_symlinks=False):
-            if entry.name not in self.left_out_names and entry.path not in self.left_out:
-                self._folder(here, goal, depth - 1)
+            if entry.name in self.left_out_names or str(here) in self.left_out:
+                return
+            deeper = _open(entry.name, PASS_THROUGH, folder)
+            if deeper is not None:
+                try:
+                    self._folder(deeper, here, goal, depth - 1)
+                finally:
+                    os.close(deeper)
         elif entry.is_file(follow_symlinks=False):
-            self._file(here, goal)
+            self._file(folder, here, goal)
 
-    def _file(self, origin: Path, goal: Path) -> None:
+    def _file(self, folder: int, origin: Path, goal: Path) -> None:
         self._files += 1
         if self._files > MAX_COPY_FILES:
             limit = f"{MAX_COPY_FILES:,} files"
             raise WorkspaceError(f"the workspace is too large for a disposable copy: more than {limit}")
         try:
-            source = os.open(origin, os.O_RDONLY | _FLAGS)
+            source = _open(origin.name, os.O_RDONLY | _FLAGS, folder)
         except PermissionError:
             self._note(self._unread, origin)
-            goal.touch()
-            shutil.copymode(origin, goal)
+            goal.touch(mode=0)
             return
-        except FileNotFoundError:
-            return  # it went meanwhile
+        if source is None:
+            return
         try:
-            self._content(source, origin, goal)
+            self._content(source, goal)
         finally:
             os.close(source)
         self.watch.progress(self._files, self._bytes)
 
-    def _content(self, source: int, origin: Path, goal: Path) -> None:
+    def _content(self, source: int, goal: Path) -> None:
         status = os.fstat(source)
         if not stat.S_ISREG(status.st_mode):
             return  # another thing took its place meanwhile
+        if status.st_nlink > 1:
+            self._second_name(goal)
+            return
         target = os.open(goal, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
         try:
             if status.st_size and not self._share(source, target):
@@ -170,18 +194,37 @@ class FolderCopy:
                     self.watch.stop_if_cancelled()
                     self.spend(len(piece))
                     _write(target, piece)
+            os.fchmod(target, stat.S_IMODE(status.st_mode))
+            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
         finally:
             os.close(target)
-        shutil.copystat(origin, goal, follow_symlinks=False)
+
+    def _second_name(self, goal: Path) -> None:
+        """An empty file with a second name beside the copy: refused by the tools as the original is."""
+        other = self.target.parent / _SECOND_NAME
+        try:
+            other.touch()
+            goal.hardlink_to(other)
+        except OSError as error:
+            if error.errno != errno.EMLINK:
+                raise
+            other.unlink()  # it has as many names as a file may have
+            other.touch()
+            goal.hardlink_to(other)
 
     def _share(self, source: int, target: int) -> bool:
         self._tries_clones = self._tries_clones and self.clone(source, target)
         self._cloned += self._tries_clones
         return self._tries_clones
 
-    def _link(self, origin: Path, goal: Path) -> None:
+    def _link(self, folder: int, origin: Path, goal: Path) -> None:
         """The same link where it stays inside; else one that leads to a place that is not there, outside as well."""
-        written = origin.readlink()
+        try:
+            written = Path(os.readlink(origin.name, dir_fd=folder))
+        except OSError as error:
+            if error.errno in _CHANGED:
+                return
+            raise
         leads_to = Path(os.path.normpath(origin.parent / written))
         if leads_to.is_relative_to(self.origin):
             inside = self.target / leads_to.relative_to(self.origin)
@@ -193,6 +236,28 @@ class FolderCopy:
     def _note(self, names: list[str], path: Path) -> None:
         if len(names) < MAX_NAMED:
             names.append(path.relative_to(self.origin).as_posix())
+
+
+def _open(name: str, flags: int, folder: int) -> int | None:
+    """A descriptor of an entry; None where it went, or became another thing, since its folder was read."""
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _CHANGED:
+            return None
+        raise
+
+
+@contextmanager
+def _opened(base: BaseFolder) -> Generator[int]:
+    try:
+        descriptor = base.open()
+    except ToolFailure as failure:
+        raise WorkspaceError(f"`{base.path}`: {failure}") from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 _FLAGS: int = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC

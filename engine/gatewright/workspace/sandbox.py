@@ -21,6 +21,7 @@ from gatewright.workspace.foldercopy import CopyCancelled, CopyWatch, FolderCopy
 from gatewright.workspace.location import place_file
 
 if TYPE_CHECKING:
+    from gatewright.sources.basefolder import BaseFolder
     from gatewright.workspace.foldercopy import Copied
     from gatewright.workspace.workspace import Workspace
 
@@ -41,7 +42,7 @@ class Sandbox:
         self,
         origin: Workspace,
         text: str,
-        bases: Sequence[Path],
+        bases: Sequence[BaseFolder],
         open_copy: Callable[[Path, Path, Path], Workspace],
         *,
         files: Mapping[str, bytes] = MappingProxyType({}),

@@ -21,7 +21,8 @@ from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.toolname import split_name
 from gatewright.tools import DefinedTool
-from gatewright.workspace.assembly import Folders, assemble, based, catalog_book, folder_problems, load_valid
+from gatewright.workspace.assembly import Folders, assemble, catalog_book, folder_problems, load_valid
+from gatewright.workspace.attachment import Attachments
 from gatewright.workspace.catalog import as_it_came
 from gatewright.workspace.grantreach import grant_problems
 from gatewright.workspace.lint import lints
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from gatewright.policyfile import LoadedPolicy
     from gatewright.schema import Schema, Survey
     from gatewright.sources import Noticed, SourceManager
+    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.folderwatch import FolderNews, FolderWatch
     from gatewright.tools import Tool
     from gatewright.workspace.catalog import CatalogBook
@@ -98,7 +100,10 @@ class Workspace:
         places = self._text.places(policy)
         self._watching: SourceWatching | None = None
         self._folder_watches: WeakSet[FolderWatch] = WeakSet()
-        self._parts = assemble(policy, policy_path, folders, clock, places, tools, self._book, durable=durable)
+        self._attachments = Attachments(policy_path, self._records)
+        self._parts = assemble(
+            policy, policy_path, folders, clock, places, tools, self._book, self._attachments, durable=durable
+        )
 
     @classmethod
     def open(
@@ -326,12 +331,15 @@ class Workspace:
             try:
                 loaded, policy, problems = self._read(book, trust=False)
             except PolicyInvalid as error:
+                self._detach_untrusted()
                 self.gate.refuse(error.problems)
                 return error.problems
             except WorkspaceError as error:
+                self._detach_untrusted()
                 self.gate.refuse([Problem(Severity.ERROR, "unreadable", str(error))])
                 raise
-            self._put_in_force(policy, PolicyText(self.policy_path, loaded, policy, book.known), None, book)
+            text = PolicyText(self.policy_path, loaded, policy, book.known)
+            self._put_in_force(policy, text, None, book, afresh=True)
             self.problems = problems
         self._watch_what_is_said()
         return problems
@@ -406,9 +414,13 @@ class Workspace:
         source = self.sources.get(source_id)
         if source is None:
             raise WorkspaceError(f"source `{source_id}` is not attached")
-        made = FolderWatch(source.base, notify)
+        made = FolderWatch(source.folder, notify)
         self._folder_watches.add(made)
         return made
+
+    def root_folders(self) -> Mapping[str, BaseFolder]:
+        """The folders that the roots were opened on, by name."""
+        return self._attachments.roots()
 
     def outside(self, base_path: str) -> Path | None:
         """The real folder of a source with that base where it lies outside the workspace, else None."""
@@ -473,7 +485,7 @@ class Workspace:
         idle = CopyWatch()
         watch = CopyWatch(cancelled or idle.cancelled, progress or idle.progress)
         policy, text, book = self._now()
-        bases = [resolved(folder, self.folder) for folder in written_folders(policy)]
+        bases = self._attachments.folders()
         files, left_out = book.contents(policy.catalogs), (self._folders.state, self._folders.keys)
         return Sandbox(self, text.of(policy).text, bases, self._open_copy, files=files, left_out=left_out, watch=watch)
 
@@ -496,24 +508,39 @@ class Workspace:
             raise PolicyInvalid(problems)
         return loaded, policy, problems
 
-    def _put_in_force(self, after: Policy, text: PolicyText, changed: ChangeSet | None, book: CatalogBook) -> None:
+    def _put_in_force(
+        self,
+        after: Policy,
+        text: PolicyText,
+        changed: ChangeSet | None,
+        book: CatalogBook,
+        *,
+        afresh: bool = False,
+    ) -> None:
         """Sources, tools and policy change for the gate in one step; what is not needed any more goes afterwards."""
         same = (book, after.catalogs, after.roots) == (self._book, self.policy.catalogs, self.policy.roots)
         tools = () if same else book.tools(after.catalogs)
         self._parts.protection.cover(book.paths(after.catalogs))
-        withdraw_idle = self.sources.follow(based(after, self.folder))
+        self._attachments.follow(after, afresh=afresh)
+        withdraw_idle = self.sources.follow(self._attachments.sources(after))
         self.gate.reload(
             after,
             changed,
             places=text.places(after),
             sources=self.sources.pinned(),
-            roots=self._parts.roots(after, self.folder),
+            roots=self._parts.roots(self._attachments.roots()),
             blocks=self._parts.agent_blocks(),
             tools=None if same else lambda: self._parts.follow(after, tools),
         )
         withdraw_idle()
         self._adopt(after, text, book)
         self.revision += 1
+
+    def _detach_untrusted(self) -> None:
+        """The last good policy goes on, but with nothing that leads out of the workspace by now without trust."""
+        if self._attachments.follow(self.policy, afresh=True):
+            self._put_in_force(self.policy, self._text, None, self._book)
+            self._watch_what_is_said()
 
     def _watch_what_is_said(self) -> None:
         watching = self._watching

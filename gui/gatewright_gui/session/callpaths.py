@@ -1,12 +1,13 @@
 """The files that an agent's calls may name, as the tools want them named. It does not know fields or calls."""
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.builtins import RootTool
 from gatewright.policy.capability import FsRead, FsWrite
 from gatewright.policy.document import Agent
@@ -118,19 +119,32 @@ def _in_sources(workspace: Workspace, agent: Agent) -> Iterator[FileChoice]:
 def _in_roots(workspace: Workspace, agent: Agent) -> Iterator[FileChoice]:
     base = workspace.policy_path.parent
     granted, written_in = _prefixes(agent, base, FsRead, FsWrite), _prefixes(agent, base, FsWrite)
-    for name, written in workspace.policy.roots.folders.items():
-        root = Path(os.path.realpath(base / written))
-        for here, folders, files in os.walk(root):
-            if not any(Path(here).is_relative_to(prefix) for prefix in granted):
-                continue
-            can_write = any(Path(here).is_relative_to(prefix) for prefix in written_in)
-            folders.sort()
-            below = Path(here).relative_to(root).as_posix()
-            start = name if below == "." else f"{name}/{below}"
-            for listed, is_folder in ((folders, True), (sorted(files), False)):
-                for one in listed:
-                    if not (Path(here) / one).is_symlink():
-                        yield FileChoice(f"{start}/{one}", name, is_folder, can_write)
+    for name, root in workspace.root_folders().items():
+        try:
+            top = root.open()
+        except ToolFailure:
+            continue
+        try:
+            for below, folders, files, inside in os.fwalk(".", dir_fd=top):
+                here = Path(root.path, below)
+                if not any(here.is_relative_to(prefix) for prefix in granted):
+                    continue
+                can_write = any(here.is_relative_to(prefix) for prefix in written_in)
+                folders.sort()
+                start = Path(name, below).as_posix()
+                for listed, is_folder in ((folders, True), (sorted(files), False)):
+                    for one in listed:
+                        if not _is_link(one, inside):
+                            yield FileChoice(f"{start}/{one}", name, is_folder, can_write)
+        finally:
+            os.close(top)
+
+
+def _is_link(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return True  # gone meanwhile: nothing to name
 
 
 def _prefixes(agent: Agent, base: Path, *kinds: type[FsRead] | type[FsWrite]) -> list[Path]:

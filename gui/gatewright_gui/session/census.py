@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.shadow import Shadow, shadowed
+from gatewright.sources.basefolder import BaseFolder
 from gatewright_gui.session import fileindex
 from gatewright_gui.session.filefilter import Fitting, TreeFilter, fitting
 from gatewright_gui.session.fileindex import DEFAULT, ELSEWHERE, PROTECTED, Decided, FileIndex, PatternCount
@@ -38,7 +39,7 @@ class Census:
 
     def __init__(self, folder: SourceFolder) -> None:
         self._folder = folder
-        self._index: tuple[str, str, FileIndex] | None = None
+        self._index: tuple[str, BaseFolder, FileIndex] | None = None
         self._decided: Decided | None = None
 
     @property
@@ -54,7 +55,7 @@ class Census:
         """How many files each rule decides. `afresh`: the disk is walked again. Raises WorkspaceError."""
         source, overlay = self._folder.running(source_id)
         known = self._index
-        kept = known[2] if known and known[:2] == (source_id, source.base) and not afresh else None
+        kept = known[2] if known and known[:2] == (source_id, source.folder) and not afresh else None
         loop = asyncio.get_running_loop()
 
         def work(stop: Stop) -> tuple[Decided, Hits, float]:
@@ -76,7 +77,7 @@ class Census:
             return decided, _hits(decided, len(source.rules.rules), shadows), took
 
         decided, hits, took = await self._folder.counting(work)
-        self._index, self._decided = (source_id, source.base, decided.index), decided
+        self._index, self._decided = (source_id, source.folder, decided.index), decided
         return Counted(hits, decided, took)
 
     async def fit(self, source: Source, wanted: TreeFilter) -> Fitting | None:

@@ -117,7 +117,7 @@ def walk(source: FileSource, stop: Stop, progress: Progress, *, limit: int) -> F
         folders: list[str] = []
         passed: list[tuple[int, int]] = []
         try:
-            with entries_of(source.base, parts, passed=passed) as entries:
+            with entries_of(source.folder, parts, passed=passed) as entries:
                 for entry in entries:
                     if seen >= limit:
                         truncated = True

@@ -22,6 +22,7 @@ from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.shadow import Shadow
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import FileSource
+from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.overlay import Listing, Overlay
 from gatewright_gui.session.courtesy import give_way
@@ -191,6 +192,11 @@ class SourceFolder:
         path = self._document.path
         folder = path.parent if path else Path()
         return Path(os.path.realpath(folder / source.base_path))
+
+    def base_folder(self, source: Source) -> BaseFolder | None:
+        """The folder that it was opened on; another one after a reload that found another one there."""
+        running = self._sources().get(source.source_id)
+        return None if running is None else running.folder
 
     def rules(self, source: Source) -> PermissionRules:
         """The source's rules, compiled: those of the running source, as long as it is the one that is asked about."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
 from gatewright.workspace import Workspace
 from tests.engine.builtins.rootbench import ROOTS, TOOLS
@@ -195,3 +196,87 @@ async def test_folders_that_another_process_swaps_for_links_let_nothing_out_and_
     assert total.total() > 500
     assert min(total[Status.ALLOWED], total[Status.DENIED]) > ROUNDS
     assert total[Status.FAILED] > 0
+
+
+ABOVE = (
+    POLICY.replace('base_path = "docs"', 'base_path = "docs/sub/deep"')
+    .replace('shared = "shared"', 'shared = "shared/sub/deep"')
+    .replace('pattern = "sub/deep/**"', 'pattern = "*"')
+)
+CALLS_ABOVE: tuple[Call, ...] = (
+    *(("file", {"op": operation, "path": "a.md", **given}) for operation, given in SOURCE_CALLS),
+    *(("file", {"op": "read", "path": name}) for name in ("a.md", "lantern.md")),
+    ("file", {"op": "create", "path": "new/a.md", "content": "x"}),
+    ("file", {"op": "list", "recursive": True}),
+    ("file", {"op": "list"}),
+    ("file", {"op": "status"}),
+    *((tool, {name: "shared/a.md", **given}) for tool, name, given in ROOT_CALLS if tool != "file_delete"),
+    ("file_write", {"path": "shared/new/a.md", "content": "x"}),
+    ("file_read", {"path": "shared/lantern.md"}),
+    ("file_list", {"path": "shared"}),
+    ("file_search", {"path": "shared", "query": "k.y", "regex": True}),
+    ("file_delete", {"path": "shared/a.md"}),
+)
+
+
+def lay_far_in(place: Path) -> None:
+    for name in (*FILES, *ONLY_OUTSIDE):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(OUTSIDE)
+
+
+@pytest.mark.parametrize("twin", ["link", "folder"])
+async def test_folders_above_the_bases_that_another_process_swaps_let_nothing_out_and_nothing_in(
+    tmp_path: Path, twin: str
+) -> None:
+    folder = tmp_path / "ws"
+    for name in ("docs", "shared"):
+        far = tmp_path / FAR / name if twin == "link" else folder / name / TWIN
+        lay_far_in(far)
+        (folder / name / SUB / "deep").mkdir(parents=True)
+        (folder / name / SUB / "deep/a.md").write_text(INSIDE)
+        if twin == "link":
+            (folder / name / TWIN).symlink_to(far)
+    for name in ("tmp", "vault"):
+        (folder / name).mkdir()
+    (folder / "vault/plain").write_text(INSIDE)
+    (folder / "policy.toml").write_text(ABOVE)
+    workspace = Workspace.open(folder, keys=tmp_path / "keys")
+    asked: list[ApprovalRequest] = []
+    codes: Counter[str] = Counter()
+
+    async def approve(request: ApprovalRequest) -> Approval:
+        asked.append(request)
+        return Approval(True, "dana")
+
+    with swapped_by_a_process(folder / "docs", folder / "shared") as swaps:
+        for _ in range(ROUNDS):
+            for tool, arguments in CALLS_ABOVE:
+                asked.clear()
+                outcome = await workspace.call("a", tool, arguments, approver=approve)
+                given = [word for word in given_away(outcome, asked) if word not in str(arguments)]
+                assert given == [], (tool, arguments)
+                assert outcome.code not in {"internal-error", "tool-crashed"}, (tool, arguments, outcome.detail)
+                codes[outcome.code] += 1
+            for entry in listed(workspace):
+                assert "lantern" not in entry
+    workspace.close()
+
+    assert codes["source-replaced"] > 0
+    assert codes["root-replaced"] > 0
+    assert codes[""] + codes["allowed"] > 0, codes
+    assert swaps[0] > 1_000
+    fars = [tmp_path / FAR / name for name in ("docs", "shared")]
+    if twin == "folder":
+        fars = [next((folder / name).glob("*/lantern.md")).parent for name in ("docs", "shared")]
+    for far in fars:
+        found = {str(path.relative_to(far)): path.read_text() for path in far.rglob("*") if path.is_file()}
+        assert found == dict.fromkeys((*FILES, *ONLY_OUTSIDE), OUTSIDE)
+
+
+def listed(workspace: Workspace) -> list[str]:
+    """What people see of the source."""
+    try:
+        return [entry.name for entry in workspace.sources.overlay("docs").scan().entries]
+    except WorkspaceError:
+        return []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewright.sources.basefolder import base_folder
 from gatewright.sources.folderwatch import FolderNews, FolderWatch
 
 WAIT_S = 15.0
@@ -30,7 +31,7 @@ def told() -> Told:
 
 
 def watch(base: Path, told: Told) -> FolderWatch:
-    return FolderWatch(str(base), told.news.put, debounce_ms=60, tick_ms=60)
+    return FolderWatch(base_folder(base), told.news.put, debounce_ms=60, tick_ms=60)
 
 
 def test_new_empty_folder_and_gone_file_are_told(tmp_path: Path, told: Told) -> None:
@@ -48,12 +49,24 @@ def test_folder_that_vanishes_and_comes_back_is_told_and_watched_again(tmp_path:
     base.mkdir()
     with watch(base, told) as one:
         assert one.wait(WAIT_S)
-        base.rmdir()
+        away = base.rename(tmp_path / "away")
         told.until(lambda news: not news.is_there)
-        base.mkdir()
+        away.rename(base)
         told.until(lambda news: news.more)
         (base / "again.md").touch()
         told.until(lambda news: "again.md" in news.paths)
+
+
+def test_another_folder_in_the_place_of_one_is_none_that_came_back(tmp_path: Path, told: Told) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    with watch(base, told) as one:
+        assert one.wait(WAIT_S)
+        base.rmdir()
+        base.mkdir()
+        (base / "secret.md").touch()
+        assert "another folder" in str(told.until(lambda news: news.problem is not None))
+        assert told.news.empty()
 
 
 def test_nothing_is_told_after_the_end(tmp_path: Path, told: Told) -> None:

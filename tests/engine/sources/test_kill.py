@@ -18,6 +18,7 @@ from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
 from gatewright.sources import FileSource, Protection
+from gatewright.sources.basefolder import base_folder
 
 KILLS = int(os.environ.get("GATEWRIGHT_KILLS", "8"))
 EDITOR = """
@@ -62,7 +63,7 @@ while True:
 
 def source_of(base: Path, store: Path) -> FileSource:
     rules = PermissionRules((), Permission.ADMIN)
-    return FileSource(Source("docs", "."), base, rules, BlockStore(store), Protection())
+    return FileSource(Source("docs", "."), base_folder(base), rules, BlockStore(store), Protection())
 
 
 def digest(text: str) -> str:

@@ -112,7 +112,7 @@ def test_another_rule_never_moves_the_base_to_where_a_link_leads_now(bench: Benc
     running = bench.manager.get("docs")
     assert running is not None
     assert running.base == str(base)
-    with pytest.raises(WorkspaceError, match="not a folder"):
+    with pytest.raises(WorkspaceError, match="another folder"):
         bench.manager.overlay("docs").scan()
 
 

@@ -12,6 +12,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import FileTarget, Refusal
 from gatewright.sources import descriptor, spelling
+from gatewright.sources.basefolder import base_folder
 from tests.engine.sources.bench import Bench, source_of
 from tests.engine.sources.folding import fold_below
 
@@ -99,13 +100,14 @@ async def test_a_folder_that_tells_spellings_apart_is_asked_once_until_it_change
 
     monkeypatch.setattr(os, "lstat", noted)
 
-    steps = descriptor.steps_of(str(bench.folder), ("a.md",))
-    descriptor.look_along(steps)
+    base, steps = base_folder(bench.folder), descriptor.steps_of(str(bench.folder), ("a.md",))
+    looked.clear()
+    descriptor.look_along(steps, base)
     assert looked == list(steps)
 
     bench.write("b.md", "new\n")
     os.utime(bench.folder, ns=(1, 1))
-    descriptor.look_along(steps)
+    descriptor.look_along(steps, base)
     assert looked[2:] == [*steps, str(bench.folder / "A.MD")]
 
 
@@ -114,5 +116,5 @@ def test_what_is_remembered_of_folders_stays_bounded(tmp_path: Path, monkeypatch
     for number in range(9):
         (tmp_path / f"d{number}").mkdir()
         (tmp_path / f"d{number}" / "a").touch()
-        descriptor.look(str(tmp_path), (f"d{number}", "a"))
+        descriptor.look(base_folder(tmp_path), (f"d{number}", "a"))
         assert len(spelling.plain) <= 3

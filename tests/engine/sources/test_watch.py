@@ -1,7 +1,6 @@
 """Changes from outside, with the real notifications of the operating system."""
 
 import queue
-import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,14 +78,26 @@ async def test_a_base_that_goes_and_comes_back_is_watched_again(bench: Bench) ->
     bench.write("a.md", "one\n")
     await bench.port.load(bench.at("a.md"))
     with watching(bench) as told:
-        shutil.rmtree(bench.folder)
-        bench.folder.mkdir()
-        bench.write("a.md", "two\n")
+        away = bench.folder.rename(bench.folder.with_name("away"))
+        (away / "a.md").write_text("two\n")
+        away.rename(bench.folder)
         while until(told, "a.md") != (FileState.DISK_MODIFIED, True):
             pass
-        bench.write("a.md", "three\n")
+        bench.write("new.md", "three\n").replace(bench.folder / "a.md")
         assert until(told, "a.md") == (FileState.DISK_MODIFIED, True)
     assert (await bench.port.read(bench.at("a.md"))).content == "three\n"
+
+
+async def test_another_folder_in_the_place_of_a_base_is_told_and_not_watched(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    await bench.port.load(bench.at("a.md"))
+    with watching(bench) as told:
+        bench.folder.rename(bench.folder.with_name("away"))
+        bench.folder.mkdir()
+        bench.write("a.md", "SECRET")
+        while (news := told.get(timeout=WAIT_S)).problem is None:
+            assert all(change.state is FileState.DISK_DELETED for change in news.changes)
+        assert "another folder stands" in news.problem
 
 
 async def test_what_has_no_level_and_what_a_link_leads_to_is_not_named(bench: Bench, tmp_path: Path) -> None:

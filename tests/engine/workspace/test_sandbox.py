@@ -14,6 +14,7 @@ import pytest
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.agentedit import add_agent
 from gatewright.sources import Strategy
+from gatewright.sources.basefolder import base_folder
 from gatewright.workspace import CopyCancelled, Status, Workspace, foldercopy
 from gatewright.workspace.foldercopy import FolderCopy
 
@@ -163,7 +164,7 @@ def test_cloned_files_do_not_count_as_copied_bytes(tmp_path: Path, monkeypatch: 
         os.write(target, os.read(source, 100))
         return True
 
-    done = FolderCopy(tmp_path / "origin", tmp_path / "copy", clone=cloned).copy([tmp_path / "origin"])
+    done = FolderCopy(tmp_path / "origin", tmp_path / "copy", clone=cloned).copy([base_folder(tmp_path / "origin")])
     assert (done.files, done.bytes, done.cloned) == (1, 0, 1)
     assert (tmp_path / "copy/large.txt").read_bytes() == b"0123456789"
 
@@ -179,7 +180,7 @@ def test_where_nothing_can_be_cloned_it_is_tried_once_and_all_is_copied(tmp_path
         tried.append(source + target)
         return False
 
-    done = FolderCopy(tmp_path / "origin", tmp_path / "copy", clone=refused).copy([tmp_path / "origin"])
+    done = FolderCopy(tmp_path / "origin", tmp_path / "copy", clone=refused).copy([base_folder(tmp_path / "origin")])
     assert (done.files, done.bytes, done.cloned, len(tried)) == (3, 3, 0, 1)
 
 
@@ -196,7 +197,7 @@ def test_cancelling_stops_within_a_large_file(tmp_path: Path) -> None:
     watch = foldercopy.CopyWatch(cancelled=cancelled)
     with pytest.raises(CopyCancelled):
         FolderCopy(tmp_path / "origin", tmp_path / "copy", watch=watch, clone=lambda _a, _b: False).copy(
-            [tmp_path / "origin"]
+            [base_folder(tmp_path / "origin")]
         )
     assert len(asked) == 3
 
@@ -343,7 +344,7 @@ def test_what_cannot_be_read_is_there_and_as_unreadable(reader: Path) -> None:
     (reader / "origin/closed").chmod(0)
     (reader / "origin/secret.txt").chmod(0)
     (reader / "copy").mkdir()
-    done = FolderCopy(reader / "origin", reader / "copy").copy([reader / "origin"])
+    done = FolderCopy(reader / "origin", reader / "copy").copy([base_folder(reader / "origin")])
     assert set(done.unread) == {"closed", "secret.txt"}
     assert (reader / "copy/plain.txt").read_text(encoding="utf-8") == "x"
     for name in ("closed", "secret.txt"):

@@ -313,8 +313,22 @@ async def test_folder_that_vanishes_is_said_and_shown_again_once_it_is_back(demo
     base, kept = demo.folder / "workspace", demo.folder / "kept"
     base.rename(kept)
     await until(page.folder.empty.isVisible)
-    shutil.copytree(kept, base)
+    kept.rename(base)
     await until(lambda: page.folder.tree.isVisible() and page.rules.model.hits is not None, 20)
+
+
+async def test_another_folder_in_its_place_is_shown_once_the_policy_was_read_again(
+    demo: Opened, page: FilesPage
+) -> None:
+    assert page.outside.follow.wait(10)
+    base, kept = demo.folder / "workspace", demo.folder / "kept"
+    base.rename(kept)
+    shutil.copytree(kept, base)
+    (base / "fresh.md").write_text("x", encoding="utf-8")
+    await until(page.folder.empty.isVisible)
+    assert not page.tree_model.index_of("fresh.md").isValid()
+    assert await demo.document.reload()
+    await until(lambda: page.folder.tree.isVisible() and page.tree_model.index_of("fresh.md").isValid(), 20)
 
 
 async def test_link_from_elsewhere_chooses_source_and_rule(demo: Opened, page: FilesPage) -> None:

@@ -19,8 +19,8 @@ CAME, CHANGED = "new just now", "changed just now"
 class Outside(QObject):
     """Follows the folder of the source that is shown."""
 
-    vanished = Signal()
-    """The folder is gone."""
+    vanished = Signal(object)
+    """Why the folder is not there: str."""
     unwatched = Signal(object)
     """Why changes are not noticed: str."""
     all_old = Signal()
@@ -54,7 +54,7 @@ class Outside(QObject):
         if self._tasks.closed:
             return
         if not news.is_there:
-            self.vanished.emit()
+            self.vanished.emit(news.problem or "")
         elif news.problem is not None:
             self.unwatched.emit(news.problem)
         elif news.more or not self._page.isVisible():

@@ -38,7 +38,7 @@ class FilesPage(Page):
         self._context = context
         self._is_stale = True
         self._is_behind = False
-        self._base_path: str | None = None
+        self._base: object = None  # the folder that the source was opened on
         shown = self._shown = Shown(SourceFolder(context.document), self)
         self.tree_model = shown.tree_model
         self._parts, split, right = self._frame()
@@ -113,7 +113,7 @@ class FilesPage(Page):
 
     def _open_source(self) -> None:
         source = self._shown.source
-        self._base_path = source.base_path if source is not None else None
+        self._base = self._shown.folder.base_folder(source) if source is not None else None
         self._is_behind = False
         self._seen.stop()
         self._parts.setCurrentIndex(0 if source is not None else 1)
@@ -139,7 +139,7 @@ class FilesPage(Page):
             return
         ids = tuple(source.source_id for source in self._context.document.policy.sources)
         source = self._shown.source
-        if source is None or ids != self.rules.offered or source.base_path != self._base_path:
+        if source is None or ids != self.rules.offered or self._shown.folder.base_folder(source) is not self._base:
             self._open()
         elif changes.everything or changes.sources:
             self._show_roots()
@@ -193,9 +193,9 @@ class FilesPage(Page):
         else:
             self._is_behind = True
 
-    def _vanished(self) -> None:
-        self.folder.show_failure("The folder is gone. It is shown again once it is back.")
-        self._tally.fail("the folder is gone")
+    def _vanished(self, why: str) -> None:
+        self.folder.show_failure(f"Nothing to show: {why}. It comes back by itself; another one, with *Reload*.")
+        self._tally.fail(why)
 
     def _unwatched(self, why: str) -> None:
         self.folder.set_note("changes outside are not noticed, F5 reads again", why)

@@ -1,0 +1,141 @@
+"""The folder that a source or root was opened on, held open, so that no other folder is ever taken for it.
+
+A path alone says little: a folder above may become a link, the folder itself may be renamed, made anew or mounted over.
+So the folder is remembered by device and inode, and kept open as long as somebody uses it, since only then the file
+system gives its inode to no other one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import weakref
+from contextlib import suppress
+from pathlib import Path
+
+from gatewright.base.errors import NotSupported, ToolFailure
+from gatewright.sources.failure import words_of
+from gatewright.sources.spelling import as_on_disk
+
+FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+PASS_THROUGH = FOLDER | getattr(os, "O_PATH", 0)
+REPLACED, UNTRUSTED = "source-replaced", "not-trusted"
+"""Codes of what is said where another folder stands in the place of this one, and where it may not be used."""
+READ_AGAIN = "reading the policy again attaches what stands there now"
+
+
+class BaseFolder:
+    """The folder at ``path`` (absolute, without links). ``refused``: why nothing in it may be used; empty: it may.
+
+    One that is missing is taken when it first stands there, if no link leads to it. Callable from any thread.
+    """
+
+    def __init__(self, path: str, refused: str = "") -> None:
+        self.path = path
+        self.refused = refused
+        self._taking = threading.Lock()
+        self._identity: tuple[int, int] | None = None
+        with suppress(ToolFailure, NotSupported):
+            self.identity()
+
+    def identity(self) -> tuple[int, int]:
+        """Device and inode. Raises ToolFailure where it may not be used, and where it was never there."""
+        if self.refused:
+            raise ToolFailure(self.refused, code=UNTRUSTED)
+        found = self._identity
+        if found is None:
+            with self._taking:
+                found = self._identity or self._take()
+        return found
+
+    def check(self, status: os.stat_result) -> None:
+        """Raises ToolFailure where that is the metadata of another folder."""
+        if (status.st_dev, status.st_ino) != self.identity():
+            raise _replaced()
+
+    def open(self) -> int:
+        """A new descriptor of the folder, while its path leads there. Raises ToolFailure."""
+        self.identity()
+        try:
+            descriptor = os.open(self.path, PASS_THROUGH)
+        except OSError as error:
+            raise self.failure(error) from None
+        try:
+            self.check(os.fstat(descriptor))
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def fault(self) -> ToolFailure | None:
+        """Why it cannot be used now, or None."""
+        try:
+            os.close(self.open())
+        except ToolFailure as failure:
+            return failure
+        return None
+
+    @property
+    def stands(self) -> bool:
+        """Whether nothing else stands at its path: it may be used, is refused as it was, or was never there."""
+        return self._identity is None or self.fault() is None
+
+    def failure(self, error: OSError) -> ToolFailure:
+        """The refusal for what the file system said of the path."""
+        match error:
+            case FileNotFoundError():
+                return ToolFailure("the folder of this source is missing", code="source-missing")
+            case NotADirectoryError() if self._identity is not None:
+                return _replaced()
+            case NotADirectoryError():
+                return ToolFailure("the base of this source is not a folder", code="source-missing")
+            case PermissionError():
+                return ToolFailure("the folder of this source cannot be opened (no permission)", code="no-access")
+            case _:
+                return ToolFailure(f"the folder of this source cannot be opened ({words_of(error)})", code="io")
+
+    def _take(self) -> tuple[int, int]:
+        """Open it, component by component and through no link, and hold it."""
+        if not supported():
+            raise NotSupported("file sources need a platform that opens files relative to a folder's descriptor")
+        try:
+            descriptor = os.open("/", PASS_THROUGH)
+            for name in filter(None, self.path.split("/")):
+                above = descriptor
+                try:
+                    descriptor = os.open(name, PASS_THROUGH, dir_fd=above)
+                except OSError:
+                    if _is_link(name, above):
+                        raise _replaced() from None
+                    raise
+                finally:
+                    os.close(above)
+        except OSError as error:
+            raise self.failure(error) from None
+        weakref.finalize(self, os.close, descriptor).atexit = False
+        status = os.fstat(descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+        return self._identity
+
+
+def supported() -> bool:
+    """Whether the platform opens files relative to a folder's descriptor and without following links."""
+    needed = {os.open, os.stat, os.mkdir, os.unlink, os.rename}
+    return needed <= os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
+
+
+def base_folder(path: str | Path) -> BaseFolder:
+    """The folder that a path leads to now, links resolved and spelled as on disk: of one folder always one path."""
+    return BaseFolder(as_on_disk(os.path.realpath(path)))
+
+
+def _is_link(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _replaced() -> ToolFailure:
+    return ToolFailure("another folder stands in the place of this source's", code=REPLACED)

@@ -1,0 +1,66 @@
+"""The folders that the sources and roots of a workspace are opened on, kept from one policy to the next.
+
+An edit leaves a source on the folder that it was opened on. Only when the policy is read again are paths followed anew,
+and what leads out of the workspace and is not trusted is refused then, whatever else the policy says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from gatewright.sources.basefolder import BaseFolder
+from gatewright.workspace.location import is_inside, resolved
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gatewright.policy.document import Policy, Source
+    from gatewright.workspace.trust import TrustRecords
+
+Key = tuple[Literal["source", "root"], str, str]
+"""Kind, name, and the path as the policy writes it."""
+
+
+class Attachments:
+    """What one policy file attaches. Call `follow` first; not from two threads at once."""
+
+    def __init__(self, policy_path: Path, records: TrustRecords) -> None:
+        self._policy_path = policy_path
+        self._records = records
+        self._held: dict[Key, BaseFolder] = {}
+
+    def follow(self, policy: Policy, *, afresh: bool = False) -> bool:
+        """Hold the folders of this policy; ``afresh``: look where the paths lead now. Whether anything is another."""
+        sources: list[Key] = [("source", source.source_id, source.base_path) for source in policy.sources]
+        roots: list[Key] = [("root", name, written) for name, written in policy.roots.folders.items()]
+        before, self._held = self._held, {key: self._folder(key, afresh=afresh) for key in (*sources, *roots)}
+        return before != self._held
+
+    def sources(self, policy: Policy) -> list[tuple[Source, BaseFolder]]:
+        """The sources of the policy that is followed, each with its folder."""
+        return [(one, self._held["source", one.source_id, one.base_path]) for one in policy.sources]
+
+    def roots(self) -> dict[str, BaseFolder]:
+        """The folders of its roots, by name."""
+        return {name: folder for (kind, name, _), folder in self._held.items() if kind == "root"}
+
+    def folders(self) -> tuple[BaseFolder, ...]:
+        """All of them."""
+        return tuple(self._held.values())
+
+    def _folder(self, key: Key, *, afresh: bool) -> BaseFolder:
+        held = self._held.get(key)
+        if held is not None and not afresh:
+            return held
+        kind, name, written = key
+        path = resolved(written, self._policy_path.parent)
+        refused = "" if self._is_trusted(kind, name, path) else f"the folder of this {kind} is outside, and not trusted"
+        if held is not None and (held.path, held.refused) == (str(path), refused) and held.stands:
+            return held
+        return BaseFolder(str(path), refused)
+
+    def _is_trusted(self, kind: str, name: str, path: Path) -> bool:
+        if is_inside(path, self._policy_path.parent):
+            return True
+        trusts = self._records.trusts_source if kind == "source" else self._records.trusts_root
+        return trusts(self._policy_path, name, path)
