@@ -17,6 +17,7 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import near_miss
 from gatewright.policyfile.report import shown
 from gatewright.schema.check import SchemaChecker, check_schema, is_linear_pattern
+from gatewright.schema.inline import check_expansion
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, walk
 
 if TYPE_CHECKING:
@@ -113,6 +114,10 @@ def pattern_fault(pattern: str) -> tuple[str, str] | None:
 
 def _uncompilable(schema: Schema) -> tuple[Fault, ...]:
     dialect = schema.get("$schema")
+    try:
+        check_expansion(schema)
+    except SchemaError as error:
+        return (Fault((), "bad-schema", str(error)),)
     try:
         SchemaChecker(schema)
     except SchemaError as error:

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import jsonschema_rs
@@ -19,16 +18,16 @@ import jsonschema_rs
 from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.jsonvalue import checked_object
 from gatewright.schema.draft import is_draft_7
-from gatewright.schema.inline import inline_references
-from gatewright.schema.tagged import Unions, value_at
+from gatewright.schema.engine import compiled
+from gatewright.schema.inline import check_expansion, inline_references
 from gatewright.schema.walk import Schema, as_object, map_children, pointer_text, walk
 
 if TYPE_CHECKING:
+    from gatewright.schema.misfit import Misfit
     from gatewright.schema.phrase import ArgumentError
 
 
 MAX_ERRORS = 20
-_PATTERNS = jsonschema_rs.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_000_000)
 _DRAFTS = {
     "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2019-09/schema",
@@ -52,12 +51,16 @@ class SchemaProblem:
 class SchemaChecker:
     """One compiled schema; checking is thread-safe and never raises for any argument value."""
 
-    __slots__ = ("_unions", "_validator")
+    __slots__ = ("_misfit", "_schema", "_validator")
 
     def __init__(self, schema: Schema) -> None:
         """Raises SchemaError for a schema that cannot be compiled."""
-        self._unions = Unions(schema)
-        self._validator = _compiled(schema)
+        if as_object(schema) is None:
+            raise SchemaError("the schema of a tool must be a JSON object")
+        check_expansion(schema)
+        self._schema = _annotated(_addressed(schema))
+        self._validator = _compiled(self._schema, schema)
+        self._misfit: Misfit | None = None
 
     def is_valid(self, value: object) -> bool:
         """Whether ``value`` fits; what is no JSON value does not.
@@ -80,35 +83,28 @@ class SchemaChecker:
     def errors(self, value: object) -> tuple[ArgumentError, ...]:
         """What is wrong with ``value``, outermost first, at most `MAX_ERRORS`; empty exactly when it is valid.
 
-        Messages name what is allowed and never repeat what was sent.
+        Messages name what is allowed and never repeat what was sent. Takes time and memory linear in the value.
         """
-        from gatewright.schema.phrase import ArgumentError
-
         try:
             if self._validator.is_valid(value):
                 return ()
-            found = self._phrased(value)
+            found = self._misfits().errors(value)
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             return (_unreadable(value, error),)
-        return found[:MAX_ERRORS] or (ArgumentError("", "something in this long value does not fit the schema"),)
+        return found[:MAX_ERRORS] or (_unfound(),)
 
-    def _phrased(self, value: object) -> tuple[ArgumentError, ...]:
-        """The engine lists every error before it hands out the first, so a large value is looked at in part."""
-        from gatewright.schema.phrase import phrase_errors
-        from gatewright.schema.sample import is_large, sampled
+    def _misfits(self) -> Misfit:
+        if self._misfit is None:
+            from gatewright.schema.misfit import Misfit
 
-        if not is_large(value):
-            return phrase_errors(islice(self._validator.iter_errors(value), MAX_ERRORS), self._unions, value)
-        part = sampled(value)
-        errors = (error for error in self._validator.iter_errors(part) if _is_real(error, value))
-        return phrase_errors(islice(errors, MAX_ERRORS), self._unions, part)
+            self._misfit = Misfit(self._schema)
+        return self._misfit
 
 
-def _is_real(error: jsonschema_rs.ValidationError, value: object) -> bool:
-    """Whether an error of a sample is one of the whole value too, not due to what was left out."""
-    if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Required):
-        return error.kind.property not in (as_object(value_at(value, error.instance_path)) or {})
-    return error.kind.name not in ("minItems", "minProperties", "contains", "minContains", "dependentRequired")
+def _unfound() -> ArgumentError:
+    from gatewright.schema.phrase import ArgumentError
+
+    return ArgumentError("", "something in this value does not fit the schema")
 
 
 def _unreadable(value: object, error: Exception) -> ArgumentError:
@@ -125,17 +121,9 @@ def _unreadable(value: object, error: Exception) -> ArgumentError:
     return ArgumentError("", detail)
 
 
-def _compiled(schema: Schema) -> jsonschema_rs.Validator:
-    if as_object(schema) is None:
-        raise SchemaError("the schema of a tool must be a JSON object")
+def _compiled(addressed: Schema, schema: Schema) -> jsonschema_rs.Validator:
     try:
-        return jsonschema_rs.validator_for(
-            _annotated(_addressed(schema)),
-            pattern_options=_PATTERNS,
-            offline=True,
-            mask="value",
-            validate_formats=False,
-        )
+        return compiled(addressed)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         problems = check_schema(schema)
         detail = problems[0].message if problems else str(error).splitlines()[0]
@@ -238,7 +226,7 @@ def _pattern_problems(root: Schema) -> Iterator[SchemaProblem]:
 def is_linear_pattern(pattern: str) -> bool:
     """Whether the engine that checks arguments takes ``pattern``."""
     try:
-        jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=_PATTERNS, offline=True)
+        compiled({"pattern": pattern})
     except ValueError:
         return False
     return True

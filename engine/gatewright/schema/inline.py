@@ -30,6 +30,45 @@ def inline_references(schema: Schema) -> Schema:
     return _Inliner(schema).result()
 
 
+def check_expansion(schema: Schema) -> None:
+    """Raises SchemaError for references that would expand to more than `MAX_NODES` schemas.
+
+    Checking a value may go through each of them. Takes time linear in the schema.
+    """
+    if any("$ref" in node for _, node in walk(schema)) and _Size(schema).of(schema) > MAX_NODES:
+        raise SchemaError(f"references expand to more than {MAX_NODES:,} schemas")
+
+
+class _Size:
+    """How many schemas there are once every reference is replaced; one that comes back to itself counts once."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._known: dict[int, int] = {}
+
+    def of(self, schema: Schema) -> int:
+        """The number for one schema inside."""
+        stack = [schema]
+        while stack:
+            current = stack[-1]
+            inner = self._inner(current)
+            if id(current) not in self._known:
+                self._known[id(current)] = 1
+                stack += [child for child in inner if id(child) not in self._known]
+                continue
+            stack.pop()
+            self._known[id(current)] = min(MAX_NODES, sum(self._known[id(child)] for child in inner)) + 1
+        return self._known[id(schema)]
+
+    def _inner(self, schema: Schema) -> list[Schema]:
+        inner = [child for step, child in children(schema) if step[0] not in ("$defs", "definitions")]
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#"):
+            target = as_object(at_pointer(self._root, unquote(reference[1:])))
+            inner += [target] if target is not None else []
+        return inner
+
+
 class _Inliner:
     """One run over one document."""
 
@@ -82,7 +121,7 @@ class _Inliner:
             if fragment not in self.anchors:
                 raise SchemaError(f"the reference `{reference}` at `{place}` names no anchor of this schema")
             return self.anchors[fragment]
-        found = _at_pointer(self.root, fragment)
+        found = at_pointer(self.root, fragment)
         if as_object(found) is None and not isinstance(found, bool):
             raise SchemaError(f"the reference `{reference}` at `{place}` leads to no schema")
         return found
@@ -135,7 +174,8 @@ class _Inliner:
         return {**schema, "discriminator": {key: value for key, value in discriminator.items() if key != "mapping"}}
 
 
-def _at_pointer(root: Schema, fragment: str) -> Any:
+def at_pointer(root: Schema, fragment: str) -> Any:
+    """What stands at an RFC 6901 pointer, or None."""
     current: Any = root
     for raw in fragment.split("/")[1:]:
         step = raw.replace("~1", "/").replace("~0", "~")

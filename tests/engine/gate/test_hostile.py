@@ -21,6 +21,7 @@ from gatewright.base.jsonvalue import MAX_BYTES, MAX_VALUES
 from gatewright.gate import Approval, Decision, Remember, Session, Status
 from gatewright.gate.accumulator import BrokenCall, ToolCall, ToolCallAccumulator
 from gatewright.policy.verdict import Verdict
+from gatewright.tools import DefinedTool, ToolDefinition
 from tests.engine.gate.asking import Desk, asking_gate, soon
 from tests.engine.gate.marked import marked_tools
 from tests.engine.gate.world import Operator, World, context_for
@@ -30,7 +31,7 @@ MB = 1_000_000
 POLICY = """gatewright = 1
 
 [agents.archivist]
-tools = ["file", "block", "echo", "counter", "vault", "fetch", "crawl", "peek", "rows", "setting", "deliver"]
+tools = ["file", "block", "echo", "counter", "vault", "fetch", "crawl", "peek", "rows", "setting", "deliver", "find"]
 capabilities = [
   { NetRead = { allowlist = ["*"] } },
   { NetWrite = { allowlist = ["*"] } },
@@ -84,6 +85,37 @@ def broad(depth: int) -> Any:
     for _ in range(depth):
         value = [value] * 100
     return {"text": value}
+
+
+def find_tool() -> DefinedTool:
+    """A search whose conditions hold conditions."""
+    inner = {"type": "array", "items": {"$ref": "#/$defs/E"}}
+    branches: list[dict[str, Any]] = [
+        {"type": "object", "properties": {"type": {"const": kind}, "args": inner}, "required": ["type", "args"]}
+        for kind in ("and", "or", "not")
+    ]
+    plain = {"type": {"const": "eq"}, "field": {"type": "string"}}
+    branches.append({"type": "object", "properties": plain, "required": ["type", "field"]})
+    loose = [{"items": {"$ref": "#/$defs/L"}, "type": "array", "minItems": low} for low in (0, 1)]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"where": {"$ref": "#/$defs/E"}, "rows": {"$ref": "#/$defs/L"}},
+        "$defs": {"E": {"anyOf": branches}, "L": {"anyOf": loose}},
+    }
+    return DefinedTool(ToolDefinition("find", "Find rows", schema), origin="host")
+
+
+def conditions(depth: int, innermost: Any) -> Any:
+    for _ in range(depth):
+        innermost = {"type": "and", "args": [innermost]}
+    return {"where": innermost}
+
+
+def rows(depth: int) -> Any:
+    value: Any = "x"
+    for _ in range(depth):
+        value = [value]
+    return {"rows": value}
 
 
 class Raising(dict[str, Any]):
@@ -233,6 +265,15 @@ CASES = [
         "schema-mismatch",
         "schema",
     ),
+    case(
+        "condition of no kind, deep inside",
+        lambda: conditions(28, {"type": "like"}),
+        "schema-mismatch",
+        "schema",
+        "find",
+    ),
+    case("condition without a kind, deep inside", lambda: conditions(28, {}), "schema-mismatch", "schema", "find"),
+    case("rows in rows that fit neither", lambda: rows(60), "schema-mismatch", "schema", "find"),
     case("float of four million digits", lambda: '{"text": 0.' + "1" * 4 * MB + "}", "schema-mismatch", "schema"),
     case("operation of four megabytes", lambda: {"op": "u" * 4 * MB}, "operation-unknown", "operation", "counter"),
     case("operation that is a list", lambda: {"op": ["up"]}, "operation-unknown", "operation", "counter"),
@@ -288,7 +329,7 @@ NAMES = {
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    world = World(tmp_path_factory.mktemp("hostile"), POLICY, *marked_tools())
+    world = World(tmp_path_factory.mktemp("hostile"), POLICY, *marked_tools(), find_tool())
     assert asyncio.run(world.call("echo", {"text": "aaa"})).status is Status.ALLOWED
     yield world
     world.close()
@@ -454,7 +495,7 @@ async def test_odd_session_and_user_raise_nothing_and_are_recorded(hostile: Worl
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 async def test_odd_session_is_asked_about_and_remembered_through_a_broker(tmp_path: Path, name: str) -> None:
-    world = World(tmp_path, POLICY, *marked_tools())
+    world = World(tmp_path, POLICY, *marked_tools(), find_tool())
     broker = asking_gate(world, POLICY, waits_alone=True)
     desk = Desk(broker)
     session = Session(name)

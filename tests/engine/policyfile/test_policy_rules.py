@@ -14,6 +14,11 @@ from tests.engine.policyfile.catalog import load, policy_of
 
 HEAD = "gatewright = 1\n[agents.scribe]\ntools = []\n"
 RULE = "[[policy.rules]]\nname = 'r'\neffect = 'deny'\n"
+DOUBLED = ", ".join(
+    [f"f{i} = {{ anyOf = [{{ '$ref' = '#/$defs/f{i + 1}' }}, {{ '$ref' = '#/$defs/f{i + 1}' }}] }}" for i in range(60)]
+)
+EXPONENTIAL = f"{{ '$ref' = '#/$defs/f0', '$defs' = {{ {DOUBLED}, f60 = {{ type = 'string' }} }} }}"
+"""Sixty schemas that stand for 2**60: each asks twice for the next."""
 
 
 def test_policy_rules_are_read_with_their_places() -> None:
@@ -76,6 +81,7 @@ FAULTS = [
     (f"{RULE}when = {{ required = 'path' }}\n", "bad-schema", 7, 21, None),
     (f"{RULE}when = {{ properties = {{ path = {{ pattern = '(?<!a)b' }} }} }}\n", "pattern-not-linear", 7, 44, None),
     (f"{RULE}when = {{ allOf = [{{}}, {{ '$ref' = 'https://x/y' }}] }}\n", "bad-schema", 7, 8, None),
+    (f"{RULE}when = {EXPONENTIAL}\n", "bad-schema", 7, 8, None),
     (f"{RULE}message = 3\n", "wrong-type", 7, 11, None),
 ]
 

@@ -16,6 +16,7 @@ from gatewright.policy.rule import (
     StartConstraint,
 )
 from tests.engine.policyfile.catalog import load, policy_of
+from tests.engine.policyfile.test_policy_rules import EXPONENTIAL
 
 HEAD = "gatewright = 1\n"
 SOURCE = '[[sources]]\nid = "d"\ntype = "file"\nbase_path = "x"\n'
@@ -125,6 +126,7 @@ FAULTS = [
         46,
         None,
     ),
+    (f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {EXPONENTIAL} }} }}\n", "bad-schema", 5, 46, None),
     (
         f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {{ '$schema' = 'http://x/y' }} }} }}\n",
         "bad-schema",
