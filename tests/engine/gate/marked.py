@@ -29,6 +29,19 @@ _KIND: dict[str, Any] = {
 }
 
 
+@tool(required_capabilities=("EnvRead",), **_KIND)
+async def settings_row(
+    table: Annotated[str, TableParameter()], name: Annotated[str, VariableParameter()] | None = None
+) -> list[str]:
+    """Read the settings that a table and the environment hold.
+
+    Args:
+        table: Which table.
+        name: Which variable.
+    """
+    return [table, name or ""]
+
+
 @tool(side_effects=frozenset({SideEffect.NET_READ}), **_KIND)
 async def fetch(url: Annotated[str, UrlParameter()]) -> list[str]:
     """Get a page.
@@ -238,6 +251,7 @@ def marked_tools() -> tuple[Tool, ...]:
         census,
         rows,
         setting,
+        settings_row,
         build,
         mixed,
         Deliver(),

@@ -359,3 +359,11 @@ def test_key_of_the_wrong_size_is_an_error(tmp_path: Path, store: ApprovalStore)
 
     with pytest.raises(WorkspaceError, match="damaged"):
         store.remember(a_request(), TEN_MINUTES)
+
+
+def test_a_file_that_cannot_be_read_has_no_listener_and_says_so(tmp_path: Path, store: ApprovalStore) -> None:
+    store.attach()
+    (tmp_path / "state" / FILE_NAME).write_bytes(b"no database at all" * 100)
+    other = small_store(tmp_path, ManualClock())
+    assert not other.has_listener()
+    assert any("cannot be read" in note for note in other.notes)

@@ -329,3 +329,17 @@ def test_log_that_is_a_link_to_another_file_is_not_written(tmp_path: Path) -> No
     with pytest.raises(AuditUnavailable, match="symbolic link"):
         log_of(tmp_path).append([AuditEntry(RowKind.TOOL_INVOKED)])
     assert (tmp_path / "foreign.sqlite").read_bytes() == before
+
+
+def test_a_log_that_cannot_be_read_is_never_an_empty_one(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.close()
+    log.path.write_bytes(b"no database at all" * 100)
+    with pytest.raises(AuditUnavailable, match="cannot be read"):
+        list(log_of(tmp_path).rows())
+
+
+def test_nobody_else_may_look_into_the_folder_of_the_log(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "keys").stat().st_mode) == 0o700

@@ -243,3 +243,15 @@ def test_modules_have_the_memory_and_fuel_of_the_grant() -> None:
     assert bounds_of(ResourceBounds(), {CapabilityKind.WASM_EXEC}, agent).memory_bytes == 64
     assert fuel_of(agent) == 2_000
     assert fuel_of(Agent("a")) is None
+
+
+def test_a_table_says_nothing_about_which_variables_a_tool_reads(granting: Any) -> None:
+    world = granting('DbRead = { tables = ["prefs"] }', 'EnvRead = { vars = ["prefs"] }')
+    decision = world.decide("settings_row", {"table": "prefs"})
+    assert told(decision) == (Verdict.DENY, "capability", "capability-unjudgeable")
+
+
+def test_an_equals_sign_is_refused_in_the_name_of_a_variable_only(granting: Any) -> None:
+    world = granting('DbRead = { tables = ["a=b"] }', 'EnvRead = { vars = ["a"] }')
+    assert told(world.decide("rows", {"table": "a=b"})) == ALLOW
+    assert told(world.decide("setting", {"name": "a=b"})) == (Verdict.DENY, "arguments", "bad-name")

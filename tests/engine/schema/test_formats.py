@@ -284,3 +284,10 @@ def test_the_rules_refuse_what_providers_refuse() -> None:
 def test_an_unknown_format_is_said_to_be_unsupported(name: str) -> None:
     with pytest.raises(NotSupported, match=f"`{name}` is not supported"):
         format_named(name)
+
+
+def test_more_parameters_than_strict_mode_takes_are_sent_without_it() -> None:
+    names = [f"p{number}" for number in range(5_001)]
+    many = {**CLOSED, "properties": {name: {"type": "string"} for name in names}, "required": names}
+    (lint,) = format_named("openai").lints(ToolListing("file", "", many))
+    assert lint.message.startswith("not in strict mode: strict mode takes at most 5,000 parameters, and these are 5,001")
