@@ -161,6 +161,14 @@ async def test_changed_policy_stands_in_the_log_before_the_first_call_under_it(w
     assert body["changes"] == ["agent `archivist` changed", "source `docs` changed"]
 
 
+async def test_a_turned_default_of_the_policy_rules_stands_in_the_log(world: World) -> None:
+    world.reload(POLICY + '\n[policy]\ndefault = "ask"\n')
+    await world.call("echo", {"text": "a"})
+    assert world.audit is not None
+    body = json.loads(next(row for row in world.audit.rows() if row.kind == "PolicyChanged").body)
+    assert body["changes"] == ["the default of the policy rules is `ask`"]
+
+
 async def test_change_that_is_taken_back_before_a_call_is_not_recorded(world: World) -> None:
     world.reload(OTHER)
     world.reload(POLICY)

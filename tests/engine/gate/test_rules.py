@@ -279,6 +279,8 @@ async def test_calls_start_a_gap_apart(make_world: MakeWorld) -> None:
         "Tool execution failed: this tool may be called again in 6 s; do something else until then"
     )
     assert violation_of(decision) == CooldownActive("echo", 6.0)
+    world.clock.advance(0.1234564)
+    assert violation_of(denied(world, session, "echo")) == CooldownActive("echo", 5.876544)
     world.clock.advance(6)
     assert allowed(world, session, "echo")
 

@@ -290,4 +290,6 @@ def test_more_parameters_than_strict_mode_takes_are_sent_without_it() -> None:
     names = [f"p{number}" for number in range(5_001)]
     many = {**CLOSED, "properties": {name: {"type": "string"} for name in names}, "required": names}
     (lint,) = format_named("openai").lints(ToolListing("file", "", many))
-    assert lint.message.startswith("not in strict mode: strict mode takes at most 5,000 parameters, and these are 5,001")
+    assert lint.message.startswith(
+        "not in strict mode: strict mode takes at most 5,000 parameters, and these are 5,001"
+    )

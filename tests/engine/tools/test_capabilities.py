@@ -14,7 +14,7 @@ from gatewright.builtins import builtin_tools, file_tool
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools import Tool, ToolExecutionContext, operation, tool
-from gatewright.tools.declaration import SideEffect
+from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.parameter import UrlParameter
 from tests.engine.tools.declared import ObjectTool
 
@@ -170,3 +170,18 @@ def test_digest_is_the_same_for_the_same_declaration_and_another_for_any_change(
     assert Shell().digest == Shell().digest
     assert len(digests) == 4
     assert all(len(one) == 64 and set(one) <= set("0123456789abcdef") for one in digests)
+
+
+def test_the_tier_of_a_tool_without_operations_is_part_of_its_digest() -> None:
+    async def look(name: str) -> str:
+        """Look at something.
+
+        Args:
+            name: What.
+        """
+        return name
+
+    def of(tier: SafetyTier) -> Tool:
+        return tool(safety_tier=tier, result_type=ResultType.STRING, normalization=Normalization.JSON)(look)
+
+    assert of(SafetyTier.READ_ONLY).digest != of(SafetyTier.PRIVILEGED).digest
