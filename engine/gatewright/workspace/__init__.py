@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.assembly import audit_log, permission_broker
     from gatewright.workspace.library import format_names
     from gatewright.workspace.pathrow import PathRow
-    from gatewright.workspace.sandbox import CopyCancelled, Sandbox
+    from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
     from gatewright.workspace.template import create_workspace, template_names, write_demo
     from gatewright.workspace.watching import SourceWatching
     from gatewright.workspace.workspace import Workspace
@@ -47,6 +47,7 @@ __all__ = [
     "create_workspace",
     "format_names",
     "permission_broker",
+    "remove_dead_copies",
     "template_names",
     "write_demo",
 ]
@@ -69,7 +70,7 @@ door(
         "gatewright.workspace.assembly": ("audit_log", "permission_broker"),
         "gatewright.workspace.library": ("format_names",),
         "gatewright.workspace.pathrow": ("PathRow",),
-        "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox"),
+        "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.template": ("create_workspace", "template_names", "write_demo"),
         "gatewright.workspace.watching": ("SourceWatching",),
         "gatewright.workspace.workspace": ("Workspace",),

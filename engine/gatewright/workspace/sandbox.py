@@ -2,6 +2,7 @@
 
 The copy has the policy as edited, the folders of its sources and roots, the manifests of its catalogs, the blocks as
 they were, and a state and a key folder of its own: standing approvals, counts and the log are not taken along.
+The process that made it holds a lock on its folder; where nobody does, its process died and any other may remove it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.filelock import lock
 from gatewright.gate import STATE_FOLDER
 from gatewright.memory.storecopy import copy_store
 from gatewright.workspace.foldercopy import CopyCancelled, CopyWatch, FolderCopy, clone
@@ -25,10 +28,11 @@ if TYPE_CHECKING:
     from gatewright.workspace.foldercopy import Copied
     from gatewright.workspace.workspace import Workspace
 
-__all__ = ["BLOCKS", "CopyCancelled", "CopyWatch", "Sandbox"]
+__all__ = ["BLOCKS", "CopyCancelled", "CopyWatch", "Sandbox", "remove_dead_copies"]
 
 BLOCKS = "memory.sqlite"
 _PREFIX = "gatewright-sandbox-"
+_TRIES = 5
 
 
 class Sandbox:
@@ -50,7 +54,8 @@ class Sandbox:
         watch: CopyWatch | None = None,
     ) -> None:
         watch = watch or CopyWatch()
-        self._holder = _holder(origin.state_folder, origin.folder)
+        remove_dead_copies(origin.state_folder)
+        self._holder, self._lock = _holder(origin.state_folder, origin.folder)
         try:
             self.folder = self._holder / "workspace"
             self.folder.mkdir()
@@ -79,6 +84,17 @@ class Sandbox:
 
     def _remove(self) -> None:
         _remove_all(self._holder)
+        os.close(self._lock)
+
+
+def remove_dead_copies(state: Path) -> None:
+    """Remove the copies of processes that died, among temporary files and beside the state of a workspace."""
+    for place in (Path(tempfile.gettempdir()), state):
+        for folder in sorted(place.glob(f"{_PREFIX}*")):
+            held = _lock(folder)
+            if held is not None:
+                _remove_all(folder)
+                os.close(held)
 
 
 def _copy_blocks(origin: Workspace, copy: Workspace, run: FolderCopy) -> None:
@@ -105,16 +121,39 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _holder(state: Path, folder: Path) -> Path:
-    """A new folder for a copy: among temporary files, or beside the state where only there files can be cloned."""
-    made = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX)))
+def _holder(state: Path, folder: Path) -> tuple[Path, int]:
+    """A new folder for a copy and its lock: beside the state where only there files can be cloned, else temporary."""
+    temporary = Path(tempfile.gettempdir())
+    with suppress(OSError):
+        if state.is_dir() and not _clones_into(folder, temporary) and _clones_into(folder, state):
+            return _new_holder(state)
+    return _new_holder(temporary)
+
+
+def _new_holder(place: Path) -> tuple[Path, int]:
+    for _ in range(_TRIES):  # another process may take a folder for a dead one's before it is locked
+        made = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX, dir=place)))
+        held = _lock(made)
+        if held is not None:
+            return made, held
+    raise WorkspaceError(f"cannot lock a folder for the copy of the workspace in `{place}`")
+
+
+def _lock(folder: Path) -> int | None:
+    """The lock of a copy's folder, an open descriptor; None where another holds it, or it is none of ours."""
     try:
-        if _clones_into(folder, made) or not (state.is_dir() and _clones_into(folder, state)):
-            return made
-        shutil.rmtree(made, ignore_errors=True)
-        return Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX, dir=state)))
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        return made
+        return None
+    try:
+        lock(descriptor, 0)
+        is_ours = os.fstat(descriptor).st_uid == os.geteuid() and os.path.samestat(os.fstat(descriptor), folder.stat())
+    except OSError:
+        is_ours = False
+    if is_ours:
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _clones_into(folder: Path, target: Path) -> bool:

@@ -6,6 +6,7 @@ for nothing else.
 
 from functools import partial
 from importlib import import_module
+from typing import Any
 
 from gatewright_gui.session.derive import Deriver
 
@@ -37,9 +38,16 @@ LATER = (
 
 
 async def warm_up(deriver: Deriver) -> None:
-    """Import all of it, piece by piece, so that what is asked meanwhile need not wait for the rest."""
+    """Import all of it, piece by piece, so that what is asked meanwhile need not wait for the rest; then tidy up."""
     for name in LATER:
         await deriver.derive(partial(_import, name=name), last=True)
+    await deriver.derive(_remove_dead_copies, last=True)
+
+
+def _remove_dead_copies(workspace: Any) -> None:
+    from gatewright_gui.session.copy import remove_dead
+
+    remove_dead(workspace)
 
 
 def _import(_workspace: object, *, name: str) -> None:

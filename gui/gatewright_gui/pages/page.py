@@ -49,6 +49,9 @@ class Page(QWidget):
     def page_shown(self) -> None:
         """The page became the visible one: bring what was put off up to date."""
 
+    def end(self) -> None:
+        """The window closes: stop what works for the page and remove what it made."""
+
     def main_view(self) -> QWidget | None:
         """What the keys belong to when one comes to the page; the first view that can take them, unless it says so."""
         return next((view for view in self.findChildren(QAbstractScrollArea) if _takes_keys(view, self)), None)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from gatewright.base.errors import GatewrightError
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.edit import AgentChange, Change, DefaultsChange, Edit, SourceChange
-from gatewright.workspace import Sandbox, Workspace
+from gatewright.workspace import Sandbox, Workspace, remove_dead_copies
 from gatewright.workspace.foldercopy import Copied
 
 TELL_S = 0.15
@@ -77,6 +77,11 @@ class DisposableCopy:
             self._sandbox, self._origin = origin.sandbox(cancelled=cancelled, progress=progress), origin
         finally:
             self._told("")
+
+
+def remove_dead(workspace: Workspace) -> None:
+    """Remove the copies of processes that were killed."""
+    remove_dead_copies(workspace.state_folder)
 
 
 def _follows(copy: Workspace, policy: Policy) -> bool:

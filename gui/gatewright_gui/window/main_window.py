@@ -555,4 +555,5 @@ class MainWindow(QMainWindow):
         self.source_watch.close()
         await self.tasks.close()
         self.deriver.close()
+        self.shelf.end()
         self.document.close()

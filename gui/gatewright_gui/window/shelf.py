@@ -61,6 +61,11 @@ class PageShelf(QStackedWidget):
         else:
             self.page(self._current).focus_main()
 
+    def end(self) -> None:
+        """The window closes."""
+        for page in self._pages.values():
+            page.end()
+
     def show_page(self, key: str) -> None:
         """Make a page the visible one, or say why it cannot be seen."""
         self._current = key

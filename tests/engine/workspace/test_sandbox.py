@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.policy.agentedit import add_agent
 from gatewright.sources import Strategy
 from gatewright.sources.basefolder import base_folder
-from gatewright.workspace import CopyCancelled, Status, Workspace, foldercopy
+from gatewright.workspace import CopyCancelled, Status, Workspace, foldercopy, remove_dead_copies
 from gatewright.workspace.foldercopy import FolderCopy
 
 POLICY = """\
@@ -110,6 +111,56 @@ def test_a_workspace_that_is_too_large_is_refused_and_leaves_nothing(
     with pytest.raises(WorkspaceError, match="too large"):
         workspace.sandbox()
     assert left_in_temporary(workspace) == []
+
+
+COPY_AND_WAIT = """
+import sys, tempfile
+from pathlib import Path
+from gatewright.workspace import Workspace
+
+tempfile.tempdir = sys.argv[2]
+workspace = Workspace.open(Path(sys.argv[1]), state=Path(sys.argv[3]), keys=Path(sys.argv[3]) / "keys")
+made = workspace.sandbox()
+print(made.folder, flush=True)
+sys.stdin.read()
+made.close()
+"""
+
+
+def test_the_copy_of_a_process_that_was_killed_is_removed_and_that_of_a_living_one_stays(workspace: Workspace) -> None:
+    state = workspace.folder / "state"
+    command = [sys.executable, "-c", COPY_AND_WAIT, str(workspace.folder), tempfile.gettempdir(), str(state)]
+    living, killed = (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    )
+    try:
+        assert living.stdout is not None
+        assert killed.stdout is not None
+        stays, goes = Path(living.stdout.readline().strip()), Path(killed.stdout.readline().strip())
+        killed.kill()
+        killed.communicate(timeout=30)
+        assert goes.is_dir()
+
+        remove_dead_copies(state)
+
+        assert not goes.parent.exists()
+        assert (stays / "docs/a.md").exists()
+    finally:
+        living.communicate(timeout=30)
+    assert not stays.parent.exists()
+
+
+def test_a_new_copy_removes_those_of_the_dead(workspace: Workspace) -> None:
+    dead = Path(tempfile.mkdtemp(prefix="gatewright-sandbox-"))
+    (dead / "secret.txt").write_text("x", encoding="utf-8")
+    target = workspace.folder / "docs"
+    workspace.state_folder.mkdir(exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix="gatewright-sandbox-", dir=workspace.state_folder))
+    (dead.parent / "gatewright-sandbox-link").symlink_to(target)
+    workspace.sandbox().close()
+    assert left_in_temporary(workspace) == ["gatewright-sandbox-link"]
+    assert not beside.exists()
+    assert (target / "a.md").exists()
 
 
 def test_the_copy_has_the_policy_as_edited_now(workspace: Workspace) -> None:

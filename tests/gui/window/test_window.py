@@ -23,6 +23,8 @@ from PySide6.QtWidgets import (
 from gatewright_gui.app.build import new_window
 from gatewright_gui.app.living import live, open_first
 from gatewright_gui.app.main import has_display
+from gatewright_gui.app.warm import warm_up
+from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.problems import ProblemsPage
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.session.opening import demo_folder
@@ -502,3 +504,33 @@ async def test_workspace_that_cannot_be_read_is_named_and_the_demo_offered(
 
         assert window.document.path == demo_folder() / "policy.toml"
         assert not window.message.isVisible()
+
+
+async def test_a_window_that_ends_leaves_no_copy_of_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    async with opened_window(demo(tmp_path), tmp_path) as window:
+        window.show_page("console")
+        await settled(window)
+        page = window.shelf.page("console")
+        assert isinstance(page, ConsolePage)
+        page.request.choose_tool("file")
+        page.request.mode.set_current("json")
+        page.request.raw.set_text('{"op": "list", "path": ""}')
+        page.run()
+        await until(lambda: len(page.console.records) == 1 and not page.console.is_busy)
+        assert list((tmp_path / "temporary").glob("gatewright-sandbox-*/workspace/policy.toml"))
+    assert not list((tmp_path / "temporary").glob("gatewright-sandbox-*"))
+
+
+async def test_a_window_that_starts_removes_the_copy_of_one_that_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / "temporary/gatewright-sandbox-left"
+    left.mkdir(parents=True)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    async with opened_window(demo(tmp_path), tmp_path) as window:
+        await warm_up(window.deriver)
+        assert not left.exists()

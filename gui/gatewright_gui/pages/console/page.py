@@ -163,6 +163,10 @@ class ConsolePage(Page):
         """Send the call through the whole gate."""
         self.calls.run()
 
+    def end(self) -> None:
+        """End the thread of the calls and throw the copy away."""
+        self.console.close()
+
     def cancel(self) -> None:
         """Give up the call that is under way."""
         self.calls.cancel()
