@@ -5,16 +5,22 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from PySide6.QtCore import QModelIndex, QPoint
-from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt
+from PySide6.QtGui import QCursor, QGuiApplication, QImage, QKeyEvent, QWindow
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QWidget
+from shiboken6 import isValid
 
+from gatewright_gui.app.touring.driver import lay_out
 from gatewright_gui.window.main_window import MainWindow
 from tests.support.xvfb import Display
 
 W = TypeVar("W", bound=QWidget)
 SECONDS = 15.0
 _BEAT = 0.01
+_MOVES = 20
+"""How often the mouse follows what moves."""
+_HEARD = QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease, QEvent.Type.KeyPress, QEvent.Type.Shortcut
+_MODIFIERS = {Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_Meta}
 WAITING = frozenset({"console.call", "close", "declare", "agents.rights", "export"})
 """Tasks that wait for a person."""
 BESIDE = frozenset({"upkeep.check", "agents.counts", "preview.tokens", "preview.providers"})
@@ -44,20 +50,54 @@ class Hand:
                 return found
         raise AssertionError(f"there is no `{name}`")
 
+    async def see(self, name: str, kind: type[W]) -> W:
+        """A control of what was just opened, once it can be seen."""
+        found: list[W] = []
+
+        def is_seen() -> bool:
+            tops = QApplication.topLevelWidgets()
+            found[:] = [one for top in tops for one in top.findChildren(kind, name) if one.isVisible()]
+            return bool(found)
+
+        await until(is_seen, f"`{name}` to come up")
+        return found[0]
+
     async def click(self, widget: QWidget, at: QPoint | None = None) -> None:
         """Move the mouse to a widget and click."""
-        await until(widget.isVisible, f"`{widget.objectName()}` to be seen")
-        place = widget.mapToGlobal(widget.rect().center() if at is None else at)
-        await self._send("mousemove", "--sync", str(place.x()), str(place.y()))
-        await self._send("click", "1")
-        await self.rest()
+        await self._click(widget, lambda: widget.rect().center() if at is None else at)
 
     async def click_cell(self, view: QAbstractItemView, index: QModelIndex, at: QPoint | None = None) -> None:
         """Click a cell; `at` counts from its top left corner."""
-        assert index.isValid()
-        view.scrollTo(index)
-        cell = view.visualRect(index)
-        await self.click(view.viewport(), cell.center() if at is None else cell.topLeft() + at)
+        kept = QPersistentModelIndex(index)
+
+        def place() -> QPoint:
+            assert kept.isValid(), "the row is gone"
+            plain = kept.model().index(kept.row(), kept.column(), kept.parent())
+            if not view.viewport().rect().contains(view.visualRect(plain)):
+                view.scrollTo(plain)
+            cell = view.visualRect(plain)
+            return cell.center() if at is None else cell.topLeft() + at
+
+        await self._click(view.viewport(), place)
+
+    async def _click(self, widget: QWidget, at: Callable[[], QPoint]) -> None:
+        """Follow what moves while the mouse comes to it; it fails where the click meets another widget."""
+        await until(widget.isVisible, f"`{widget.objectName()}` to be seen")
+        pointed: QPoint | None = None
+        for _ in range(_MOVES):
+            lay_out()
+            place = at()
+            if widget.mapToGlobal(place) == pointed:
+                break
+            pointed = widget.mapToGlobal(place)
+            await self._send("mousemove", "--sync", str(pointed.x()), str(pointed.y()))
+        else:
+            raise AssertionError(f"`{widget.objectName()}` does not hold still")
+        hit = widget.childAt(place) or widget
+        with _Watch(hit, QEvent.Type.MouseButtonPress) as pressed:
+            await self._send("click", "1", heard=2)
+        assert pressed.count, f"the click missed `{widget.objectName() or type(widget).__name__}`"
+        await self.rest()
 
     async def choose(self, name: str) -> None:
         """Click a row of the menu that is open."""
@@ -70,28 +110,33 @@ class Hand:
 
     async def drag(self, view: QAbstractItemView, index: QModelIndex, to: QPoint) -> None:
         """Drag a row to a place in the viewport, in steps as a hand does."""
-        await self._point(view.viewport(), view.visualRect(index).center())
-        await self._send("mousedown", "1")
+        lay_out()
+        start = view.visualRect(index).center()
+        await self._point(view.viewport(), start)
+        await self._send("mousedown", "1", heard=1)
         for part in (0.2, 0.5, 0.8, 1.0):
-            start = view.visualRect(index).center()
             await self._point(view.viewport(), start + (to - start) * part)
-        await self._send("mouseup", "1")
+        await self._send("mouseup", "1", heard=1)
         await self.rest()
 
     async def _point(self, widget: QWidget, at: QPoint) -> None:
+        """Move, and go on once the window has seen it: moves that it had no time for are one move to it."""
         place = widget.mapToGlobal(at)
-        await self._send("mousemove", "--sync", str(place.x()), str(place.y()))
-        await asyncio.sleep(_BEAT)
+        if QCursor.pos() == place:
+            return
+        with _Watch(QApplication.instance(), QEvent.Type.MouseMove) as seen:
+            await self._send("mousemove", "--sync", str(place.x()), str(place.y()))
+            await until(lambda: seen.count > 0, "the window to see the mouse move")
 
     async def key(self, *keys: str) -> None:
         """Press keys one after the other, in the words of xdotool: `ctrl+z`, `Return`."""
         for key in keys:
-            await self._send("key", "--clearmodifiers", key)
+            await self._send("key", "--clearmodifiers", key, heard=1)
             await self.rest()
 
     async def type(self, text: str, *, pause_ms: int = 4) -> None:
         """Type a text; nobody types without a pause between two keys."""
-        await self._send("type", "--delay", str(pause_ms), text)
+        await self._send("type", "--delay", str(pause_ms), text, heard=len(text))
         await self.rest()
 
     async def focus_by(self, key: str, wanted: QWidget, presses: int = 40) -> None:
@@ -104,15 +149,43 @@ class Hand:
         raise AssertionError(f"`{wanted.objectName()}` is not reached by {key}")
 
     async def rest(self) -> None:
-        """Let what was sent arrive and what it began come to an end, but for what waits for an answer."""
-        await asyncio.sleep(_BEAT * 3)
+        """Let what was begun come to an end, but for what waits for an answer."""
         await until(lambda: (WAITING | BESIDE).issuperset(self.window.tasks.names), "the window to come to rest")
 
-    async def _send(self, *words: str) -> None:
+    async def _send(self, *words: str, heard: int = 0) -> None:
+        """Move, click or type; `heard`: how many keys, and presses and releases of a button, the window has to get."""
         if QApplication.activeWindow() is None and QApplication.activePopupWidget() is None:
             self.window.activateWindow()  # there is no window manager that would
             await until(self.window.isActiveWindow, "the window to get the keyboard")
-        await asyncio.to_thread(self._display.xdotool, *words)
+        with _Watch(QApplication.instance(), *_HEARD) as watch:
+            await asyncio.to_thread(self._display.xdotool, *words)
+            await until(lambda: watch.count >= heard, f"the window to hear `{' '.join(words)}`")
+
+
+class _Watch(QObject):
+    """Counts what comes to a widget while it is watched; of the application: to its windows and shortcuts."""
+
+    def __init__(self, watched: QObject | None, *kinds: QEvent.Type) -> None:
+        super().__init__()
+        assert watched is not None
+        self._watched, self._kinds = watched, kinds
+        self.count = 0
+
+    def __enter__(self) -> "_Watch":
+        self._watched.installEventFilter(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if isValid(self._watched):
+            self._watched.removeEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        # a key that is a shortcut goes to its owner in place of the window
+        is_wanted = watched is self._watched or isinstance(watched, QWindow) or event.type() == QEvent.Type.Shortcut
+        is_modifier = isinstance(event, QKeyEvent) and event.key() in _MODIFIERS
+        if event.type() in self._kinds and is_wanted and not is_modifier:
+            self.count += 1
+        return False
 
 
 def screen() -> QImage:

@@ -142,7 +142,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
     async with during("ask what a copy would change"):
         await hand.click(hand.find("agents.preset", QWidget))
         await hand.choose("agents.copy_rights")
-        others = hand.find("rights.agents", QListView)
+        others = await hand.see("rights.agents", QListView)
         await until(others.hasFocus, "the dialog")
     async with during("choose agents"):
         await hand.key("Home", *("space", "Down") * (COPIED - 1), "space")

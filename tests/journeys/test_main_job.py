@@ -21,6 +21,7 @@ from tests.journeys.views import (
     shown_text,
     texts,
     tree_row,
+    waits,
 )
 
 pytestmark = pytest.mark.journey
@@ -77,7 +78,7 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
     painted = folder.viewport().grab().toImage()
     row = [rules.model().index(r, permissionrules.PATTERN).data() for r in range(7)].index("drafts/**")
     await hand.click_cell(rules, rules.model().index(row, permissionrules.LEVEL))
-    combo = hand.find("files.level", QComboBox)
+    combo = await hand.see("files.level", QComboBox)
     await until(combo.view().isVisible, "the list of levels")
     await hand.click_cell(combo.view(), combo.model().index(combo.findData("read_only"), 0))
     await until(lambda: "read_only" in _level(folder), "the level of the file")
@@ -195,7 +196,7 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     while rules.model().index(rules.currentIndex().row(), permissionrules.PATTERN).data() != "notes/**":
         await hand.key("Down")
     await hand.key("F2")
-    combo = hand.find("files.level", QComboBox)
+    combo = await hand.see("files.level", QComboBox)
     await until(combo.view().isVisible, "the list of levels")
     wanted = combo.findData("read_only")
     while combo.view().currentIndex().row() != wanted:
@@ -249,7 +250,7 @@ async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
     await hand.click(hand.find("console.below", Segmented).button("session"))
     table = hand.find("console.sessionstate", QTableView)
     await until(
-        lambda: "file.delete of drafts/report.md" in texts(table.model()) and not _waits(table), "the standing approval"
+        lambda: "file.delete of drafts/report.md" in texts(table.model()) and not waits(table), "the standing approval"
     )
     await hand.click(hand.find("console.run", QAbstractButton))
     await until(lambda: len(console.records) == 2 and not console.is_busy, "the second call")
@@ -260,7 +261,7 @@ async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
     await hand.click_cell(table, table.model().index(texts(table.model()).index("file.delete of drafts/report.md"), 0))
     await hand.click(hand.find("console.revoke", QAbstractButton))
     await until(
-        lambda: "file.delete of drafts/report.md" not in texts(table.model()) and not _waits(table),
+        lambda: "file.delete of drafts/report.md" not in texts(table.model()) and not waits(table),
         "the approval to go",
     )
     await hand.click(hand.find("console.run", QAbstractButton))
@@ -268,7 +269,3 @@ async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
     await hand.click(bar.refuse_button)
     await until(lambda: len(console.records) == 3 and not console.is_busy, "the third call")
     assert console.records[2].code == "approval-refused"
-
-
-def _waits(table: QTableView) -> bool:
-    return any(" to wait" in str(table.model().index(row, 1).data()) for row in range(table.model().rowCount()))

@@ -37,6 +37,7 @@ from tests.journeys.views import (
     table_row,
     texts,
     tree_row,
+    waits,
 )
 
 pytestmark = pytest.mark.journey
@@ -74,7 +75,7 @@ async def test_mouse_and_keys_restrict_an_agent_mend_a_problem_and_export(
     assert "delete" in shown_schema(hand)["op"]["enum"]
     await hand.click(hand.find("agents.preset", QWidget))
     await hand.choose("agents.preset.read_only")
-    accept = hand.find("rights.accept", QPushButton)
+    accept = await hand.see("rights.accept", QPushButton)
     await until(accept.isEnabled, "what would change")
     assert "file.delete" in texts(hand.find("rights.changes", QTableView).model(), 1)
     await hand.click(accept)
@@ -155,7 +156,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     await _palette(hand, "newcomer")
     assert hand.find("agents.title", QLabel).text() == "newcomer"
     await _palette(hand, ">preset")
-    accept = hand.find("rights.accept", QPushButton)
+    accept = await hand.see("rights.accept", QPushButton)
     await hand.key("Down")
     assert hand.find("rights.preset.read_only", QAbstractButton).isChecked()
     await until(accept.isEnabled, "what would change")
@@ -266,7 +267,7 @@ def _says(tree: QTreeView, words: str) -> bool:
 async def _palette(hand: Hand, text: str) -> None:
     """Type into the command palette and take the first row."""
     await hand.key("ctrl+k")
-    field = hand.find("palette.search", QLineEdit)
+    field = await hand.see("palette.search", QLineEdit)
     await until(field.hasFocus, "the command palette")
     await hand.type(text)
     await hand.key("Return")
@@ -340,8 +341,9 @@ async def _decide(hand: Hand, arguments: str) -> CallRecord:
 
 
 async def _called(hand: Hand, *keys: str, click: str = "") -> CallRecord:
-    """Send what is filled in: the record of it."""
-    console = _console(hand).console
+    """Send what is filled in, once no pause after the last call would have it denied: the record of it."""
+    console, session = _console(hand).console, hand.find("console.sessionstate", QTableView)
+    await until(lambda: not waits(session), "the pause after the last call to be over")
     before = len(console.records)
     if click:
         await hand.click(hand.find(click, QAbstractButton))
@@ -355,7 +357,7 @@ async def _export_into(hand: Hand, folder: Path) -> None:
     """Name a folder in the dialog that has come up."""
     folder.mkdir()
     await until(lambda: _dialog() is not None, "the question for a folder")
-    field = hand.find("fileNameEdit", QLineEdit)
+    field = await hand.see("fileNameEdit", QLineEdit)
     await until(field.hasFocus, "the field for the folder")
     await hand.key("ctrl+a")
     await hand.type(str(folder))

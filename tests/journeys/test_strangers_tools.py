@@ -48,7 +48,7 @@ async def test_keyboard_declares_operations_of_a_strangers_tool_and_the_model_se
 
     # the row of the menu, a suggested name, one of our own
     await hand.click(hand.find("agents.declare", QPushButton))
-    names, field = hand.find("declare.operations", QListView), hand.find("declare.name", QLineEdit)
+    names, field = await hand.see("declare.operations", QListView), hand.find("declare.name", QLineEdit)
     choices = hand.find("declare.choices", QListView)
     assert choices.currentIndex().data(CHOICE).field == "command"
     await hand.focus_by("Tab", names)
@@ -75,7 +75,7 @@ async def test_keyboard_declares_operations_of_a_strangers_tool_and_the_model_se
 async def test_field_that_does_not_look_like_operations_can_be_chosen_all_the_same(hand: Hand) -> None:
     await _choose(hand, "operator", "calendar")
     await hand.click(hand.find("agents.declare", QPushButton))
-    choices = hand.find("declare.choices", QListView)
+    choices = await hand.see("declare.choices", QListView)
     fields = [choices.model().index(row, 0).data(CHOICE).field for row in range(choices.model().rowCount())]
 
     assert fields == [None, "command", "day", "person", ""]

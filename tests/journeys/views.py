@@ -54,6 +54,11 @@ def table_row(view: QTableView, text: str, column: int = 0) -> QModelIndex:
     return view.model().index(texts(view.model(), column).index(text), column)
 
 
+def waits(session: QTableView) -> bool:
+    """Whether a pause between two calls lasts, as the session shows it."""
+    return any(" to wait" in text for text in texts(session.model(), 1))
+
+
 def shown_text(hand: Hand) -> str:
     """What the preview shows."""
     return hand.find("preview.code", CodeView).text

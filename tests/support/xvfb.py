@@ -64,7 +64,7 @@ def private_display(width: int = 1400, height: int = 900) -> Generator[Display, 
 
 def _start_server(write_end: int, width: int, height: int) -> subprocess.Popen[bytes]:
     command = ["Xvfb", "-displayfd", str(write_end), "-screen", "0", f"{width}x{height}x24"]
-    command += ["-nolisten", "tcp", "-noreset"]
+    command += ["-nolisten", "tcp", "-noreset", "-r"]  # a key that a busy machine holds long does not repeat
     try:
         return subprocess.Popen(
             command,

@@ -32,6 +32,7 @@ default_permission = "read_write"
 """
 COMMAND = (sys.executable, "-c", "from gatewright.cli.main import script; script()")
 READ = {"op": "read", "path": "note.md"}
+SECONDS = 30.0
 
 
 class Caller:
@@ -161,10 +162,22 @@ async def test_operator_that_was_killed_is_not_attached(folder: Path, broker: Pe
         watcher.communicate()
 
 
-def test_watching_ends_at_an_interrupt_with_its_exit_code(folder: Path) -> None:
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Processes that are started hear SIGINT, also where this one was started in the background, deaf to it."""
+    kept = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, kept)
+
+
+def test_watching_ends_at_an_interrupt_with_its_exit_code(folder: Path, interruptible: None) -> None:
     watcher = watching(folder)
-    watcher.send_signal(signal.SIGINT)
-    watcher.communicate()
+    try:
+        watcher.send_signal(signal.SIGINT)
+        watcher.communicate(timeout=SECONDS)
+    finally:
+        watcher.kill()
+        watcher.wait()
 
     assert watcher.returncode == 130
     assert list((folder / "state").glob("*.alive")) == []

@@ -162,7 +162,7 @@ class Driver:
     def _aim(self, widget: QWidget, at: Callable[[], QPoint]) -> tuple[QWidget, QPoint]:
         """The window of a widget, and the point of it that is to be hit, as it is once everything is laid out."""
         top, name = widget.window(), _name(widget)
-        _lay_out()
+        lay_out()
         if not widget.isVisible():
             raise DriveError(f"`{name}` cannot be seen")
         if not widget.isEnabled():
@@ -210,7 +210,7 @@ class Driver:
     def picture(self, width: int, height: int) -> QImage:
         """The window as it looks now, with what is open over it."""
         QApplication.processEvents()
-        _lay_out()
+        lay_out()
         image = self._window.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
         painter = QPainter(image)
         for popup in self.popups():
@@ -229,7 +229,7 @@ def _name(widget: QWidget) -> str:
     return widget.objectName() or (parent.objectName() if parent else "") or type(widget).__name__
 
 
-def _lay_out() -> None:
+def lay_out() -> None:
     """Make the layouts that were asked for, and those that they ask for in turn, as far as the window."""
     for _ in range(_NESTED):
         QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
