@@ -32,11 +32,8 @@ def duration_words(seconds: float) -> str:
 
 
 def rate_words(calls: int, per_s: float) -> str:
-    """What a rate of ``calls`` per ``per_s`` means, which holds so many at once and fills up again steadily."""
-    if calls < 1:
-        return "none at all"
-    each = duration_words(round(per_s / calls, 3))
-    return f"one every {each}" if calls == 1 else f"{calls:,} at once, then one every {each}"
+    """What a rate of ``calls`` per ``per_s`` means."""
+    return f"never more than {calls:,} in any {duration_words(per_s)}" if calls > 0 else "none at all"
 
 
 def parse_duration_words(text: str) -> float:

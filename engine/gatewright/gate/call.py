@@ -96,7 +96,8 @@ class CallState:
 
     ``agent`` None: there is no such agent now. ``pending``: the audit rows to be written before execution.
     ``facts``, ``now_s`` and ``wall_s`` are the session and the clocks as they were when the passage began: every stage
-    decides by them and by nothing newer. ``rates``: the level of every token bucket that was read, by its key.
+    decides by them and by nothing newer. ``rates``: the seconds that the call had to wait for every rate, by its
+    key.
     ``arguments`` are what the tool is given, ``policy_arguments`` (from the arguments stage on) the same as conditions
     and constraints see them: a path on disk relative to its root instead of absolute.
     ``uses``: how often a batch uses each operation; None: it calls one, once.

@@ -51,7 +51,7 @@ class DecisionProof:
     """A decision with all it depended on. Digests are 64 hexadecimal digits, ``now_s`` and ``wall_s`` the clocks used.
 
     ``call_digest`` is of the canonical arguments, ``sent_digest`` of those that were sent; ``policy_digest`` names the
-    policy in force, ``tool_digest`` the tool; ``rates`` are the levels of the buckets that were read, ``grant`` the
+    policy in force, ``tool_digest`` the tool; ``rates`` are the seconds it had to wait for each rate, ``grant`` the
     standing approval that was used, ``answer`` the operator's.
     """
 

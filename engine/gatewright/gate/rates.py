@@ -1,180 +1,196 @@
-"""Token buckets per agent and rule, shared by all sessions and, kept in the state folder, by all processes.
+"""When calls under a rate were started, per agent and rule, shared by all sessions and, in the state folder, processes.
 
-It does not know sessions or calls. A bucket of ``calls`` per ``per_s`` seconds starts full and refills steadily. Time
-is the wall clock, which survives a restart: one that goes back refills nothing, and one that was ahead by more than the
-bucket's period empties it, so that it is never refilled twice for the same time nor stopped for longer than a period.
+A rate of ``calls`` per ``per_s`` seconds never lets more than ``calls`` start in any stretch of that length: a start
+counts for ``per_s`` seconds. Time is the wall clock, which survives a restart. One that goes back opens nothing: a
+start that lies ahead of it counts as one of now. Up to 200 calls every start is kept; of a rate with more, starts are
+kept in 200 steps of the period, and those of one step count until the last of them is over, so that the file stays
+small and a call may have to wait for half a percent of the period longer.
 """
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.record import Database, PrivateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from pathlib import Path
 
     from gatewright.policy.rule import RateLimit
 
 FILE_NAME = "rates.sqlite"
 _BUSY_S = 1.0
-_EPSILON = 1e-9
 _FOR_EVER_S = 1e10
-_TABLE = """CREATE TABLE IF NOT EXISTS buckets (
-  key TEXT PRIMARY KEY, level REAL NOT NULL, at_s REAL NOT NULL
+_STEPS = 200
+_TABLE = """CREATE TABLE IF NOT EXISTS starts (
+  key TEXT NOT NULL, step_s REAL NOT NULL, last_s REAL NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (key, step_s)
 ) WITHOUT ROWID"""
+_KEPT = "SELECT last_s, count FROM starts WHERE key = ? ORDER BY last_s"
+_ADD = """INSERT INTO starts VALUES (?1, ?2, ?3, ?4)
+  ON CONFLICT DO UPDATE SET count = count + ?4, last_s = max(last_s, ?3)"""
 
 
 class RatesUnavailable(WorkspaceError):
-    """The buckets cannot be read or written; calls under a rate are denied while it lasts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """A level as it was at a moment of the wall clock."""
-
-    level: float
-    at_s: float
-
-    def at(self, rule: RateLimit, wall_s: float) -> Bucket:
-        """The bucket later, refilled for the time between."""
-        passed = wall_s - self.at_s
-        if passed < -rule.per_s:
-            return Bucket(0.0, wall_s)
-        if passed <= 0:
-            return self
-        return Bucket(min(float(rule.calls), self.level + passed * _pace(rule)), wall_s)
+    """The starts cannot be read or written; calls under a rate are denied while it lasts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """One bucket by its key, with its size and pace. ``calls``: how many of them the call takes; a batch takes more."""
+    """A rule by the key of its starts. ``calls``: for how many of them the call counts; a batch counts for more."""
 
     key: str
     rule: RateLimit
     calls: int = 1
 
 
-def has_room(level: float, calls: int = 1) -> bool:
-    """Whether a call, or a batch of so many, fits."""
-    return level >= calls - _EPSILON
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What counts against a rate of ``calls`` at some moment: pairs of seconds yet and how many, soonest over first."""
 
+    calls: int
+    starts: tuple[tuple[float, int], ...] = ()
 
-def wait_s(level: float, rule: RateLimit, calls: int = 1) -> float:
-    """How long until it fits; for a bucket that never holds so much, as good as for ever."""
-    if rule.calls < calls or _pace(rule) <= 0:
+    @property
+    def left(self) -> int:
+        """How many calls fit now."""
+        return max(0, self.calls - sum(count for _, count in self.starts))
+
+    def wait_s(self, calls: int = 1) -> float:
+        """How long until so many calls fit together, 0 when they do now; as good as for ever when they never will."""
+        over = calls - self.calls + sum(count for _, count in self.starts)
+        if over <= 0:
+            return 0.0
+        if calls <= self.calls:
+            for left_s, count in self.starts:
+                over -= count
+                if over <= 0:
+                    return min(left_s, _FOR_EVER_S)
         return _FOR_EVER_S
-    return min(max(0.0, (calls - level) / _pace(rule)), _FOR_EVER_S)
 
-
-def _pace(rule: RateLimit) -> float:
-    """Calls per second; a period that is no time refills nothing."""
-    return rule.calls / rule.per_s if rule.per_s > 0 else 0.0
+    def after(self, seconds: float) -> Window:
+        """The same a while later, if nothing is started meanwhile."""
+        return Window(self.calls, tuple((left_s - seconds, count) for left_s, count in self.starts if left_s > seconds))
 
 
 class RateBook:
-    """The buckets of one workspace; ``path`` None: in memory only. The file appears with the first call taken."""
+    """The rates of one workspace; ``path`` None: in memory only. The file appears with the first call taken."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._path = path
+        self._where = "memory" if path is None else f"`{path}`"
         self._lock = threading.Lock()
-        self._memory: dict[str, Bucket] = {}
-        self._database = None if path is None else _database(path)
+        folder = None if path is None else PrivateFolder(path.parent)
+        self._database = Database(
+            folder,
+            "" if path is None else path.name,
+            busy_s=_BUSY_S,
+            pragmas=("synchronous = NORMAL",),
+            make=lambda connection: connection.execute(_TABLE),
+        )
 
-    def peek(self, key: str, rule: RateLimit, wall_s: float) -> float:
-        """The level now; takes nothing and makes no file. Raises RatesUnavailable."""
-        with self._lock:
-            if self._database is None:
-                held = self._memory.get(key)
-            else:
-                with self._failing_closed(self._database):
-                    connection = self._database.connection(write=False)
-                    held = None if connection is None else _read(connection, key)
-            return (held or Bucket(float(rule.calls), wall_s)).at(rule, wall_s).level
+    def peek(self, key: str, rule: RateLimit, wall_s: float) -> Window:
+        """What counts now; takes nothing and makes no file. Raises RatesUnavailable."""
+        with self._lock, self._failing_closed():
+            connection = self._database.connection(write=False)
+            return Window(rule.calls) if connection is None else _window(connection, key, rule, wall_s)
 
     def take(self, rates: Sequence[Rate], wall_s: float) -> tuple[Rate, float] | None:
-        """Take from every bucket what the call needs, or nothing and the first bucket without room, with its level.
+        """Record a start under every rate, or nothing and the first one without room, with the seconds to wait.
 
         Raises RatesUnavailable.
         """
-        return self._changed(rates, wall_s, -1.0)
+        with self._writing() as connection:
+            for rate in rates:
+                wait_s = _window(connection, rate.key, rate.rule, wall_s).wait_s(rate.calls)
+                if wait_s > 0:
+                    return rate, wait_s
+            for rate in {rate.key: rate for rate in rates}.values():
+                _tidy(connection, rate, wall_s)
+                connection.execute(_ADD, (rate.key, _step_s(rate.rule, wall_s), wall_s, rate.calls))
+        return None
 
-    def give_back(self, rates: Sequence[Rate], wall_s: float) -> None:
-        """Undo a `take` whose call was never executed. Raises RatesUnavailable."""
-        self._changed(rates, wall_s, 1.0)
+    def give_back(self, rates: Iterable[Rate], wall_s: float, ago_s: float) -> None:
+        """Undo a `take` of so many seconds ago whose call was never executed. Raises RatesUnavailable.
+
+        What goes is the oldest start that counts, whoever's: the others count for as long as those that stay in truth.
+        """
+        with self._writing() as connection:
+            for rate in {rate.key: rate for rate in rates}.values():
+                if 0 < rate.rule.per_s <= ago_s:
+                    continue
+                _tidy(connection, rate, wall_s)
+                _remove(connection, rate)
 
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
-            if self._database is not None:
-                self._database.close()
-
-    def _changed(self, rates: Sequence[Rate], wall_s: float, by: float) -> tuple[Rate, float] | None:
-        rates = list({rate.key: rate for rate in rates}.values())
-        with self._lock:
-            if self._database is None:
-                held = {rate.key: self._memory.get(rate.key) for rate in rates}
-                changed, short = _moved(rates, held, wall_s, by)
-                self._memory.update((rate.key, bucket) for rate, bucket in changed)
-                return short
-            with self._failing_closed(self._database):
-                connection = self._database.connection(write=True)
-                assert connection is not None
-                connection.execute("BEGIN IMMEDIATE")
-                held = {rate.key: _read(connection, rate.key) for rate in rates}
-                changed, short = _moved(rates, held, wall_s, by)
-                _write(connection, changed)
-                connection.execute("COMMIT")
-                return short
+            self._database.close()
 
     @contextmanager
-    def _failing_closed(self, database: Database) -> Generator[None]:
+    def _writing(self) -> Generator[sqlite3.Connection]:
+        """A transaction; what is recorded in it counts when it ends without an error."""
+        with self._lock, self._failing_closed():
+            connection = self._database.connection(write=True)
+            assert connection is not None
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _failing_closed(self) -> Generator[None]:
         try:
             yield
         except (sqlite3.Error, OSError, TypeError, ValueError) as error:
-            database.close()
-            raise RatesUnavailable(f"the rates in `{self._path}` cannot be used: {error}") from error
+            self._database.close()
+            raise RatesUnavailable(f"the rates in {self._where} cannot be used: {error}") from error
         except BaseException:
-            database.close()  # an open transaction would keep every other process out
+            self._database.close()  # an open transaction would keep every other process out
             raise
 
 
-def _database(path: Path) -> Database:
-    return Database(
-        PrivateFolder(path.parent),
-        path.name,
-        busy_s=_BUSY_S,
-        pragmas=("synchronous = NORMAL",),
-        make=lambda connection: connection.execute(_TABLE),
-    )
+def _window(connection: sqlite3.Connection, key: str, rule: RateLimit, wall_s: float) -> Window:
+    """A start that lies ahead of the clock is one of now."""
+    lasts_s = rule.per_s if rule.per_s > 0 else math.inf
+    found: list[tuple[float, int]] = []
+    for last_s, count in connection.execute(_KEPT, (key,)) if _has_starts(connection) else ():
+        left_s = min(float(last_s), wall_s) + lasts_s - wall_s
+        if left_s > 0:
+            found.append((left_s, int(count)))
+    return Window(rule.calls, tuple(found))
 
 
-def _moved(
-    rates: Iterable[Rate], held: dict[str, Bucket | None], wall_s: float, by: float
-) -> tuple[list[tuple[Rate, Bucket]], tuple[Rate, float] | None]:
-    """Every bucket a call emptier or fuller; nothing and the first one without room when one of them has none."""
-    changed: list[tuple[Rate, Bucket]] = []
-    for rate in rates:
-        bucket = (held[rate.key] or Bucket(float(rate.rule.calls), wall_s)).at(rate.rule, wall_s)
-        if by < 0 and not has_room(bucket.level, rate.calls):
-            return [], (rate, bucket.level)
-        level = min(float(rate.rule.calls), max(0.0, bucket.level + by * rate.calls))
-        changed.append((rate, Bucket(level, bucket.at_s)))
-    return changed, None
+def _has_starts(connection: sqlite3.Connection) -> bool:
+    """Not in a file of an older version that was only looked at so far."""
+    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'starts'").fetchone() is not None
 
 
-def _read(connection: sqlite3.Connection, key: str) -> Bucket | None:
-    row = connection.execute("SELECT level, at_s FROM buckets WHERE key = ?", (key,)).fetchone()
-    return None if row is None else Bucket(*(float(value) for value in cast("tuple[float, float]", row)))
+def _step_s(rule: RateLimit, wall_s: float) -> float:
+    """What starts are kept together by."""
+    if rule.calls <= _STEPS or rule.per_s <= 0:
+        return wall_s
+    step_s = rule.per_s / _STEPS
+    return wall_s // step_s * step_s
 
 
-def _write(connection: sqlite3.Connection, changed: Iterable[tuple[Rate, Bucket]]) -> None:
-    rows = [(rate.key, bucket.level, bucket.at_s) for rate, bucket in changed]
-    connection.executemany("INSERT OR REPLACE INTO buckets VALUES (?, ?, ?)", rows)
+def _tidy(connection: sqlite3.Connection, rate: Rate, wall_s: float) -> None:
+    """Forget what is over, and bring what lies ahead of the clock to now, so that it ends."""
+    connection.execute("UPDATE starts SET last_s = ?2 WHERE key = ?1 AND last_s > ?2", (rate.key, wall_s))
+    if rate.rule.per_s > 0:
+        connection.execute("DELETE FROM starts WHERE key = ? AND last_s <= ?", (rate.key, wall_s - rate.rule.per_s))
+
+
+def _remove(connection: sqlite3.Connection, rate: Rate) -> None:
+    left = rate.calls
+    kept = connection.execute("SELECT step_s, count FROM starts WHERE key = ? ORDER BY last_s", (rate.key,)).fetchall()
+    for step_s, count in kept:
+        gone = min(left, count)
+        connection.execute("UPDATE starts SET count = count - ? WHERE key = ? AND step_s = ?", (gone, rate.key, step_s))
+        left -= gone
+    connection.execute("DELETE FROM starts WHERE key = ? AND count <= 0", (rate.key,))

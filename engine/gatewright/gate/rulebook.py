@@ -6,6 +6,7 @@ starts and what must be done before the end hold for the whole session, whicheve
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -193,12 +194,17 @@ class AgentRules:
         return tuple(resolved(text, self._tools) for text in dict.fromkeys(written))
 
     def _rates(self, rules: Iterable[BoundRule], tool: str) -> Iterator[RateTest]:
-        for bound in rules:
-            kind = bound.rule.rule_type
-            if isinstance(kind, kinds.RateLimit):
-                named = None if bound.operations is None else sorted(bound.operations)
-                parts = [self._agent_id, tool, named, bound.source_id, kind.calls, kind.per_s]
-                yield RateTest(bound, Rate(canonical_json(parts).decode(), kind))
+        """The starts of a rate are kept by what it binds, not by its numbers, so that an edit forgets none of them.
+
+        Of several for the same the longest comes first: what one that is changed or removed leaves is never too little.
+        """
+        found = [(bound, kind) for bound in rules if isinstance(kind := bound.rule.rule_type, kinds.RateLimit)]
+        numbers = Counter[bytes]()
+        for bound, kind in sorted(found, key=lambda pair: -pair[1].per_s):
+            named = None if bound.operations is None else sorted(bound.operations)
+            what = canonical_json([self._agent_id, tool, named, bound.source_id])
+            yield RateTest(bound, Rate(f"{what.decode()}#{numbers[what]}", kind))
+            numbers[what] += 1
 
     def _start_tests(self) -> Iterator[StartTest]:
         for bound in self._rules:

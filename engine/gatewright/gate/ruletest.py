@@ -97,7 +97,7 @@ SessionTest = StartTest | PrecedingTest | FollowingTest | GroupTest | CallsTest 
 
 @dataclass(frozen=True, slots=True)
 class RateTest:
-    """A call must fit into this bucket."""
+    """A call must fit into this rate."""
 
     bound: BoundRule
     rate: Rate

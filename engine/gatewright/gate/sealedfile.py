@@ -38,8 +38,8 @@ class SealedFile:
     """
 
     def __init__(self, path: Path | None, keys: Path | None, *, is_anchored: bool) -> None:
-        self.key: bytes | None = None
-        self._database = None if path is None else _database(path)
+        self.key = secrets.token_bytes(_KEY_BYTES) if path is None else None
+        self._database = _database(path)
         self._connection: sqlite3.Connection | None = None
         self._path = path
         self._keys = keys
@@ -49,18 +49,16 @@ class SealedFile:
     @property
     def identity(self) -> tuple[int, int]:
         """Differs once another file lies in the place of the one that was open."""
-        return (0, 0) if self._database is None else self._database.identity
+        return self._database.identity
 
     def connection(self, *, create: bool) -> sqlite3.Connection | None:
         """The open file; None while there is none and ``create`` is not said."""
-        if self._database is None:
-            if self._connection is None:
-                self.key = secrets.token_bytes(_KEY_BYTES)
-                self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-                self._connection.execute(_TABLE)
-            return self._connection
         connection = self._database.connection(write=create)
-        if connection is not None and (self.key is None or connection is not self._connection):
+        if (
+            self._path is not None
+            and connection is not None
+            and (self.key is None or connection is not self._connection)
+        ):
             self._find_key(create=create)
         self._connection = connection
         return connection
@@ -92,12 +90,10 @@ class SealedFile:
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._database is not None:
-            self._database.close()
-        elif self._connection is not None:
-            self._connection.close()
-        self._connection = self.key = None
+        self._database.close()
         self._let_go_of_list()
+        if self._path is not None:
+            self._connection = self.key = None
 
     def _let_go_of_list(self) -> None:
         if self._anchor is not None:
@@ -116,10 +112,10 @@ class SealedFile:
             self._anchor = RowAnchor(self._keys / name, self.key)
 
 
-def _database(path: Path) -> Database:
+def _database(path: Path | None) -> Database:
     return Database(
-        PrivateFolder(path.parent),
-        path.name,
+        None if path is None else PrivateFolder(path.parent),
+        "" if path is None else path.name,
         busy_s=_BUSY_S,
         pragmas=("synchronous = NORMAL", "secure_delete = ON"),
         make=lambda connection: connection.execute(_TABLE),

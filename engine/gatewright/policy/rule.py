@@ -83,7 +83,7 @@ class Cooldown:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """A token bucket of ``calls`` per ``per_s`` seconds."""
+    """Never more than ``calls`` started in any stretch of ``per_s`` seconds, across sessions and processes."""
 
     calls: int
     per_s: float

@@ -27,7 +27,7 @@ Identity = tuple[int, int]
 
 
 class Database:
-    """The file ``name`` of a folder; it appears when it is first written.
+    """The file ``name`` of a folder, which appears when it is first written; ``folder`` None: in memory.
 
     ``make``: has the tables in a file that may have them already, or older ones. ``pragmas``: set where it is written.
     Not safe to use from several threads at once. Methods raise OSError and sqlite3.Error.
@@ -35,17 +35,16 @@ class Database:
 
     def __init__(
         self,
-        folder: PrivateFolder,
+        folder: PrivateFolder | None,
         name: str,
         *,
         busy_s: float,
         pragmas: Sequence[str] = (),
         make: Callable[[sqlite3.Connection], object] | None = None,
     ) -> None:
-        self.path = folder.path / name
         self.identity: Identity = (0, 0)
-        self._address = str(self.path)
-        self._folder = folder
+        self._given = folder
+        self._address = "" if folder is None else str(folder.path / name)
         self._name = name
         self._busy_s = busy_s
         self._pragmas = pragmas
@@ -55,10 +54,22 @@ class Database:
         self._process = 0
         self._forked: list[sqlite3.Connection] = []
 
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._folder.path / self._name
+
+    @property
+    def _folder(self) -> PrivateFolder:
+        assert self._given is not None
+        return self._given
+
     def connection(self, *, write: bool) -> sqlite3.Connection | None:
         """The open file, opened anew when another one lies in its place; None while there is none and nothing is to be
         written. Without ``write`` nothing of the file is changed.
         """
+        if self._given is None:
+            return self._in_memory()
         held = self._connection
         if held is not None and self._process != os.getpid():
             self._forked.append(held)  # the parent's: to close it here would disturb it
@@ -84,10 +95,22 @@ class Database:
         return (facts.st_dev, facts.st_ino) == self.identity
 
     def close(self) -> None:
-        """Let go of the file."""
-        if self._connection is not None and self._process == os.getpid():
-            self._connection.close()
-            self._connection = None
+        """Let go of the file; what is in memory stays, unless it was left in the middle of a change."""
+        if self._connection is None or self._process != os.getpid():
+            return
+        if self._given is None:
+            self._connection.rollback()
+            return
+        self._connection.close()
+        self._connection = None
+
+    def _in_memory(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            self._process = os.getpid()
+            if self._make is not None:
+                self._make(self._connection)
+        return self._connection
 
     def _create(self) -> None:
         """Under the folder's lock, so that nobody replaces the file of another."""

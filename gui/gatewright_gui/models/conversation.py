@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from gatewright_gui.session.calls import RuleLink
-from gatewright_gui.session.conversation import Bucket, Fact, SessionState
+from gatewright_gui.session.conversation import Fact, SessionState, Window
 from gatewright_gui.session.question import Standing, span
 
 Index = QModelIndex | QPersistentModelIndex
@@ -136,9 +136,9 @@ class ConversationModel(QAbstractTableModel):
         if row.standing is not None:
             return self._standing(row.standing)
         fact = row.fact
-        bucket = self._bucket(row)
-        if fact is not None and bucket is not None:
-            return _rate_text(bucket, fact.text)
+        window = self._window(row)
+        if fact is not None and window is not None:
+            return _rate_text(window, fact.text)
         if fact is None or fact.left_s is None:
             return row.text
         left_s = self._left_s(row)
@@ -161,21 +161,21 @@ class ConversationModel(QAbstractTableModel):
         where = f"\nline {link.line} of the policy; Enter goes there" if link is not None and link.line else ""
         return f"{row.what}: {self._text(row)}{where}"
 
-    def _bucket(self, row: Row) -> Bucket | None:
-        """How much of a rate is left now."""
+    def _window(self, row: Row) -> Window | None:
+        """What counts against a rate now."""
         fact = row.fact
-        if fact is None or fact.bucket is None:
+        if fact is None or fact.window is None:
             return None
-        return fact.bucket.after(self._steady() - fact.seen_s)
+        return fact.window.after(self._steady() - fact.seen_s)
 
     def _fills(self, row: Row) -> bool:
-        bucket = self._bucket(row)
-        return bucket is not None and bucket.next_s > 0
+        window = self._window(row)
+        return window is not None and bool(window.starts)
 
     def _holds(self, row: Row) -> bool:
-        bucket = self._bucket(row)
-        if bucket is not None:
-            return bucket.left < 1
+        window = self._window(row)
+        if window is not None:
+            return window.left < 1
         if row.fact is not None and row.fact.left_s is not None:
             return self._left_s(row) > 0
         return row.holds
@@ -195,9 +195,9 @@ def _rows(state: SessionState) -> list[Row]:
     return rows
 
 
-def _rate_text(bucket: Bucket, pace: str) -> str:
-    more = f"next in {_clock(bucket.next_s)} \u00b7 " if bucket.left < 1 and bucket.next_s > 0 else ""
-    return f"{bucket.left:,} of {bucket.calls:,} left \u00b7 {more}{pace}"
+def _rate_text(window: Window, pace: str) -> str:
+    more = f"next in {_clock(window.wait_s())} \u00b7 " if window.starts and window.left < 1 else ""
+    return f"{window.left:,} of {window.calls:,} left \u00b7 {more}{pace}"
 
 
 def _clock(seconds: float) -> str:

@@ -130,8 +130,7 @@ def _sentence(rule: ToolRule) -> str:
         case kinds.Cooldown():
             return f"calls start at least {duration_words(kind.seconds)} apart"
         case kinds.RateLimit():
-            pace = rate_words(kind.calls, kind.per_s)
-            return f"at most {kind.calls:,} calls per {duration_words(kind.per_s)}, over all sessions: {pace}"
+            return f"calls: {rate_words(kind.calls, kind.per_s)}, over all sessions"
         case kinds.Periodic():
             return f"the model is reminded when nothing of it succeeded for {duration_words(kind.seconds)}"
         case kinds.StartConstraint():

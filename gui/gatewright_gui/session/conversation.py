@@ -9,13 +9,13 @@ from gatewright.base.durationwords import duration_words, rate_words
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate.agentsnapshot import AgentSnapshot
 from gatewright.gate.decision import dotted
+from gatewright.gate.rates import Window
 from gatewright.gate.ruletest import CallsTest, GapTest, GroupTest, RateTest, SessionTest
 from gatewright.policy.rule import RateLimit
 from gatewright.workspace import Grant, Remember, Session, Workspace
 from gatewright_gui.session.calls import RuleLink, visible
 from gatewright_gui.session.question import Standing, standing_of
 
-_EPSILON = 1e-9
 FactKind = Literal["calls", "cap", "pause", "rate", "group", "exit", "due"]
 
 
@@ -23,7 +23,7 @@ FactKind = Literal["calls", "cap", "pause", "rate", "group", "exit", "due"]
 class Fact:
     """One line on the conversation. `holds`: it holds calls back, or waits to be done.
 
-    `left_s`: how long it still counts at `seen_s` (seconds of the steady clock). `bucket`: of a rate, what it was then.
+    `left_s`: how long it still counts at `seen_s` (seconds of the steady clock). `window`: what counts of a rate then.
     """
 
     kind: FactKind
@@ -33,31 +33,7 @@ class Fact:
     left_s: float | None = None
     seen_s: float = 0.0
     rule: RuleLink | None = None
-    bucket: "Bucket | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """How much of a rate is left at some moment: `calls` at once, and one more after every `each_s`."""
-
-    level: float
-    calls: int
-    each_s: float
-
-    def after(self, seconds: float) -> "Bucket":
-        """The same a while later, if nothing is taken meanwhile."""
-        gained = max(0.0, seconds) / self.each_s if self.each_s > 0 else 0.0
-        return Bucket(min(float(self.calls), self.level + gained), self.calls, self.each_s)
-
-    @property
-    def left(self) -> int:
-        """How many calls fit now."""
-        return int(self.level + _EPSILON)
-
-    @property
-    def next_s(self) -> float:
-        """How long until one more fits; 0 where it is full."""
-        return 0.0 if self.left >= self.calls else (self.left + 1 - self.level) * self.each_s
+    window: Window | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +166,11 @@ class _Look:
         if self._ports.rates is None:
             return Fact("rate", name, pace, rule=link)
         try:
-            level = self._ports.rates.peek(key, rule, self._ports.clock.wall_s())
+            window = self._ports.rates.peek(key, rule, self._ports.clock.wall_s())
         except WorkspaceError as error:
             return Fact("rate", name, visible(str(error)), True, rule=link)
         seen_s = time.monotonic()
-        bucket = Bucket(level, rule.calls, rule.per_s / rule.calls if rule.calls else 0.0)
-        return Fact("rate", name, rate_words(rule.calls, rule.per_s), seen_s=seen_s, rule=link, bucket=bucket)
+        return Fact("rate", name, rate_words(rule.calls, rule.per_s), seen_s=seen_s, rule=link, window=window)
 
     def _link(self, address: tuple[str | int, ...] | None) -> RuleLink | None:
         if address is None:

@@ -311,29 +311,48 @@ async def test_resumed_session_keeps_cap_and_gap(make_world: MakeWorld) -> None:
 # RateLimit
 
 
-async def test_rate_holds_across_sessions_and_refills(make_world: MakeWorld) -> None:
+async def test_rate_holds_across_sessions_for_the_whole_period(make_world: MakeWorld) -> None:
     world = make_world(policy(rule("echo", '{ RateLimit = { calls = 2, per = "1m" } }')))
     await done(world, Session(), "echo")
     await done(world, Session(), "echo")
     decision = denied(world, Session(), "echo")
 
     assert decision.code == "rate-limit"
-    assert violation_of(decision) == RateLimited("echo", 30.0)
+    assert violation_of(decision) == RateLimited("echo", 60.0)
     assert decision.model_message is not None
-    assert "again in 30 s" in decision.model_message
-    world.clock.advance(30)
+    assert "again in 1 min" in decision.model_message
+    world.clock.advance(59.5)
+    assert denied(world, Session(), "echo").code == "rate-limit"
+    world.clock.advance(0.5)
+    await done(world, Session(), "echo")
     await done(world, Session(), "echo")
     assert denied(world, Session(), "echo").code == "rate-limit"
 
 
-async def test_deciding_takes_nothing_from_the_bucket(make_world: MakeWorld) -> None:
+async def test_other_numbers_of_a_rate_do_not_open_it(make_world: MakeWorld) -> None:
+    def limited(*rates: str) -> str:
+        return policy(*(rule("echo", f"{{ RateLimit = {{ {rate} }} }}") for rate in rates))
+
+    world = make_world(limited('calls = 2, per = "1m"'))
+    await done(world, Session(), "echo")
+    await done(world, Session(), "echo")
+    for again in (
+        ['calls = 2, per = "2m"'],
+        ['calls = 1, per = "1m"'],
+        ['calls = 1, per = "10s"', 'calls = 2, per = "1h"'],
+    ):
+        world.reload(limited(*again))
+        assert denied(world, Session(), "echo").code == "rate-limit"
+
+
+async def test_deciding_takes_nothing_from_the_rate(make_world: MakeWorld) -> None:
     world = make_world(policy(rule("echo", '{ RateLimit = { calls = 1, per = "1m" } }')))
     for _ in range(5):
         assert allowed(world, Session(), "echo")
     await done(world, Session(), "echo")
 
 
-async def test_rate_for_every_tool_gives_each_tool_a_bucket(make_world: MakeWorld) -> None:
+async def test_rate_for_every_tool_gives_each_tool_a_rate(make_world: MakeWorld) -> None:
     world = make_world(policy(rule("*", '{ RateLimit = { calls = 1, per = "1h" } }')))
     await done(world, Session(), "echo")
 
@@ -341,7 +360,7 @@ async def test_rate_for_every_tool_gives_each_tool_a_bucket(make_world: MakeWorl
     assert denied(world, Session(), "echo").code == "rate-limit"
 
 
-async def test_two_equal_rates_take_one_token_of_one_bucket(make_world: MakeWorld) -> None:
+async def test_two_equal_rates_count_a_call_once(make_world: MakeWorld) -> None:
     text = '{ RateLimit = { calls = 2, per = "1h" } }'
     world = make_world(policy(rule("*", text), rule("echo", text)))
     await done(world, Session(), "echo")
@@ -350,7 +369,7 @@ async def test_two_equal_rates_take_one_token_of_one_bucket(make_world: MakeWorl
     assert denied(world, Session(), "echo").code == "rate-limit"
 
 
-async def test_call_over_its_cap_takes_no_token(make_world: MakeWorld) -> None:
+async def test_call_over_its_cap_counts_against_no_rate(make_world: MakeWorld) -> None:
     world = make_world(
         policy(rule("echo", "{ MaxCalls = 0 }"), rule("echo", '{ RateLimit = { calls = 1, per = "1h" } }'))
     )

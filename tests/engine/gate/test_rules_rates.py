@@ -1,4 +1,4 @@
-"""Token buckets: what they let through over time, over processes, and when their file is in no state to say."""
+"""Rates: what they let through over time, over processes, and when their file is in no state to say."""
 
 from __future__ import annotations
 
@@ -30,64 +30,95 @@ def taken(book: RateBook, rate: Rate, wall_s: float) -> bool:
     return book.take([rate], wall_s) is None
 
 
-def test_bucket_starts_full_and_refills_steadily(book: RateBook) -> None:
-    assert [taken(book, RATE, NOW) for _ in range(4)] == [True, True, True, False]
-    assert book.peek("k", RULE, NOW + 10) == pytest.approx(0.5)
-    assert not taken(book, RATE, NOW + 19)
-    assert taken(book, RATE, NOW + 20)
-    assert book.peek("k", RULE, NOW + 10_000) == 3.0
+def left(book: RateBook, wall_s: float, rule: RateLimit = RULE) -> int:
+    return book.peek("k", rule, wall_s).left
+
+
+def test_no_stretch_of_the_period_holds_more_starts_than_the_rate(book: RateBook) -> None:
+    assert [taken(book, RATE, NOW + at) for at in (0, 20, 20, 30, 59.9)] == [True, True, True, False, False]
+    assert [taken(book, RATE, NOW + at) for at in (60, 61, 79.9)] == [True, False, False]
+    assert [taken(book, RATE, NOW + at) for at in (80, 80, 80)] == [True, True, False]
+    assert left(book, NOW + 10_000) == 3
+
+
+def test_wait_is_the_time_until_so_many_calls_fit(book: RateBook) -> None:
+    for at in (0.0, 20.0, 30.0):
+        assert taken(book, RATE, NOW + at)
+
+    window = book.peek("k", RULE, NOW + 40)
+    assert [window.wait_s(calls) for calls in (1, 2, 3)] == [20.0, 40.0, 50.0]
+    assert window.wait_s(4) > 1e9
+    assert [window.after(seconds).left for seconds in (19.0, 20.0, 40.0, 50.0)] == [0, 1, 2, 3]
+    assert book.peek("k", RULE, NOW + 60).wait_s() == 0.0
 
 
 def test_looking_takes_nothing_and_makes_no_file(tmp_path: Path) -> None:
     path = tmp_path / "state" / "rates.sqlite"
     book = RateBook(path)
 
-    assert book.peek("k", RULE, NOW) == 3.0
+    assert left(book, NOW) == 3
     assert not path.parent.exists()
 
 
-def test_token_given_back_can_be_taken_again(book: RateBook) -> None:
+def test_start_given_back_can_be_taken_again(book: RateBook) -> None:
     for _ in range(3):
         taken(book, RATE, NOW)
-    book.give_back([RATE], NOW)
+    book.give_back([RATE], NOW, 0.0)
 
     assert taken(book, RATE, NOW)
     assert not taken(book, RATE, NOW)
 
 
 def test_giving_back_never_overfills(book: RateBook) -> None:
-    book.give_back([RATE], NOW)
+    book.give_back([RATE], NOW, 0.0)
 
-    assert book.peek("k", RULE, NOW) == 3.0
+    assert left(book, NOW) == 3
 
 
-def test_two_buckets_are_taken_from_together_or_not_at_all(book: RateBook) -> None:
+def test_giving_back_what_is_over_leaves_the_starts_of_others(book: RateBook) -> None:
+    taken(book, RATE, NOW)
+    taken(book, RATE, NOW + 30)
+    book.give_back([RATE], NOW + 61, 61.0)
+
+    assert left(book, NOW + 61) == 2
+
+
+def test_what_is_given_back_does_not_end_the_start_of_another_sooner(book: RateBook) -> None:
+    for at in (0.0, 0.0, 50.0):
+        assert taken(book, RATE, NOW + at)
+    book.give_back([RATE], NOW + 50, 50.0)
+
+    assert [left(book, NOW + at) for at in (50, 60, 109, 110)] == [1, 2, 2, 3]
+
+
+def test_two_rates_are_taken_from_together_or_not_at_all(book: RateBook) -> None:
     small = Rate("small", RateLimit(1, 3600.0))
     assert book.take([RATE, small], NOW) is None
     short = book.take([RATE, small], NOW)
 
     assert short is not None
     assert short[0] == small
-    assert book.peek("k", RULE, NOW) == 2.0
+    assert left(book, NOW) == 2
 
 
-def test_clock_that_goes_back_refills_nothing(book: RateBook) -> None:
+def test_clock_that_goes_back_opens_nothing(book: RateBook) -> None:
     for _ in range(3):
         taken(book, RATE, NOW)
 
-    assert book.peek("k", RULE, NOW - 30) == 0.0
+    assert left(book, NOW - 30) == 0
     assert not taken(book, RATE, NOW - 30)
-    assert book.peek("k", RULE, NOW) == 0.0
+    assert not taken(book, RATE, NOW - 1_000_000)
 
 
-def test_clock_that_was_far_ahead_stops_a_bucket_for_one_period_at_most(book: RateBook) -> None:
-    taken(book, RATE, NOW + 1_000_000)
+def test_clock_that_was_far_ahead_stops_a_rate_for_one_period_at_most(book: RateBook) -> None:
+    for _ in range(3):
+        taken(book, RATE, NOW + 1_000_000)
 
     assert not taken(book, RATE, NOW)
-    assert book.peek("k", RULE, NOW) == 0.0
-    book.give_back([RATE], NOW)
-    taken(book, RATE, NOW)
-    assert book.peek("k", RULE, NOW + 60) == pytest.approx(3.0)
+    assert book.peek("k", RULE, NOW).wait_s() == 60.0
+    assert taken(book, Rate("other", RULE), NOW)
+    assert taken(book, Rate("k", RateLimit(4, 60.0)), NOW)
+    assert left(book, NOW + 60) == 3
 
 
 @given(st.lists(st.tuples(st.floats(-500, 100), st.booleans()), max_size=60))
@@ -99,16 +130,50 @@ def test_no_walk_of_the_clock_gives_more_than_the_time_that_passed(steps: list[t
         latest_s = max(latest_s, wall_s)
         got += take and taken(book, RATE, wall_s)
 
-    assert got <= 3 + passed_s * 3 / 60 + 1e-6
+    assert got <= 3 + 3 * (passed_s // 60)
 
 
-def test_bucket_survives_a_restart(tmp_path: Path) -> None:
+@given(st.integers(1, 500), st.lists(st.floats(0, 30), max_size=80), st.integers(1, 40))
+def test_any_stretch_of_any_rate_holds_at_most_its_calls(calls: int, gaps: list[float], burst: int) -> None:
+    book, rule, wall_s, started = RateBook(), RateLimit(calls, 60.0), NOW, list[float]()
+    for gap in gaps:
+        wall_s += gap
+        for _ in range(burst):
+            if taken(book, Rate("k", rule), wall_s):
+                started.append(wall_s)
+
+    assert all(later - first >= 60.0 for first, later in zip(started, started[calls:], strict=False))
+
+
+def test_a_large_rate_keeps_few_rows_and_waits_hardly_longer(tmp_path: Path) -> None:
+    path = tmp_path / "rates.sqlite"
+    book, rule = RateBook(path), RateLimit(100_000, 86_400.0)
+    for number in range(3000):
+        assert book.take([Rate("k", rule, 10)], NOW + number * 20) is None
+    with sqlite3.connect(path) as other:
+        (rows,) = other.execute("SELECT count(*) FROM starts").fetchone()
+    other.close()
+
+    assert rows <= 201
+    assert left(book, NOW + 60_000, rule) == 70_000
+    assert left(book, NOW + 86_400 + 432, rule) >= 70_010
+
+
+def test_other_numbers_for_the_same_rate_forget_no_start(book: RateBook) -> None:
+    for _ in range(3):
+        taken(book, RATE, NOW)
+
+    assert left(book, NOW + 1, RateLimit(3, 61.0)) == 0
+    assert left(book, NOW + 1, RateLimit(5, 60.0)) == 2
+
+
+def test_rate_survives_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "rates.sqlite"
     first = RateBook(path)
     taken(first, RATE, NOW)
     first.close()
 
-    assert RateBook(path).peek("k", RULE, NOW) == 2.0
+    assert left(RateBook(path), NOW) == 2
 
 
 def test_threads_take_no_more_than_there_is(book: RateBook) -> None:
@@ -129,7 +194,7 @@ def _take_many(path: Path, gate: Barrier, answers: Queue[int]) -> None:
     answers.put(sum(taken(book, rate, NOW) for _ in range(200)))
 
 
-def test_two_processes_share_one_bucket(tmp_path: Path) -> None:
+def test_two_processes_share_one_rate(tmp_path: Path) -> None:
     spawn = multiprocessing.get_context("spawn")
     answers: Queue[int] = spawn.Queue()
     gate = spawn.Barrier(2)
@@ -163,7 +228,7 @@ def test_row_that_is_no_number_closes_the_rate(tmp_path: Path) -> None:
     book = RateBook(path)
     taken(book, RATE, NOW)
     with sqlite3.connect(path) as other:
-        other.execute("UPDATE buckets SET level = 'plenty'")
+        other.execute("UPDATE starts SET last_s = 'long ago'")
     other.close()
 
     with pytest.raises(RatesUnavailable):
@@ -199,7 +264,7 @@ def test_file_that_another_process_locks_closes_the_rate(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("rule", [RateLimit(0, 60.0), RateLimit(2, 0.0)])
-def test_rate_that_makes_no_sense_never_refills(rule: RateLimit) -> None:
+def test_rate_that_makes_no_sense_never_opens_again(rule: RateLimit) -> None:
     book, rate = RateBook(), Rate("k", rule)
     for _ in range(rule.calls):
         assert taken(book, rate, NOW)

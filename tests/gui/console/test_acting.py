@@ -13,7 +13,7 @@ from gatewright_gui.models import callhistory, stages
 from gatewright_gui.models.conversation import HOLDS, STATE, ConversationModel
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.qt.widget import Chip, ElidedLabel
-from gatewright_gui.session.conversation import Bucket, Fact, SessionState
+from gatewright_gui.session.conversation import Fact, SessionState, Window
 from tests.gui.console.standing import operator_page
 from tests.gui.console.test_approvals import DELETE, asked, names, paused, states
 from tests.gui.console.test_console_page import call, choose, settled
@@ -212,14 +212,14 @@ async def test_foot_of_the_window_leads_back_to_the_question(tmp_path: Path) -> 
 def test_rate_fills_up_by_itself_while_one_looks() -> None:
     now = [100.0]
     model = ConversationModel(steady=lambda: now[0], wall=time.time)
-    fact = Fact("rate", "file", "2 at once, then one every 15 s", seen_s=100.0, bucket=Bucket(0.0, 2, 15.0))
+    fact = Fact("rate", "file", "never more than 2", seen_s=100.0, window=Window(2, ((15.0, 1), (70.0, 1))))
     model.set_state(SessionState("a", True, "open", (), "s", True, (fact,)))
     cell = model.index(1, STATE)
-    assert cell.data() == "0 of 2 left · next in 15 s · 2 at once, then one every 15 s"
+    assert cell.data() == "0 of 2 left · next in 15 s · never more than 2"
     assert cell.data(HOLDS)
     assert model.counts_down
     now[0] += 16
-    assert cell.data() == "1 of 2 left · 2 at once, then one every 15 s"
+    assert cell.data() == "1 of 2 left · never more than 2"
     assert not cell.data(HOLDS)
     now[0] += 60
     assert cell.data().startswith("2 of 2 left")
@@ -228,4 +228,4 @@ def test_rate_fills_up_by_itself_while_one_looks() -> None:
 
 async def test_session_says_what_a_rate_means(page: ConsolePage) -> None:
     await choose(page, "researcher")
-    await until(lambda: "30 of 30 left · 30 at once, then one every 2 s" in states(page))
+    await until(lambda: "30 of 30 left · never more than 30 in any 1 min" in states(page))

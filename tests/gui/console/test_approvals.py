@@ -178,7 +178,7 @@ async def test_session_says_what_is_left_and_what_the_end_waits_for(page: Consol
     await choose(page, "researcher")
     await until(lambda: "has to succeed before the end" in states(page))
     assert names(page)[states(page).index("has to succeed before the end")] == "file.read"
-    assert "30 of 30 left \u00b7 30 at once, then one every 2 s" in states(page)
+    assert "30 of 30 left \u00b7 never more than 30 in any 1 min" in states(page)
 
 
 async def test_conditional_policy_rule_denies_with_its_words_and_its_line(page: ConsolePage) -> None:

@@ -1,6 +1,6 @@
 """Rules: what must come first, how often, how soon again, with which values. Tested here, reserved at execution.
 
-The stage decides by the session, the times and the bucket levels that the state carries; only `reserve` touches the
+The stage decides by the session, the times and the waits for rates that the state carries; only `reserve` touches the
 living session, under the same tests, so that whatever happened meanwhile is seen.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gatewright.gate.breach import broken, times_of
 from gatewright.gate.call import CallState, Finding, Stage, StageResult
 from gatewright.gate.constrained import Found, broken_fields
-from gatewright.gate.rates import RatesUnavailable, has_room, wait_s
+from gatewright.gate.rates import RatesUnavailable
 from gatewright.gate.ruletest import RuleBook, applies, report_order
 from gatewright.gate.rulewords import finding_of, rate_finding
 from gatewright.gate.session import Reservation
@@ -39,17 +39,17 @@ def _run(state: CallState) -> StageResult:
         return StageResult(state, note="no rule limits it")
     sources = routed(state)
     found = [*_session(state, book, state.facts or state.session.facts(), state.now_s, sources)]
-    levels, short = _rates(state, book, sources)
+    waits, short = _rates(state, book, sources)
     found += short
     found += [pair for one in constraints for pair in _constraint(state, one, sources)]
     if len(found) > 1:
         found.sort(key=lambda pair: report_order(pair[0]))
-    after = state.having(rates={**state.rates, **levels}) if levels else state
+    after = state.having(rates={**state.rates, **waits}) if waits else state
     return StageResult(after, tuple(finding for _, finding in found), note="within every limit")
 
 
 def reserve(state: CallState) -> Reservation | Finding:
-    """Take the session's slot and the rates' tokens for an execution that begins now, all or nothing.
+    """Take the session's slot and a start under every rate for an execution that begins now, all or nothing.
 
     The finding is the denial of a call that another one forestalled since it was decided.
     """
@@ -70,12 +70,14 @@ def reserve(state: CallState) -> Reservation | Finding:
 
 
 def release(state: CallState, slot: Reservation) -> None:
-    """Give slot and tokens back because execution never began. Tokens that cannot be given back stay used."""
+    """Give slot and starts back because execution never began. Starts that cannot be given back still count."""
     state.session.release(slot)
     rates = _bound_rates(state, book_of(state), routed(state))
     if rates and state.ports.rates is not None:
         try:
-            state.ports.rates.give_back([test.rate for test in rates], state.ports.clock.wall_s())
+            clock = state.ports.clock
+            ago_s = clock.monotonic_s() - slot.start_s
+            state.ports.rates.give_back([test.rate for test in rates], clock.wall_s(), ago_s)
         except RatesUnavailable:
             return
 
@@ -134,30 +136,29 @@ def _session(
 
 
 def _rates(state: CallState, book: RuleBook, sources: frozenset[str]) -> tuple[dict[str, float], list[Found]]:
-    """The level of every bucket, from the state where it is known, and who has no room."""
-    levels: dict[str, float] = {}
+    """How long the call has to wait for every rate, from the state where it is known, and for which it has to."""
+    waits: dict[str, float] = {}
     found: list[Found] = []
     for test in _bound_rates(state, book, sources):
         rate = test.rate
         try:
-            level = _level(state, rate)
+            wait_s = _wait_s(state, rate)
         except RatesUnavailable as error:
             found.append((test.bound, _unusable(test.bound, str(error))))
             continue
-        levels[rate.key] = level
-        if not has_room(level, rate.calls):
-            wait = wait_s(level, rate.rule, rate.calls)
-            found.append((test.bound, rate_finding(test, state.tool_name, wait)))
-    return levels, found
+        waits[rate.key] = wait_s
+        if wait_s > 0:
+            found.append((test.bound, rate_finding(test, state.tool_name, wait_s)))
+    return waits, found
 
 
-def _level(state: CallState, rate: Rate) -> float:
+def _wait_s(state: CallState, rate: Rate) -> float:
     known = state.rates.get(rate.key)
     if known is not None:
         return known
     if state.ports.rates is None:
         raise RatesUnavailable("there is nowhere to count the rate of calls")
-    return state.ports.rates.peek(rate.key, rate.rule, state.wall_s)
+    return state.ports.rates.peek(rate.key, rate.rule, state.wall_s).wait_s(rate.calls)
 
 
 def _take(state: CallState, book: RuleBook, sources: frozenset[str]) -> Finding | None:
@@ -172,9 +173,9 @@ def _take(state: CallState, book: RuleBook, sources: frozenset[str]) -> Finding 
         return _unusable(bound[0].bound, str(error))
     if short is None:
         return None
-    rate, level = short
+    rate, wait_s = short
     test = next(test for test in bound if test.rate.key == rate.key)
-    return rate_finding(test, state.tool_name, wait_s(level, rate.rule, rate.calls))
+    return rate_finding(test, state.tool_name, wait_s)
 
 
 def _bound_rates(state: CallState, book: RuleBook, sources: frozenset[str]) -> list[RateTest]:
