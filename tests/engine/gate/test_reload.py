@@ -15,6 +15,7 @@ from gatewright.base.problem import Problem, Severity
 from gatewright.gate import Alarm, Session, Status
 from gatewright.policy.document import Policy
 from gatewright.policy.verdict import Verdict
+from gatewright.sources.basefolder import base_folder
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, GateTool, Operator, World
 
@@ -64,11 +65,16 @@ class Swapper:
     def __init__(self, world: World) -> None:
         self._world = world
         self._sides = [self._read(text) for text in (POLICY, OTHER)]
+        self._bases = {
+            source.source_id: base_folder(world.folder / source.base_path)
+            for policy, _ in self._sides
+            for source in policy.sources
+        }
 
     def put(self, which: int) -> None:
         policy, places = self._sides[which]
         sources = self._world.sources
-        sources.follow([(source, self._world.folder / source.base_path) for source in policy.sources])
+        sources.follow([(source, self._bases[source.source_id]) for source in policy.sources])
         self._world.gate.reload(policy, places=places, sources=sources.pinned())
 
     def _read(self, text: str) -> tuple[Policy, Any]:
