@@ -44,7 +44,7 @@ class Route:
         sources = self._sources(source_id, allowed)
         if isinstance(sources, Refusal):
             return sources
-        chosen = _by_absolute(parsed, sources) if parsed.absolute else _by_relative(parsed, sources)
+        chosen = _by_absolute(parsed, sources) if parsed.absolute else self._by_relative(parsed, sources)
         return chosen if isinstance(chosen, Refusal) else self._usable(*chosen, folder=parsed.folder)
 
     def of_label(self, label: str, allowed: Sequence[str]) -> Located | Refusal:
@@ -69,6 +69,24 @@ class Route:
             return Refusal("no-source", "no source of the agent is attached", "no source is attached")
         why = "is not one of the agent's sources" if source_id not in allowed else "is not attached"
         return Refusal("unknown-source", f"source `{source_id}` {why}", _NO_SOURCE_HINT)
+
+    def _by_relative(self, path: ModelPath, sources: Sequence[FileSource]) -> tuple[FileSource, str] | Refusal:
+        relative = _normal(path.parts)
+        if relative is None:
+            return Refusal("outside-base", f"`{path}` leads above the base", _OUTSIDE_HINT)
+        if len(sources) == 1:
+            return sources[0], relative
+        return next((source for source in sources if self._counts(source, relative)), sources[0]), relative
+
+    def _counts(self, source: FileSource, relative: str) -> bool:
+        """Whether something stands there; a closed place never counts, or this would tell what is in it."""
+        if self.places.known(source, relative).is_closed:
+            return False
+        try:
+            return source.look(relative).exists
+        except ToolFailure as failure:
+            # what may not be looked at may be there: the call stays with this source and is told so
+            return failure.code not in {"source-missing", "not-a-folder"}
 
     def _usable(self, source: FileSource, relative: str, *, folder: bool) -> Located | Refusal:
         """The place with its level, unless it cannot be used. Of one with level none nothing is told but that."""
@@ -111,15 +129,6 @@ def _by_absolute(path: ModelPath, sources: Sequence[FileSource]) -> tuple[FileSo
     return source, relative
 
 
-def _by_relative(path: ModelPath, sources: Sequence[FileSource]) -> tuple[FileSource, str] | Refusal:
-    relative = _normal(path.parts)
-    if relative is None:
-        return Refusal("outside-base", f"`{path}` leads above the base", _OUTSIDE_HINT)
-    if len(sources) == 1:
-        return sources[0], relative
-    return next((source for source in sources if _stands(source, relative)), sources[0]), relative
-
-
 def _normal(parts: Sequence[str]) -> str | None:
     if ".." not in parts:
         return "/".join(parts) or BASE
@@ -132,14 +141,6 @@ def _normal(parts: Sequence[str]) -> str | None:
         else:
             return None
     return "/".join(kept) or BASE
-
-
-def _stands(source: FileSource, relative: str) -> bool:
-    try:
-        return source.look(relative).exists
-    except ToolFailure as failure:
-        # what may not be looked at may be there: the call stays with this source and is told so
-        return failure.code not in {"source-missing", "not-a-folder"}
 
 
 def _failure(standing: Standing, *, folder: bool) -> ToolFailure | None:

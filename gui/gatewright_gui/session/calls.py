@@ -256,11 +256,6 @@ def telling_argument(arguments: Mapping[str, Any], selector: str = "") -> str:
     return visible(" ".join(told[:_MAX_TELLING].split()))
 
 
-def operator_words(reason: str, operation: str) -> str:
-    """A reason to ask, with the operation that was called in place of the kind of change that it comes down to."""
-    return re.sub(r"\bwhich asks before \w+$", f"which asks before `{operation}`", reason) if operation else reason
-
-
 def change_words(diff: str, operation: str) -> tuple[str, str]:
     """A diff without its head, and a line that says what the head means: the file, whether it is new, how much."""
     lines = diff.splitlines(keepends=True)

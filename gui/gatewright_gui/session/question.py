@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gatewright.workspace import Approval, ApprovalRequest, Grant, Remember
-from gatewright_gui.session.calls import argument_text, operator_words, visible
+from gatewright_gui.session.calls import argument_text, visible
 
 Lasting = Literal["once", "duration", "scope"]
 MAX_MINUTES = 366 * 24 * 60
@@ -92,7 +92,7 @@ def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> Pe
         request.tool,
         request.operation,
         argument_text(request.arguments),
-        tuple(visible(operator_words(reason, request.operation)) for reason in request.reasons),
+        tuple(visible(reason) for reason in request.reasons),
         request.diff,
         answer,
         request.request_id,

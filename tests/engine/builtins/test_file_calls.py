@@ -58,6 +58,13 @@ tools = ["file"]
 tool_name = "file"
 rule_type = { AllowedOperations = ["read", "list"] }
 
+[agents.notes]
+tools = ["file"]
+
+[[agents.notes.tool_rules]]
+tool_name = "file"
+rule_type = { ArgumentConstraints = { path = { pattern = "^mine/" } } }
+
 [[sources]]
 id = "docs"
 type = "file"
@@ -150,7 +157,7 @@ def test_preview_lists_every_operation_and_without_the_capability_all_but_the_hu
     assert shown(bench, "all") == list(OPERATIONS)
     assert shown(bench, "plain") == [name for name in OPERATIONS if name != "patch"]
     assert shown(bench, "few") == ["list", "read"]
-    checked = bench.workspace.selfcheck()
+    checked = bench.workspace.selfcheck(("all", "plain", "few"))
     assert (checked.differences, checked.no_witness) == ((), ())
 
 
@@ -438,3 +445,23 @@ async def test_operator_is_told_why_nothing_can_be_reconciled(
 
     with pytest.raises(WorkspaceError, match=words):
         await bench.workspace.reconcile(source, path, strategy)
+
+
+async def test_what_a_constraint_says_of_paths_holds_for_a_label_too(bench: Bench) -> None:
+    for path in ("a.md", "mine/a.md"):
+        bench.write(path)
+        await bench.data("append", path=path, content="x\n")
+    source = bench.workspace.sources.get("docs")
+    assert source is not None
+    outcome = await bench.call("save", "notes", label=source.label("a.md"))
+    assert (outcome.status, outcome.decision.stage) == (Status.DENIED, "rules")
+    assert (bench.docs / "a.md").read_text() == "one\ntwo\n"
+    assert (await bench.call("save", "notes", label=source.label("mine/a.md"))).status is Status.ALLOWED
+
+
+async def test_a_question_says_the_operation_as_the_decision_does(bench: Bench) -> None:
+    given = {"op": "create", "path": "asked/new.md", "content": "x\n"}
+    decision = bench.workspace.decide("all", "file", given)
+    assert "asks before `create`" in decision.reason
+    await bench.call(**given)
+    assert bench.asked[0].reasons == (decision.reason,)

@@ -141,3 +141,16 @@ async def test_a_base_that_is_a_file_or_vanished_is_told(bench: Bench, tmp_path:
     assert bench.refused("a.md", "plain").code == "source-missing"
     with pytest.raises(ToolFailure, match="not a folder"):
         await bench.port.list_folder(bench.place(".", "plain"))
+
+
+@pytest.mark.parametrize("path", ["secret/s.md", "secret"])
+def test_a_closed_place_counts_the_same_whether_or_not_anything_is_there(two: Bench, path: str) -> None:
+    two.manager.update(source_of(rules=(("secret/", Permission.NONE),)))
+    before = two.manager.locate(path, source_id=None, allowed=two.manager.ids)
+    (two.folder.parent / "other/secret").mkdir()
+    (two.folder.parent / "other/secret/s.md").write_text("open")
+    there_in_other = two.at(path)
+    two.write("secret/s.md", "hidden")
+    assert two.at(path) == there_in_other
+    assert there_in_other.source_id == "other"
+    assert isinstance(before, Located)

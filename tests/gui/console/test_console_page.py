@@ -15,7 +15,7 @@ from gatewright_gui.models import stages
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console.largetext import LargeTextEdit
 from gatewright_gui.qt.prose import ProseLabel
-from gatewright_gui.session.calls import CallRecord, StageRow, change_words, operator_words
+from gatewright_gui.session.calls import CallRecord, StageRow, change_words
 from gatewright_gui.session.verbs import rights, sources
 from tests.gui.console.dress import dressed
 from tests.gui.files.support import SOURCE, Opened, opened, until
@@ -464,7 +464,6 @@ async def test_head_of_the_change_is_said_in_words(page: ConsolePage) -> None:
     diff = "--- a/b.md\n+++ a/b.md sha256:00\n@@ -1,0 +1,2 @@\n+one\n+two\n"
     assert change_words(diff, "create") == ("a/b.md · new file · +2 lines", "@@ -1,0 +1,2 @@\n+one\n+two\n")
     assert change_words("no diff", "create") == ("", "no diff")
-    assert operator_words("`a` is human by rule 3, which asks before append", "create").endswith("asks before `create`")
 
 
 async def test_ten_megabytes_are_kept_aside_and_denied_with_a_reason(page: ConsolePage) -> None:

@@ -258,6 +258,7 @@ def _settled(state: CallState, found: _Found) -> StageResult:
     filled = _filled(state, found)
     if filled:
         arguments, policy_arguments = arguments | filled, policy_arguments | filled
+    policy_arguments = policy_arguments | _path_of_label(state, found)
     places = found.places
     settled = state.having(
         arguments=arguments,
@@ -281,6 +282,21 @@ def _filled(state: CallState, found: _Found) -> dict[str, JsonValue]:
         for parameter in state.chosen.roles
         for mark in parameter.marks
         if isinstance(mark.marker, SourceParameter)
+    }
+
+
+def _path_of_label(state: CallState, found: _Found) -> dict[str, JsonValue]:
+    """The path of the one place that a label names, for conditions: what they say of paths holds for it too."""
+    if len(found.routed) != 1:
+        return {}
+    return {
+        parameter.name: found.routed[0].relative
+        for parameter in state.chosen.roles
+        for mark in parameter.marks
+        if isinstance(mark.marker, PathParameter)
+        and not mark.at
+        and state.arguments.get(parameter.name) is None
+        and (parameter.name,) not in found.tool
     }
 
 

@@ -50,10 +50,11 @@ def _run(state: CallState) -> StageResult:
         finding
         for place, level in levels
         for action in _actions(state, assessment, place)
-        if (finding := _finding(place, level, action)) is not None
+        if (finding := _finding(place, level, action, _called(state, action))) is not None
     ]
     if state.blocks and assessment.action is not None:
-        judged = (_block_finding(block, assessment.action) for block in state.blocks)
+        called = _called(state, assessment.action)
+        judged = (_block_finding(block, assessment.action, called) for block in state.blocks)
         findings += [finding for finding in judged if finding is not None]
     return _judged(state, assessment, findings, levels)
 
@@ -105,12 +106,18 @@ def _no_block(block: BlockTarget) -> Finding:
     return Finding(Verdict.DENY, "unknown-block", reason, model=message.NO_BLOCK)
 
 
-def _block_finding(block: BlockTarget, action: Action) -> Finding | None:
+def _called(state: CallState, action: Action) -> str:
+    """What a call does, in the words of its caller: its operation, of a tool or batch that has not one the action."""
+    name = "" if state.chosen.parts else state.chosen.name
+    return f"`{name}`" if name else str(action)
+
+
+def _block_finding(block: BlockTarget, action: Action, called: str) -> Finding | None:
     verdict = verdict_for(block.permission, action)
     what = f"block `{block.label}` ({block.block_id}) is {block.permission}"
     if verdict is Verdict.ASK:
         about = f"block {block.label}"
-        return Finding(verdict, "level-asks", f"{what}, which asks before {action}", about=about)
+        return Finding(verdict, "level-asks", f"{what}, which asks before {called}", about=about)
     if verdict is Verdict.DENY:
         return Finding(verdict, "level-denies", f"{what}, which denies {action}", model=message.BLOCK_FIXED)
     return None
@@ -124,13 +131,13 @@ def _closed(place: Located, level: LevelDecision) -> Finding:
     return Finding(Verdict.DENY, "level-none", reason, _address(place, level), model=message.PLACE)
 
 
-def _finding(place: Located, level: LevelDecision, action: Action) -> Finding | None:
+def _finding(place: Located, level: LevelDecision, action: Action, called: str) -> Finding | None:
     verdict = verdict_for(level.permission, action)
     if verdict is _ALLOW:
         return None
     what = f"`{place.relative}` of `{place.source_id}` is {level.permission} by {_by(place, level)}"
     if verdict is Verdict.ASK:
-        asks = f"{what}, which asks before {action}"
+        asks = f"{what}, which asks before {called}"
         return Finding(verdict, "level-asks", asks, _address(place, level), about=place.relative)
     model = message.PLACE if action is Action.READ else message.PLACE_FIXED
     return Finding(verdict, "level-denies", f"{what}, which denies {action}", _address(place, level), model=model)
