@@ -21,7 +21,7 @@ from gatewright.blocks.guard import PASSING, guarded
 from gatewright.blocks.history import CREATE, MERGE, Step, redo_target, undo_target, way
 from gatewright.blocks.initial import content_of, with_defaults
 from gatewright.blocks.item import check_new
-from gatewright.blocks.limit import check_growth, check_whole
+from gatewright.blocks.limit import check_growth, check_parts, check_whole
 from gatewright.blocks.part import CounterOp, Document, ListOp, MapOp, counter_name
 from gatewright.blocks.plan import Hand, plan
 from gatewright.blocks.render import plain, render
@@ -95,6 +95,7 @@ class Block:
             for update in updates:
                 if document.import_(update).pending:
                     raise ValueError("an update is missing")
+            check_parts(Document(document, schema))
         return cls(schema, document, steps, char_limit=char_limit)
 
     # reading

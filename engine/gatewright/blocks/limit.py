@@ -64,18 +64,24 @@ def check_items(schema: PartSchema, count: int) -> None:
 def check_whole(document: Document, char_limit: int | None) -> None:
     """Raises ToolFailure unless all that the document holds is what its schema and limits let it hold.
 
-    For what was not planned by us: a merge, stored bytes.
+    For what was not planned by us: a merge.
     """
+    check_parts(document)
+    for section, schema in document.parts.items():
+        _check_part(document, section, schema)
+    check_chars(document.chars(), char_limit)
+
+
+def check_parts(document: Document) -> None:
+    """Raises ToolFailure for a part that the schema does not have, and whatever Loro raises for one it cannot read."""
     known: set[str] = set()
     for section, schema in document.parts.items():
         known |= _containers(section, schema)
+        document.part(section)
     held = document.loro.get_value()
     for name in held if isinstance(held, dict) else ():
         if name not in known:
             raise ToolFailure("it holds a part that this block does not have", code="wrong-schema")
-    for section, schema in document.parts.items():
-        _check_part(document, section, schema)
-    check_chars(document.chars(), char_limit)
 
 
 def _containers(section: str, schema: PartSchema) -> set[str]:

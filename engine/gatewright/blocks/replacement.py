@@ -37,8 +37,9 @@ def replacements(text: str, edit: Replace, limit: int) -> tuple[Splice, ...]:
     _check(edit)
     splices: list[Splice] = []
     length = len(text)
+    most = limit + length
     count = 0
-    for splice in _regex(text, edit) if edit.regex else _literal(text, edit):
+    for splice in _regex(text, edit, most) if edit.regex else _literal(text, edit):
         count += 1
         if edit.nth is not None and count < edit.nth:
             continue
@@ -46,8 +47,8 @@ def replacements(text: str, edit: Replace, limit: int) -> tuple[Splice, ...]:
         length += len(splice.inserted) - splice.removed
         if not edit.everywhere:
             break
-        if count >= _MAX_PLACES or length > limit + len(text):
-            raise ToolFailure("this would replace too much at once: replace fewer places", code="too-large")
+        if count >= _MAX_PLACES or length > most:
+            raise _too_much()
     if not splices:
         raise _nothing(edit, count)
     return tuple(splices)
@@ -80,6 +81,10 @@ def _nothing(edit: Replace, count: int) -> ToolFailure:
     return ToolFailure(f"{what} nowhere in the block (0 places)", code="no-match")
 
 
+def _too_much() -> ToolFailure:
+    return ToolFailure("this would replace too much at once: replace fewer places", code="too-large")
+
+
 def _literal(text: str, edit: Replace) -> Iterator[Splice]:
     at = text.find(edit.old)
     while at >= 0:
@@ -87,15 +92,16 @@ def _literal(text: str, edit: Replace) -> Iterator[Splice]:
         at = text.find(edit.old, at + len(edit.old))
 
 
-def _regex(text: str, edit: Replace) -> Iterator[Splice]:
+def _regex(text: str, edit: Replace, most: int) -> Iterator[Splice]:
     try:
         pattern = compile_linear(edit.old)
     except ValueError as error:
         raise ToolFailure(f"the pattern cannot be used: {error}", code="bad-pattern") from None
     template = _template(edit.new)
-    for match in pattern.finditer(text):
+    for number, match in enumerate(pattern.finditer(text), start=1):
         start, end = match.span()
-        yield Splice(start, end - start, _filled(template, match))
+        is_passed_over = edit.nth is not None and number < edit.nth
+        yield Splice(start, end - start, "" if is_passed_over else _filled(template, match, most))
 
 
 def _template(new: str) -> list[str | int]:
@@ -115,8 +121,13 @@ def _template(new: str) -> list[str | int]:
     return [*parts, new[at:]]
 
 
-def _filled(template: list[str | int], match: LinearMatch) -> str:
+def _filled(template: list[str | int], match: LinearMatch, most: int) -> str:
+    """The replacement of one match; raises ToolFailure where it has more than ``most`` characters."""
     try:
-        return "".join(part if isinstance(part, str) else match.group(part) or "" for part in template)
+        groups = {part: match.group(part) or "" for part in template if isinstance(part, int)}
     except IndexError:
         raise ToolFailure("the replacement names a group that the pattern does not have", code="bad-pattern") from None
+    parts = [part if isinstance(part, str) else groups[part] for part in template]
+    if sum(map(len, parts)) > most:
+        raise _too_much()
+    return "".join(parts)

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 
 from gatewright.base.errors import ToolFailure
@@ -135,6 +137,19 @@ def test_a_replacement_that_would_grow_without_bound_is_stopped() -> None:
     assert "too much" in refused(block, Replace("a", "x" * 1_000_000, everywhere=True), "too-large")
     refused(block, Replace("", "x" * 1000, regex=True, everywhere=True), "bad-arguments")
     refused(block, Replace("x*", "y" * 1000, regex=True, everywhere=True), "too-large")
+
+
+@pytest.mark.parametrize(("old", "nth", "code"), [("(a*)", None, "too-large"), ("(a*)b", 2, "nth-match")])
+def test_groups_repeated_in_a_replacement_are_measured_before_they_are_written(
+    old: str, nth: int | None, code: str
+) -> None:
+    block = text("a" * 300_000 + "b")
+    tracemalloc.start()
+    try:
+        refused(block, Replace(old, "\\1" * 2_000, nth=nth, regex=True), code)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_edit_that_changes_nothing_is_no_step() -> None:
