@@ -45,7 +45,7 @@ def _table(value: object) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _names(kind: type) -> tuple[str, ...] | None:
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
+    return tuple(field.name for field in fields(kind) if field.compare) if is_dataclass(kind) else None
 
 
 def _value(value: object) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import EditRefused
 from gatewright.policy.document import Agent
 from gatewright.policy.edit import AgentChange, Edit, RulesChange
+from gatewright.policy.identity import new_identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ def add_agent(policy: Policy, agent_id: str, description: str = "") -> Edit:
 def duplicate_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
     """A copy of an agent under another id; the policy rules for the agent are for the copy too."""
     _check_new(policy, new_id)
-    copy = replace(agent_of(policy, agent_id), agent_id=new_id)
+    copy = replace(agent_of(policy, agent_id), agent_id=new_id, identity=new_identity())
     rules = _renamed_in_rules(policy.rules, agent_id, (agent_id, new_id))
     return _edit(f"duplicate `{agent_id}` as `{new_id}`", policy, [AgentChange(None, copy)], rules)
 
@@ -69,7 +70,10 @@ def remove_agents(policy: Policy, agent_ids: Sequence[str]) -> Edit:
     name = f"remove agent `{agents[0].agent_id}`" if one else f"remove {len(agents)} agents"
     if lost := len(policy.rules) - len(rest):
         name += f" and the {'policy rule' if lost == 1 else f'{lost} policy rules'} for {'it' if one else 'them'} alone"
-    return _edit(name, policy, [AgentChange(agent, None) for agent in agents], left)
+    order = list(policy.agents)
+    last_first = sorted(agents, key=lambda agent: order.index(agent.agent_id), reverse=True)
+    changes = [AgentChange(agent, None, order.index(agent.agent_id)) for agent in last_first]
+    return _edit(name, policy, changes, left)
 
 
 def agent_of(policy: Policy, agent_id: str) -> Agent:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from gatewright.policy.capability import Capability
+from gatewright.policy.identity import new_identity
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ToolRule
@@ -43,6 +44,7 @@ class Agent:
     user_id: str | None = None
     tool_rules: tuple[ToolRule, ...] = ()
     capabilities: tuple[Capability, ...] = ()
+    identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class PermissionRule:
     pattern: str
     permission: Permission
     comment: str | None = None
+    identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Source:
     max_file_bytes: int = DEFAULT_MAX_FILE_BYTES
     required_tools: tuple[ToolRule, ...] = ()
     watch: bool = False
+    identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     @property
     def levels(self) -> frozenset[Permission]:
@@ -181,6 +185,10 @@ class Policy:
         if agent.sources is None:
             return self.sources
         return tuple(source for source in self.sources if source.source_id in agent.sources)
+
+    def is_same(self, other: Policy) -> bool:
+        """Whether it says the same, with its agents in the same order."""
+        return self is other or (self == other and list(self.agents) == list(other.agents))
 
     def with_agent(self, agent: Agent) -> Policy:
         """The policy with that agent put in, or replaced where it stands."""

@@ -7,26 +7,38 @@ before, so that it refuses to land on a policy that has moved on, and so that it
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
 from gatewright.policy.policyrule import PolicyRule
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+T = TypeVar("T")
+Row = TypeVar("Row", Agent, Source)
+
 
 @dataclass(frozen=True, slots=True)
 class AgentChange:
-    """One agent before and after; None on a side means that it is not there."""
+    """One agent before and after; None on a side means that it is not there.
+
+    ``at``: where it stands among the agents on the side where it is, if not as the last one.
+    """
 
     before: Agent | None
     after: Agent | None
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """One source before and after; None on a side means that it is not there."""
+    """One source before and after; None on a side means that it is not there. ``at`` as of an agent."""
 
     before: Source | None
     after: Source | None
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +115,10 @@ def change_set(edit: Edit) -> ChangeSet:
 
 def _apply(policy: Policy, change: Change) -> Policy:
     match change:
-        case AgentChange(before, after):
-            return _apply_agent(policy, before, after)
-        case SourceChange(before, after):
-            return _apply_source(policy, before, after)
+        case AgentChange(before, after, at):
+            return _apply_agent(policy, before, after, at)
+        case SourceChange(before, after, at):
+            return _apply_source(policy, before, after, at)
         case DefaultsChange(before, after):
             _expect(policy.defaults == before, "the defaults")
             return replace(policy, defaults=after)
@@ -125,38 +137,53 @@ def _settings(policy: Policy, name: str, after: ToolSettings | None) -> dict[str
     return {**policy.tools, name: after}
 
 
-def _apply_agent(policy: Policy, before: Agent | None, after: Agent | None) -> Policy:
+def _apply_agent(policy: Policy, before: Agent | None, after: Agent | None, at: int | None) -> Policy:
     agent_id = (after or before or Agent("")).agent_id
     key = before.agent_id if before else agent_id
-    _expect(policy.agents.get(key) == before, f"agent `{key}`")
-    if before and after:
+    held = policy.agents.get(key)
+    _expect(held == before, f"agent `{key}`")
+    if held and after:
         _expect(after.agent_id == key or after.agent_id not in policy.agents, f"agent `{after.agent_id}`")
+        after = _as(held, after)
         rows = [after if agent.agent_id == key else agent for agent in policy.agents.values()]
     elif after:
-        rows = [*policy.agents.values(), after]
+        rows = _with(after, at, policy.agents.values())
     else:
         rows = [agent for agent in policy.agents.values() if agent.agent_id != key]
     return replace(policy, agents={agent.agent_id: agent for agent in rows})
 
 
-def _apply_source(policy: Policy, before: Source | None, after: Source | None) -> Policy:
+def _apply_source(policy: Policy, before: Source | None, after: Source | None, at: int | None) -> Policy:
     source_id = (after or before or Source("", "")).source_id
     key = before.source_id if before else source_id
-    _expect(policy.source(key) == before, f"source `{key}`")
-    if before and after:
+    held = policy.source(key)
+    _expect(held == before, f"source `{key}`")
+    if held and after:
         _expect(after.source_id == key or policy.source(after.source_id) is None, f"source `{after.source_id}`")
-        return replace(policy, sources=tuple(after if s.source_id == key else s for s in policy.sources))
+        after = _as(held, after)
+        return replace(policy, sources=tuple(after if s is held else s for s in policy.sources))
     if after:
-        return replace(policy, sources=(*policy.sources, after))
-    return replace(policy, sources=tuple(s for s in policy.sources if s.source_id != key))
+        return replace(policy, sources=tuple(_with(after, at, policy.sources)))
+    return replace(policy, sources=tuple(s for s in policy.sources if s is not held))
+
+
+def _as(held: Row, after: Row) -> Row:
+    """What comes of a row is that row, however it was made."""
+    return after if after.identity == held.identity else replace(after, identity=held.identity)
+
+
+def _with(row: T, at: int | None, rows: Iterable[T]) -> list[T]:
+    found = list(rows)
+    found.insert(len(found) if at is None else at, row)
+    return found
 
 
 def _invert(change: Change) -> Change:
     match change:
-        case AgentChange(before, after):
-            return AgentChange(after, before)
-        case SourceChange(before, after):
-            return SourceChange(after, before)
+        case AgentChange(before, after, at):
+            return AgentChange(after, before, at)
+        case SourceChange(before, after, at):
+            return SourceChange(after, before, at)
         case DefaultsChange(before, after):
             return DefaultsChange(after, before)
         case RulesChange(before, after):

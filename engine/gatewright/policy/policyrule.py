@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gatewright.policy.identity import new_identity
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class PolicyRule:
     operations: tuple[str, ...] | None = None
     when: Mapping[str, JsonValue] | bool | None = field(default=None, hash=False)
     message: str | None = None
+    identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     @property
     def is_unconditional(self) -> bool:

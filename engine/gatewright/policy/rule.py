@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gatewright.policy.identity import new_identity
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -145,6 +147,7 @@ class ToolRule:
     priority: int = DEFAULT_PRIORITY
     rule_id: str | None = None
     metadata: Mapping[str, JsonValue] | None = field(default=None, hash=False)
+    identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     @property
     def kind(self) -> str:

@@ -29,6 +29,7 @@ def set_rule(policy: Policy, source_id: str, index: int, rule: PermissionRule) -
     """Put another rule in the place of the one at ``index``."""
     source = _source(policy, source_id)
     old = _rule(source, index)
+    rule = replace(rule, identity=old.identity)
     return _edit(f"change rule `{old.pattern}` of `{source_id}`", source, _swap(source, index, rule))
 
 
@@ -82,18 +83,13 @@ def add_source(policy: Policy, source: Source) -> Edit:
 
 
 def remove_source(policy: Policy, source_id: str) -> Edit:
-    """Take a source out of the policy and out of the agents' lists. Nothing on disk is touched.
-
-    The sources behind it are taken out and put back, so that taking the edit back brings it where it stood.
-    """
+    """Take a source out of the policy and out of the agents' lists. Nothing on disk is touched."""
     source = _source(policy, source_id)
-    behind = policy.sources[policy.sources.index(source) + 1 :]
     agents = _renamed(policy, source_id, ())
     name = f"remove source `{source_id}`"
     if agents:
         name += f" and take it from {len(agents)} agent{'' if len(agents) == 1 else 's'}"
-    out = (SourceChange(one, None) for one in (*reversed(behind), source))
-    return Edit(name, (*agents, *out, *(SourceChange(None, one) for one in behind)))
+    return Edit(name, (*agents, SourceChange(source, None, policy.sources.index(source))))
 
 
 def change_source(policy: Policy, source_id: str, after: Source) -> Edit:

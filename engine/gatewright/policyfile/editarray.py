@@ -13,9 +13,9 @@ from gatewright.policyfile.literal import literal
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from gatewright.policyfile.listdiff import Step
+    from gatewright.policyfile.pairing import Pairing, Step
     from gatewright.policyfile.scan import Item
-    from gatewright.policyfile.splice import Splices
+    from gatewright.policyfile.splice import Part, Splices
 
 
 class ArrayEdit:
@@ -29,32 +29,33 @@ class ArrayEdit:
         self._by_line = all(map(self._has_own_lines, item.elements))
 
     def apply(
-        self,
-        plan: Sequence[Step],
-        count: int,
-        after: Sequence[object],
-        moved: Mapping[int, int],
-        unchanged: Collection[int] = (),
+        self, pairing: Pairing, count: int, after: Sequence[object], inside: Mapping[int, Sequence[Part]]
     ) -> None:
-        """Do what ``plan`` says to a list of ``count`` elements that becomes ``after``; kept ones are not looked at.
+        """Delete, insert and move elements of a list of ``count``; those that stay in their place are not looked at.
 
-        ``moved``: new to old places. ``unchanged``: those of the new places where the old words can stay.
+        ``inside``: what changes in elements that move, by their old places.
         """
+        plan = pairing.steps
         if all(step.what == "keep" for step in plan):
             return
         if len(self._item.elements) != count:
             raise WeMustFix("a list of the policy file is not what was read")
         if not any(step.what == "keep" for step in plan):
-            self._splices.replace(self._item.start, self._item.end, literal(list(after)))
+            self._write_anew(after)
             return
         self._end_without_comma(plan, count)
-        gone = {i for step in plan if step.what == "delete" for i in range(step.i, step.i_end)}
+        moved = pairing.moved
+        going = {i for step in plan if step.what == "delete" for i in range(step.i, step.i_end)}
+        gone = going.difference(moved.values())
         for step in plan:
             if step.what == "delete":
                 self._delete(step, gone)
             elif step.what == "insert":
                 places = range(step.j, step.j_end)
-                words = [self._source(moved[j]) if j in moved and j in unchanged else literal(after[j]) for j in places]
+                words = [
+                    self._source(moved[j], inside.get(moved[j], ())) if j in moved else literal(after[j])
+                    for j in places
+                ]
                 self._insert(step, words, [moved.get(j) for j in places])
 
     def delete_inline(self, step: Step) -> None:
@@ -66,6 +67,17 @@ class ArrayEdit:
             splices.replace(first_of(elements[step.i]), elements[-1].end, "")
         else:
             splices.replace(elements[step.i - 1].end, elements[-1].end, "")
+
+    def _write_anew(self, after: Sequence[object]) -> None:
+        """Other elements altogether; a comment behind the bracket or below the last element is the list's own."""
+        elements, splices, (start, end) = self._item.elements, self._splices, (self._item.start, self._item.end)
+        if self._by_line and elements:
+            first, last = self._comments(0), splices.line_end(_behind(elements[-1]))
+            if "#" in splices.text[start:first] or "#" in splices.text[last:end]:
+                indent = splices.indent(first_of(elements[0]))
+                splices.replace(first, last, "".join(f"{indent}{literal(row)},\n" for row in after))
+                return
+        splices.replace(start, end, literal(list(after)))
 
     def _end_without_comma(self, plan: Sequence[Step], count: int) -> None:
         """Where the author writes no comma behind the last element, and another one becomes the last."""
@@ -95,6 +107,8 @@ class ArrayEdit:
     def _loses_comments(self, i: int, gone: Collection[int]) -> bool:
         if not self._headings:
             return True
+        if i not in gone:
+            return False
         below: Iterable[int] = range(i + 1, len(self._item.elements))
         for other in below:
             if self._comments(other) != self._line(other):
@@ -132,17 +146,17 @@ class ArrayEdit:
 
     def _lines(self, indent: str, words: str, origin: int | None) -> str:
         """An element on lines of its own, with what the author wrote above and behind it where it stood."""
-        if origin is None or self._headings:
+        if origin is None:
             return f"{indent}{words},\n"
         element, splices = self._item.elements[origin], self._splices
         end = _behind(element)
-        above = splices.text[self._comments(origin) : self._line(origin)]
+        above = "" if self._headings else splices.text[self._comments(origin) : self._line(origin)]
         behind = splices.text[end : splices.line_end(end)].rstrip("\r\n")
         return f"{above}{indent}{words},{behind}\n".replace("\r\n", "\n")
 
-    def _source(self, i: int) -> str:
+    def _source(self, i: int, inside: Sequence[Part]) -> str:
         element = self._item.elements[i]
-        return self._splices.text[element.start : element.end].replace("\r\n", "\n")
+        return self._splices.moved_text([(element.start, element.end)], inside)[0]
 
     def _line(self, i: int) -> int:
         return self._splices.line_start(first_of(self._item.elements[i]))

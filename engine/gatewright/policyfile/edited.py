@@ -130,7 +130,7 @@ class EditableText:
     def _made(self, before: Agent, after: Agent, stretch: Span) -> _Part | None:
         whole, (start, end) = self._loaded.text, stretch
         editor = Editor(whole, scan(whole, start, end))
-        AgentPatch(editor, adjacent=self._reading.adjacent).patch((AGENTS, after.agent_id), before, after)
+        AgentPatch(editor).patch((AGENTS, after.agent_id), before, after)
         changed = editor.span or (start, start)
         if changed[0] < start or changed[1] > end:
             return None

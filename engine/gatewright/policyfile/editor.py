@@ -1,25 +1,29 @@
 """Edits of a TOML text that leave every other line alone: members of tables, elements of lists. It knows no policy.
 
 Every operation adds replacements computed on the original text; ``result`` does them all.
+Over 400 lines, since each of them has to know all the shapes in which a table can be written.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gatewright.base.errors import WeMustFix
-from gatewright.policyfile.alike import WORDS
 from gatewright.policyfile.editarray import ArrayEdit
-from gatewright.policyfile.listdiff import Likeness, Step, moves, steps
 from gatewright.policyfile.literal import key_text, literal
+from gatewright.policyfile.pairing import WORDS, Naming, pairing
 from gatewright.policyfile.render import block, statements
 from gatewright.policyfile.scan import Item, Kind, RawPath, Section, Span, Statement, Tree, key_span, scan
 from gatewright.policyfile.splice import Splices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+    from gatewright.policyfile.pairing import Pairing, Step
+    from gatewright.policyfile.splice import Part
 
 T = TypeVar("T")
 
@@ -29,10 +33,13 @@ VALUES = frozenset({Kind.SCALAR, Kind.ARRAY, Kind.INLINE})
 
 
 class Editor:
-    """One text and the edits of it; with ``tree``, which was scanned of a part of the text, of that part."""
+    """One text and the edits of it; with ``tree``, which was scanned of a part of the text, of that part.
 
-    def __init__(self, text: str, tree: Tree | None = None) -> None:
-        self.tree = tree or scan(text)
+    ``related``: new values came of the old ones by edits, so that rows are known by their identity.
+    """
+
+    def __init__(self, text: str, tree: Tree | None = None, *, related: bool = True) -> None:
+        self.tree, self.related = tree or scan(text), related
         self._splices = Splices(text)
         self._sections: dict[RawPath, Section] = {}
         self._below: defaultdict[RawPath, list[Section]] = defaultdict(list)
@@ -92,15 +99,19 @@ class Editor:
         else:
             self._set_table(path, item, changes)
 
-    def remove(self, path: RawPath) -> None:
-        """Remove whatever stands for ``path``: sections, statements, a member of an inline table."""
+    def remove(self, path: RawPath, *, comments: bool = False) -> None:
+        """Remove whatever stands for ``path``: sections, statements, a member of an inline table.
+
+        ``comments``: those directly above its statements go too, since they are about nothing else.
+        """
         if isinstance(path[-1], str) and self._is_inline(path[:-1]):
             self.set_members(path[:-1], {path[-1]: REMOVED})
             return
         for section in self._below[path]:
             self._remove_section(section)
         for _, statement in self._dotted[path]:
-            self._splices.replace(*self._lines_of(statement), "")
+            start, end = self._lines_of(statement)
+            self._splices.replace(self._splices.comments_above(start) if comments else start, end, "")
 
     def rename(self, path: RawPath, name: str) -> None:
         """Give the table at ``path`` another key, wherever the key is written."""
@@ -119,30 +130,39 @@ class Editor:
         path: RawPath,
         before: Sequence[T],
         after: Sequence[T],
-        alike: Likeness[T],
+        naming: Naming[T],
         *,
-        plain: Callable[[T], Mapping[str, object]],
-        blocks: Callable[[T], Sequence[str]] | None = None,
+        plain: Callable[[T], object],
+        blocks: Callable[[T], Sequence[str]],
         change: Callable[[RawPath, T, T], None],
     ) -> None:
-        """Turn a list of tables from ``before`` to ``after``, in the shape in which it is written."""
+        """Turn a list from ``before`` to ``after``, in the shape in which it is written.
+
+        ``blocks``: a row as tables; ``plain``: as an inline value. ``change``: edit a row at its path.
+        """
         if list(before) == list(after):
             return
         item = self.find(path)
-        plan = list(steps(before, after, alike))
-        for step in plan:
-            if step.what == "keep" and before[step.i] != after[step.j]:
-                change((*path, step.i), before[step.i], after[step.j])
-        if item is not None and item.kind is Kind.TABLES:
-            made = blocks or self._plain_blocks(path, plain)
-            self._edit_tables(path, item, before, after, plan, moves(before, after, plan, alike), made)
-        elif item is not None:
-            self.edit_rows(item, before, after, plan, alike, plain)
-        elif self._is_inline(path[:-1]):
+        if item is None and self._is_inline(path[:-1]):
             self.set_members(path[:-1], {str(path[-1]): [plain(row) for row in after]})
+        elif item is None:
+            self.append_blocks(path[:-1], [text for row in after for text in blocks(row)])
         else:
-            made = blocks or self._plain_blocks(path, plain)
-            self.append_blocks(path[:-1], [text for row in after for text in made(row)])
+            paired = pairing(before, after, naming, related=self.related)
+            inside: dict[int, Sequence[Part]] = {}
+            for j, i in paired.origins.items():
+                if before[i] == after[j]:
+                    continue
+                if j not in paired.moved:
+                    change((*path, i), before[i], after[j])
+                else:
+                    with self._apart() as inside[i]:
+                        change((*path, i), before[i], after[j])
+            if item.kind is Kind.TABLES:
+                self._edit_tables(path, item, after, paired, inside, blocks)
+            else:
+                array = ArrayEdit(self._splices, item, headings=False)
+                array.apply(paired, len(before), [plain(row) for row in after], inside)
 
     def append_blocks(self, path: RawPath, blocks: Sequence[str]) -> None:
         """Add tables behind the last one of ``path``, or at the end of the text."""
@@ -150,29 +170,62 @@ class Editor:
         offset = self._end_of(sections[-1]) if sections else len(self._splices.text)
         self._insert_blocks(offset, blocks)
 
-    def edit_words(self, path: RawPath, before: Sequence[str], after: Sequence[str]) -> None:
-        """Turn a list of texts from ``before`` to ``after``."""
+    def edit_words(
+        self, path: RawPath, before: Sequence[str], after: Sequence[str], renamed: Mapping[str, str] | None = None
+    ) -> None:
+        """Turn a list of texts from ``before`` to ``after``. ``renamed``: old to new names of what they name."""
         item = self.find(path)
         if item is None or item.kind is not Kind.ARRAY or len(item.elements) != len(before):
             self.set_members(path[:-1], {str(path[-1]): list(after)})
             return
-        plan = list(steps(before, after, WORDS))
-        ArrayEdit(self._splices, item, headings=True).apply(plan, len(before), after, {})
+        named = [(renamed or {}).get(word, word) for word in before]
+        paired = pairing(named, after, WORDS)
+        inside: dict[int, Sequence[Part]] = {}
+        for j, i in paired.origins.items():
+            if before[i] != after[j]:
+                if j not in paired.moved:
+                    self.set_value(item.elements[i], after[j])
+                else:
+                    with self._apart() as inside[i]:
+                        self.set_value(item.elements[i], after[j])
+        ArrayEdit(self._splices, item, headings=True).apply(paired, len(before), after, inside)
 
-    def edit_rows(
-        self,
-        item: Item,
-        before: Sequence[T],
-        after: Sequence[T],
-        plan: Sequence[Step],
-        alike: Likeness[T],
-        plain: Callable[[T], object],
+    @contextmanager
+    def _apart(self) -> Generator[list[Part]]:
+        """Collect the edits made meanwhile for what moves elsewhere with them."""
+        made, anew = self._made, self._written_anew
+        self._made, self._written_anew = {}, {}
+        try:
+            with self._splices.apart() as parts:
+                yield parts
+                self._finish()
+        finally:
+            self._made, self._written_anew = made, anew
+
+    def add_table(
+        self, path: RawPath, name: str, data: Mapping[str, object], blocks: Sequence[str], above: str | None
     ) -> None:
-        """Delete and insert elements of an inline list as ``plan`` says; kept ones are left to the caller."""
-        moved = moves(before, after, plan, alike)
-        unchanged = [j for j, i in moved.items() if before[i] == after[j]]
-        array = ArrayEdit(self._splices, item, headings=False)
-        array.apply(plan, len(before), [plain(row) for row in after], moved, unchanged)
+        """Add a table to the one at ``path``, above another table of it, or as the last one.
+
+        It is written as that one is: as ``blocks``, or as one statement with ``data``.
+        """
+        parent = self.find(path)
+        if parent is not None and parent.kind is Kind.INLINE:
+            self.set_members(path, {name: data})
+            return
+        sections = [] if above is None else self._below[*path, above]
+        lines = [] if above is None else self._dotted[*path, above]
+        if lines and (not sections or lines[0][1].start < sections[0].start):
+            section, first = lines[0]
+            depth = len(path) - len(section.path)
+            prefix = f"{self._splices.text[first.start : first.segments[depth - 1][1]]}." if depth else ""
+            offset = self._splices.comments_above(self._splices.line_start(first.start))
+            line = statements({name: data})
+            self._splices.replace(offset, offset, f"{self._splices.indent(first.start)}{prefix}{line}")
+        elif sections:
+            self._insert_above(sections[0], blocks)
+        else:
+            self.append_blocks(path, blocks)
 
     def _index(self, section: Section) -> None:
         self._sections[section.path] = section
@@ -262,9 +315,6 @@ class Editor:
         for made in blocks:
             self._splices.insert_lines(offset, f"{made}\n" if on_top and text else f"\n{made}")
 
-    def _plain_blocks(self, path: RawPath, plain: Callable[[T], Mapping[str, object]]) -> Callable[[T], Sequence[str]]:
-        return lambda row: [block((*path, 0), plain(row))]
-
     def _remove_section(self, section: Section) -> None:
         """With the comment lines directly above it: below them would stand what they were not written for."""
         start = self._splices.comments_above(self._splices.line_start(section.start))
@@ -274,16 +324,15 @@ class Editor:
         self,
         path: RawPath,
         item: Item,
-        before: Sequence[T],
         after: Sequence[T],
-        plan: Sequence[Step],
-        moved: Mapping[int, int],
+        paired: Pairing,
+        inside: Mapping[int, Sequence[Part]],
         blocks: Callable[[T], Sequence[str]],
     ) -> None:
         parent = path[:-1]
         if not after and parent not in self._sections and not self._dotted[parent] and parent not in self._made:
             self._make_header(parent)
-        for step in plan:
+        for step in paired.steps:
             if step.what == "delete":
                 for i in range(step.i, step.i_end):
                     for section in self._below[*path, i]:
@@ -291,12 +340,8 @@ class Editor:
             elif step.what == "insert":
                 texts: list[str] = []
                 for j in range(step.j, step.j_end):
-                    i = moved.get(j)
-                    if i is not None and before[i] == after[j]:
-                        texts.append(self._element_text((*path, i)))
-                    else:
-                        above = "" if i is None else self._comments_of(self._below[*path, i][0])
-                        texts += _below(above, blocks(after[j]))
+                    i = paired.moved.get(j)
+                    texts += blocks(after[j]) if i is None else [self._element_text((*path, i), inside.get(i, ()))]
                 self._insert_tables(path, step, len(item.elements), texts)
 
     def _insert_tables(self, path: RawPath, step: Step, count: int, texts: Sequence[str]) -> None:
@@ -305,23 +350,21 @@ class Editor:
             offset = max(self._end_of(section) for section in self._below[*path, above])
             self._insert_blocks(offset, texts)
         else:
-            first = self._below[*path, step.i_end][0]
-            offset = self._splices.comments_above(self._splices.line_start(first.start))
-            for text in texts:
-                self._splices.insert_lines(offset, f"{text}\n")
+            self._insert_above(self._below[*path, step.i_end][0], texts)
 
-    def _element_text(self, path: RawPath) -> str:
+    def _insert_above(self, section: Section, texts: Sequence[str]) -> None:
+        """Insert tables above a header and the comment lines directly above it."""
+        offset = self._splices.comments_above(self._splices.line_start(section.start))
+        for text in texts:
+            self._splices.insert_lines(offset, f"{text}\n")
+
+    def _element_text(self, path: RawPath, inside: Sequence[Part]) -> str:
         """The sections of one element as they are written, with the comment lines directly above them."""
-        found: list[str] = []
-        for section in self._below[path]:
-            start = self._splices.comments_above(self._splices.line_start(section.start))
-            text = self._splices.text[start : self._end_of(section)].replace("\r\n", "\n")
-            found.append(text if text.endswith("\n") else f"{text}\n")
-        return "\n".join(found)
-
-    def _comments_of(self, section: Section) -> str:
-        line = self._splices.line_start(section.start)
-        return self._splices.text[self._splices.comments_above(line) : line].replace("\r\n", "\n")
+        splices = self._splices
+        starts = [splices.comments_above(splices.line_start(section.start)) for section in self._below[path]]
+        spans = [(start, self._end_of(section)) for start, section in zip(starts, self._below[path], strict=True)]
+        texts = splices.moved_text(spans, inside)
+        return "\n".join(text if text.endswith("\n") else f"{text}\n" for text in texts)
 
     def _set_inline(self, item: Item, changes: Mapping[str, object]) -> None:
         names = {id(child): name for name, child in item.members.items()}
@@ -335,7 +378,7 @@ class Editor:
             if key in changes:
                 self.set_value(item.members[key], changes[key])
         order = [names[id(element)] for element in item.elements]
-        for step in steps(order, kept, WORDS):
+        for step in pairing(order, kept, WORDS).steps:
             if step.what == "delete":
                 ArrayEdit(self._splices, item, headings=True).delete_inline(step)
         if added:
@@ -371,8 +414,3 @@ class Editor:
                 table.pop(key, None)
             else:
                 table[key] = value
-
-
-def _below(comments: str, blocks: Sequence[str]) -> list[str]:
-    first, *others = blocks
-    return [f"{comments}{first}", *others]

@@ -6,13 +6,15 @@ read again: if it is not exactly the wanted policy, nothing is returned.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.policy.document import Dialect
 from gatewright.policy.verdict import Verdict
-from gatewright.policyfile.alike import LEVELS, POLICY_RULES, SOURCES
+from gatewright.policyfile.agentorder import in_order
 from gatewright.policyfile.editor import REMOVED, Editor
+from gatewright.policyfile.pairing import AGENTS, LEVELS, POLICY_RULES, SOURCES, pairing
 from gatewright.policyfile.patchagent import AgentPatch
 from gatewright.policyfile.patchtool import patch_catalogs, patch_tools
 from gatewright.policyfile.patchvalue import set_scalars, set_words, written_duration
@@ -26,10 +28,10 @@ from gatewright.policyfile.plain import (
     plain_rule,
     plain_source,
 )
-from gatewright.policyfile.reader import LOOKED_AT, value_of
-from gatewright.policyfile.render import agent_blocks, source_blocks
-from gatewright.policyfile.scan import Kind, RawPath
-from gatewright.policyfile.stages import renamed_agents, stages
+from gatewright.policyfile.reader import value_of
+from gatewright.policyfile.render import agent_blocks, block, source_blocks
+from gatewright.policyfile.scan import RawPath
+from gatewright.policyfile.stages import stages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,10 +45,12 @@ def patch_text(text: str, before: Policy, after: Policy) -> str:
 
     Raises NotSupported for what the file's dialect cannot say, WeMustFix instead of returning anything wrong.
     """
-    if before == after:
+    if before.is_same(after):
         return text
     if before.dialect is not after.dialect:
         raise NotSupported("a file keeps its dialect: export the policy instead")
+    renamed = _renamed(before, after)
+    text, before = _patched(text, before, renamed), renamed
     try:
         return _patched(text, before, after)
     except WeMustFix:
@@ -56,22 +60,68 @@ def patch_text(text: str, before: Policy, after: Policy) -> str:
 
 
 def _patched(text: str, before: Policy, after: Policy) -> str:
-    if before == after:
+    if before.is_same(after):
         return text
     patched = _Patch(text, before, after).run()
-    if value_of(patched, next(iter(after.agents), "")) != after:
+    first = next(iter(after.agents), "")
+    said = value_of(patched, first)
+    if said is not None and said == after and not said.is_same(after):
+        patched = in_order(patched, list(after.agents))
+        said = value_of(patched, first)
+    if said != after:
         raise WeMustFix("the edited policy file would not say what was meant, so it was not written")
     return patched
+
+
+def _renamed(before: Policy, after: Policy) -> Policy:
+    """``before`` with its agents under the names that they have now, since what is added to one is written by its name.
+
+    Without those that are gone, whose names others may have.
+    """
+    old, new = list(before.agents.values()), list(after.agents.values())
+    pairs = pairing(old, new, AGENTS, related=_is_related(before, after)).origins
+    names = {old[i].agent_id: new[j].agent_id for j, i in pairs.items()}
+    if before.dialect is Dialect.PATTERN or all(name == agent_id for agent_id, name in names.items()):
+        return before
+    agents = [replace(agent, agent_id=names[agent.agent_id]) for agent in old if agent.agent_id in names]
+    rules = [
+        rule if rule.agents is None else replace(rule, agents=tuple(names.get(name, name) for name in rule.agents))
+        for rule in before.rules
+    ]
+    return replace(before, agents={agent.agent_id: agent for agent in agents}, rules=tuple(rules))
+
+
+def _is_related(before: Policy, after: Policy) -> bool:
+    """Whether one came of the other by edits: then some row of both is the very same."""
+    return not _identities(before).isdisjoint(_identities(after))
+
+
+def _identities(policy: Policy) -> set[int]:
+    rows = (*policy.agents.values(), *policy.sources, *policy.rules)
+    return {row.identity for row in rows}
 
 
 class _Patch:
     def __init__(self, text: str, before: Policy, after: Policy) -> None:
         self._before, self._after = before, after
         self._pattern = before.dialect is Dialect.PATTERN
-        self._editor = Editor(text)
+        self._editor = Editor(text, related=_is_related(before, after))
         self._places = Places(text, "", before.dialect)
-        self._adjacent = self._writes_adjacent()
-        self._agent = AgentPatch(self._editor, adjacent=self._adjacent, pattern=self._pattern)
+        self._adjacent = self._pattern and self._writes_adjacent()
+        agents, sources = list(before.agents.values()), before.sources
+        self._agents = pairing(agents, list(after.agents.values()), AGENTS, related=self._editor.related).origins
+        kept = pairing(sources, after.sources, SOURCES, related=self._editor.related).origins
+        self._renamed_agents = {
+            agents[i].agent_id: agent.agent_id
+            for j, agent in enumerate(after.agents.values())
+            if (i := self._agents.get(j)) is not None
+        }
+        self._agent = AgentPatch(
+            self._editor,
+            adjacent=self._adjacent,
+            pattern=self._pattern,
+            renamed_sources={sources[i].source_id: after.sources[j].source_id for j, i in kept.items()},
+        )
 
     def run(self) -> str:
         before, after = self._before, self._after
@@ -92,45 +142,40 @@ class _Patch:
         return self._editor.result()
 
     def _writes_adjacent(self) -> bool:
-        """Whether new kinds are written as ``{ type, value }``: where the author does so, or in a file of Pattern's."""
-        rules = [
-            item
-            for agent_id in self._before.agents
-            if (found := self._editor.find(self._agent_path(agent_id, "tool_rules")))
-            for item in found.elements[:LOOKED_AT]
-        ]
-        kinds = [rule.members["rule_type"] for rule in rules if "rule_type" in rule.members]
-        return any("type" in kind.members for kind in kinds) or (self._pattern and not kinds)
-
-    def _agent_path(self, agent_id: str, *more: str) -> RawPath:
-        return more if self._pattern else ("agents", agent_id, *more)
+        """Whether new kinds are written as Pattern reads them: where the author does so, or none is there."""
+        rules = self._editor.find(("tool_rules",))
+        kinds = [rule.members["rule_type"] for rule in rules.elements if "rule_type" in rule.members] if rules else []
+        return not kinds or any("type" in kind.members for kind in kinds)
 
     def _scalars(self, path: RawPath, pairs: Mapping[str, tuple[object, object]]) -> None:
         set_scalars(self._editor, path, pairs)
 
     def _patch_agents(self) -> None:
         old, new = self._before.agents, self._after.agents
-        renamed = renamed_agents(self._before, self._after)
+        kept = self._renamed_agents
         for agent_id, agent in old.items():
-            if agent_id in renamed:
-                self._editor.rename(("agents", agent_id), renamed[agent_id])
-                self._agent.patch(("agents", agent_id), agent, new[renamed[agent_id]])
-            elif agent_id in new:
-                self._agent.patch(("agents", agent_id), agent, new[agent_id])
+            if agent_id not in kept:
+                self._editor.remove(("agents", agent_id), comments=True)
+                continue
+            if kept[agent_id] != agent_id:
+                self._editor.rename(("agents", agent_id), kept[agent_id])
+            self._agent.patch(("agents", agent_id), agent, new[kept[agent_id]])
+        named = {name: agent_id for agent_id, name in kept.items()}
+        below: str | None = None
+        added: list[tuple[Agent, str | None]] = []
+        for agent in reversed(list(new.values())):
+            if agent.agent_id in named:
+                below = named[agent.agent_id]
             else:
-                self._editor.remove(("agents", agent_id))
-        for agent_id, agent in new.items():
-            if agent_id not in old and agent_id not in renamed.values():
-                self._add_agent(agent)
+                added.append((agent, below))
+        for agent, above in reversed(added):
+            self._add_agent(agent, above)
 
-    def _add_agent(self, agent: Agent) -> None:
-        agents = self._editor.find(("agents",))
-        if agents is not None and agents.kind is Kind.INLINE:
-            rules = [plain_rule(rule, adjacent=self._adjacent) for rule in agent.tool_rules]
-            data = plain_agent(agent) | ({"tool_rules": rules} if rules else {})
-            self._editor.set_members(("agents",), {agent.agent_id: data})
-        else:
-            self._editor.append_blocks(("agents",), list(agent_blocks(agent, adjacent=self._adjacent)))
+    def _add_agent(self, agent: Agent, above: str | None) -> None:
+        rules = [plain_rule(rule, adjacent=self._adjacent) for rule in agent.tool_rules]
+        data = plain_agent(agent) | ({"tool_rules": rules} if rules else {})
+        blocks = list(agent_blocks(agent, adjacent=self._adjacent))
+        self._editor.add_table(("agents",), agent.agent_id, data, blocks, above)
 
     def _patch_defaults(self, old: Defaults, new: Defaults) -> None:
         path: RawPath = ("defaults",)
@@ -187,6 +232,7 @@ class _Patch:
             new.permission_rules,
             LEVELS,
             plain=plain_permission_rule,
+            blocks=lambda rule: [block((*path, "permission_rules", 0), plain_permission_rule(rule))],
             change=self._change_permission_rule,
         )
 
@@ -228,6 +274,7 @@ class _Patch:
             after.rules,
             POLICY_RULES,
             plain=plain_policy_rule,
+            blocks=lambda rule: [block((*path, "rules", 0), plain_policy_rule(rule))],
             change=self._change_policy_rule,
         )
 
@@ -235,7 +282,8 @@ class _Patch:
         before, after = plain_policy_rule(old), plain_policy_rule(new)
         words = {key for key in ("agents", "tools", "operations") if key in before and key in after}
         for key in words:
-            set_words(self._editor, (*path, key), getattr(old, key), getattr(new, key))
+            renamed = self._renamed_agents if key == "agents" else None
+            set_words(self._editor, (*path, key), getattr(old, key), getattr(new, key), renamed)
         self._scalars(path, {key: (before.get(key), after.get(key)) for key in {**before, **after} if key not in words})
 
     def _refuse_foreign(self) -> None:
@@ -260,4 +308,7 @@ class _Patch:
         old, new = next(iter(self._before.agents.values())), next(iter(self._after.agents.values()))
         if old.agent_id != new.agent_id:
             self._editor.set_members((), {"name": new.agent_id})
+        if old.tool_rules and not new.tool_rules and self._editor.find(("data_sources",)) is None:
+            self._editor.set_members((), {"tool_rules": []})  # what makes the file one of Pattern's
+            old = replace(old, tool_rules=())
         self._agent.patch((), old, new)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, Cooldown, Periodic, RateLimit
-from gatewright.policyfile.alike import TOOL_RULES
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
+from gatewright.policyfile.pairing import TOOL_RULES
 from gatewright.policyfile.patchcapability import patch_capabilities
 from gatewright.policyfile.patchvalue import set_scalars, set_words, written_duration, written_value
 from gatewright.policyfile.plain import duration_like, plain_approvals, plain_kind, plain_payload, plain_rule
+from gatewright.policyfile.render import block
 from gatewright.policyfile.scan import Item, Kind, RawPath
 
 if TYPE_CHECKING:
@@ -21,10 +22,21 @@ if TYPE_CHECKING:
 
 
 class AgentPatch:
-    """Edits through one editor. ``adjacent``: new kinds are written as ``{ type, value }``."""
+    """Edits through one editor. ``adjacent``: new kinds are written as ``{ type, value }``, as Pattern reads them.
 
-    def __init__(self, editor: Editor, *, adjacent: bool, pattern: bool = False) -> None:
+    ``renamed_sources``: old to new ids.
+    """
+
+    def __init__(
+        self,
+        editor: Editor,
+        *,
+        adjacent: bool = False,
+        pattern: bool = False,
+        renamed_sources: Mapping[str, str] | None = None,
+    ) -> None:
         self._editor, self._adjacent, self._pattern = editor, adjacent, pattern
+        self._renamed_sources = renamed_sources
 
     def patch(self, path: RawPath, old: Agent, new: Agent) -> None:
         """Edit the table of one agent."""
@@ -33,7 +45,7 @@ class AgentPatch:
         set_scalars(self._editor, path, {"description": (old.description or None, new.description or None)})
         set_words(self._editor, (*path, "tools"), old.tools, new.tools)
         if not self._pattern:
-            set_words(self._editor, (*path, "sources"), old.sources, new.sources)
+            set_words(self._editor, (*path, "sources"), old.sources, new.sources, self._renamed_sources)
             set_scalars(self._editor, path, {"user_id": (old.user_id, new.user_id)})
             patch_capabilities(self._editor, (*path, "capabilities"), old.capabilities, new.capabilities)
         self.verdicts((*path, "approvals"), old.approvals, new.approvals)
@@ -47,6 +59,7 @@ class AgentPatch:
             new,
             TOOL_RULES,
             plain=lambda rule: plain_rule(rule, adjacent=self._adjacent),
+            blocks=lambda rule: [block((*path, 0), plain_rule(rule, adjacent=self._adjacent))],
             change=self._change_rule,
         )
 

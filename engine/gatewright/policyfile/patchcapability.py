@@ -6,11 +6,11 @@ import tomllib
 from typing import TYPE_CHECKING, cast
 
 from gatewright.policy.capability import Capability, Exec, kind_of
-from gatewright.policyfile.alike import CAPABILITIES
 from gatewright.policyfile.editor import REMOVED, Editor
-from gatewright.policyfile.listdiff import steps
+from gatewright.policyfile.pairing import CAPABILITIES
 from gatewright.policyfile.plain import duration_like, plain_capability, plain_scope
-from gatewright.policyfile.scan import Item, Kind, RawPath
+from gatewright.policyfile.render import block
+from gatewright.policyfile.scan import Kind, RawPath
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,30 +23,16 @@ def patch_capabilities(editor: Editor, path: RawPath, old: Capabilities, new: Ca
     if old == new:
         return
     item = editor.find(path)
-    if item is not None and item.kind is Kind.TABLES:
-        _edit_tables(editor, path, old, new)
-    elif item is None or len(item.elements) != len(old):
+    if item is None or len(item.elements) != len(old):
         editor.set_members(path[:-1], {str(path[-1]): list(map(plain_capability, new))})
-    else:
-        _edit_array(editor, path, item, old, new)
-
-
-def _edit_array(editor: Editor, path: RawPath, item: Item, old: Capabilities, new: Capabilities) -> None:
-    plan = list(steps(old, new, CAPABILITIES))
-    if any(step.what == "keep" for step in plan):
-        for step in plan:
-            if step.what == "keep" and old[step.i] != new[step.j]:
-                _change(editor, (*path, step.i), old[step.i], new[step.j])
-    editor.edit_rows(item, old, new, plan, CAPABILITIES, plain_capability)
-
-
-def _edit_tables(editor: Editor, path: RawPath, old: Capabilities, new: Capabilities) -> None:
+        return
     editor.edit_list(
         path,
         old,
         new,
         CAPABILITIES,
-        plain=lambda capability: {str(kind_of(capability)): plain_scope(capability)},
+        plain=plain_capability,
+        blocks=lambda capability: [block((*path, 0), {str(kind_of(capability)): plain_scope(capability)})],
         change=lambda place, one, other: _change(editor, place, one, other),
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gatewright.policyfile.alike import CATALOGS
 from gatewright.policyfile.editor import REMOVED
+from gatewright.policyfile.pairing import CATALOGS
 from gatewright.policyfile.patchvalue import set_words, written_duration
 from gatewright.policyfile.plain import plain_catalog, plain_tiers, plain_tool_settings
 from gatewright.policyfile.render import block
@@ -24,7 +24,15 @@ def patch_catalogs(editor: Editor, old: tuple[Catalog, ...], new: tuple[Catalog,
     def change(path: RawPath, before: Catalog, after: Catalog) -> None:
         _set_changed(editor, path, plain_catalog(before), plain_catalog(after))
 
-    editor.edit_list(("catalogs",), old, new, CATALOGS, plain=plain_catalog, change=change)
+    editor.edit_list(
+        ("catalogs",),
+        old,
+        new,
+        CATALOGS,
+        plain=plain_catalog,
+        blocks=lambda catalog: [block(("catalogs", 0), plain_catalog(catalog))],
+        change=change,
+    )
 
 
 def patch_tools(editor: Editor, old: Mapping[str, ToolSettings], new: Mapping[str, ToolSettings]) -> None:
@@ -32,7 +40,7 @@ def patch_tools(editor: Editor, old: Mapping[str, ToolSettings], new: Mapping[st
     for name in {**old, **new}:
         path: RawPath = ("tools", name)
         if name not in new:
-            editor.remove(path)
+            editor.remove(path, comments=True)
         elif name not in old:
             _add(editor, path, plain_tool_settings(new[name]))
         elif old[name] != new[name]:

@@ -15,14 +15,20 @@ if TYPE_CHECKING:
     from gatewright.policyfile.scan import Item, RawPath
 
 
-def set_words(editor: Editor, path: RawPath, old: tuple[str, ...] | None, new: tuple[str, ...] | None) -> None:
-    """Turn a list of texts from ``old`` to ``new``; None: the key is not there."""
+def set_words(
+    editor: Editor,
+    path: RawPath,
+    old: tuple[str, ...] | None,
+    new: tuple[str, ...] | None,
+    renamed: Mapping[str, str] | None = None,
+) -> None:
+    """Turn a list of texts from ``old`` to ``new``; None: the key is not there. ``renamed``: what they name was."""
     if old == new:
         return
     if new is None:
         editor.remove(path)
     else:
-        editor.edit_words(path, old or (), new)
+        editor.edit_words(path, old or (), new, renamed)
 
 
 def set_scalars(editor: Editor, path: RawPath, pairs: Mapping[str, tuple[object, object]]) -> None:

@@ -9,7 +9,7 @@ import re
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from gatewright.base.problem import Problem, Severity
 from gatewright.policy.document import Agent, Defaults, Dialect, Policy
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_KEY_PARTS = 200
-LOOKED_AT = 20
-"""How many rules of each agent show how its author writes them."""
 VERSION = 1
 TOP_KEYS = (
     "gatewright",
@@ -57,15 +55,13 @@ _DUPLICATE = ("Cannot declare", "Cannot overwrite", "Cannot mutate", "Duplicate 
 class Reading:
     """A policy built as far as it goes, and what was found on the way: in each table, and in the whole.
 
-    ``known``: the tools with those of its catalogs and as it declares them. ``adjacent``: whether the author writes
-    kinds of rules as ``{ type, value }``.
+    ``known``: the tools with those of its catalogs and as it declares them.
     """
 
     policy: Policy
     known: KnownTools | None
     report: Report
     checked: Checked
-    adjacent: bool
 
     @property
     def has_errors(self) -> bool:
@@ -126,17 +122,7 @@ def _read(raw: Raw, stem: str, known: KnownTools | None) -> Reading:
     else:
         policy, known = _gatewright(row, known)
     checked = Checked() if known is None else PolicyCheck(policy, known, sound=not report.has_errors).everything()
-    return Reading(policy, known, report, checked, writes_adjacent(raw))
-
-
-def writes_adjacent(raw: Raw) -> bool:
-    """Whether one of the first rules of an agent has its kind as ``{ type, value }``."""
-    agents = raw.get("agents")
-    tables = cast("Raw", agents).values() if isinstance(agents, dict) else ()
-    lists = [cast("Raw", table).get("tool_rules") for table in tables if isinstance(table, dict)]
-    rules = [rule for rows in lists if isinstance(rows, list) for rule in cast("list[object]", rows)[:LOOKED_AT]]
-    kinds = [cast("Raw", rule).get("rule_type") for rule in rules if isinstance(rule, dict)]
-    return any(isinstance(kind, dict) and "type" in kind for kind in kinds)
+    return Reading(policy, known, report, checked)
 
 
 def _is_pattern(raw: Raw) -> bool:

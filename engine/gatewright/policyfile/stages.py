@@ -11,34 +11,9 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Agent, Policy, Source, ToolSettings
 
 
-_SAID = ("description", "tools", "sources", "tool_rules", "approvals", "capabilities", "user_id")
-
-
-def renamed_agents(before: Policy, after: Policy) -> dict[str, str]:
-    """Old to new ids: where one went and one that is like it came at the same place, it is the same agent."""
-    old, new = list(before.agents), list(after.agents)
-    gone = [agent_id for agent_id in old if agent_id not in after.agents]
-    come = [agent_id for agent_id in new if agent_id not in before.agents]
-    if len(gone) != len(come) or [old.index(name) for name in gone] != [new.index(name) for name in come]:
-        return {}
-    both = dict(zip(gone, come, strict=True))
-    return {name: other for name, other in both.items() if _is_like(before.agents[name], after.agents[other])}
-
-
-def _is_like(old: Agent, new: Agent) -> bool:
-    """Whether at least half of what is said of one of them is said of both; of two of which nothing is said, yes."""
-    pairs = [(getattr(old, name), getattr(new, name)) for name in _SAID]
-    said = [one == other for one, other in pairs if one or other]
-    return 2 * sum(said) >= len(said)
-
-
 def stages(before: Policy, after: Policy) -> Iterator[Policy]:
     """Policies on the way, each one change from the one before it; the last one is ``after``."""
     policy = before
-    for old, new in renamed_agents(before, after).items():
-        rows = [replace(a, agent_id=new) if a.agent_id == old else a for a in policy.agents.values()]
-        policy = replace(policy, agents={row.agent_id: row for row in rows})
-        yield policy
     for agent_id in [name for name in policy.agents if name not in after.agents]:
         policy = replace(policy, agents={k: v for k, v in policy.agents.items() if k != agent_id})
         yield policy

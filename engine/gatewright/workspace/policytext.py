@@ -42,7 +42,7 @@ class PolicyText:
         in agents of the saved policy is patched and read in whole, and on top of that these agents, each by itself.
         """
         with self._lock:
-            if self._now[0] is not policy and self._now[0] != policy:
+            if not policy.is_same(self._now[0]):
                 self._now = (policy, self._edited(policy) or self._read(self._patched(policy)))
             return self._now[1]
 
@@ -63,7 +63,7 @@ class PolicyText:
         with self._saving:
             if overwrite and self.changed_outside():
                 self._save_over(policy)
-            elif policy != self.saved_policy:
+            elif not policy.is_same(self.saved_policy):
                 loaded = self._in_whole(policy)
                 write_policy_text(self._path, loaded.text, expected=self.saved)
                 self._keep(policy, loaded)
@@ -100,7 +100,7 @@ class PolicyText:
     def _edited(self, policy: Policy) -> LoadedPolicy | None:
         """What changing agents by themselves gives; None where the whole has to be looked at."""
         base = self._without_edited_agents(policy)
-        if self._editable is None or self._editable[0] != base:
+        if self._editable is None or not base.is_same(self._editable[0]):
             self._editable = (base, self._made_editable(base))
         editable = self._editable[1]
         return None if editable is None else editable.edited(policy)
@@ -108,9 +108,13 @@ class PolicyText:
     def _without_edited_agents(self, policy: Policy) -> Policy:
         """``policy`` with the agents as they were saved; those that are new stay."""
         saved = self.saved_policy
-        agents = {agent_id: saved.agents.get(agent_id, agent) for agent_id, agent in policy.agents.items()}
+        held = {agent.agent_id: agent.identity for agent in saved.agents.values()}
+        agents = {
+            agent_id: saved.agents[agent_id] if held.get(agent_id) == agent.identity else agent
+            for agent_id, agent in policy.agents.items()
+        }
         base = replace(policy, agents=agents)
-        return saved if base == saved else base
+        return saved if base.is_same(saved) else base
 
     def _made_editable(self, base: Policy) -> EditableText | None:
         from gatewright.policyfile.edited import EditableText

@@ -215,7 +215,7 @@ class Workspace:
     @property
     def is_dirty(self) -> bool:
         """Whether the policy now differs from the one on disk."""
-        return self.policy != self._text.saved_policy
+        return not self.policy.is_same(self._text.saved_policy)
 
     @property
     def saved_text(self) -> str:

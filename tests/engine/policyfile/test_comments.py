@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewright.policy import agentedit, sourceedit
 from gatewright.policy.capability import ClockRead, FsRead
-from gatewright.policy.document import Agent, PermissionRule
+from gatewright.policy.document import Agent, PermissionRule, Source
+from gatewright.policy.edit import apply, inverse
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import AllowedOperations, ContinueLoop, Cooldown, MaxCalls, Periodic, ToolRule
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gatewright.policy.document import Policy
+    from gatewright.policy.edit import Edit
 
 TEXT = """\
 gatewright = 1
@@ -260,8 +263,7 @@ def test_a_grant_in_the_place_of_another_kind_does_not_get_its_comment() -> None
 
 def test_a_source_in_the_place_of_another_one_does_not_get_its_comment() -> None:
     policy = policy_of(TEXT)
-    (docs,) = policy.sources
-    other = replace(docs, source_id="other", base_path="elsewhere", permission_rules=())
+    other = Source("other", "elsewhere")
 
     text = patched(replace(policy, sources=(other,)), policy)
 
@@ -327,3 +329,63 @@ def test_a_comment_directly_above_a_rule_stays_above_it_or_goes_with_it(
             tool, kind = line.removeprefix("# ").split()
             assert f'tool_name = "{tool}"' in head
             assert f"{kind} =" in head
+
+
+THEN: list[Callable[[Policy], Edit]] = [
+    lambda policy: agentedit.add_agent(policy, "d"),
+    lambda policy: agentedit.duplicate_agent(policy, "a", "d"),
+    lambda policy: agentedit.remove_agent(policy, "a"),
+]
+
+
+@pytest.mark.parametrize("then", THEN)
+def test_a_renamed_agent_keeps_its_comments_when_others_come_and_go(then: Callable[[Policy], Edit]) -> None:
+    before = policy_of(TEXT)
+    policy = apply(before, agentedit.rename_agent(before, "b", "c"))
+
+    text = patched(apply(policy, then(policy)), before)
+
+    assert above(text, "[agents.c]") == "# new here"
+
+
+def test_a_level_that_is_moved_and_then_set_keeps_its_comments() -> None:
+    before = policy_of(TEXT)
+    policy = apply(before, sourceedit.move_rule(before, "docs", 0, 1))
+
+    text = patched(apply(policy, sourceedit.set_level(policy, "docs", 1, Permission.ADMIN)), before)
+
+    assert above(text, '{ pattern = "secret/**"') == "# nobody"
+    assert '{ pattern = "secret/**", permission = "admin" }, # at all\n' in text
+
+
+def test_a_rule_that_is_new_is_written_as_rules_are_written_here() -> None:
+    text = TEXT.replace('rule_type = "ContinueLoop"', 'rule_type = { type = "Cooldown", value = "5s" }')
+    policy = policy_of(text)
+    rules = (*policy.agents["a"].tool_rules, ToolRule("calc", Cooldown(3.0)))
+
+    written = patched(with_rules(policy, rules), policy, text)
+
+    assert 'rule_type = { Cooldown = "3s" }' in written
+    assert 'rule_type = { type = "Cooldown", value = "5s" }' in written
+
+
+def test_a_policy_rule_that_is_renamed_and_changed_much_keeps_its_comment() -> None:
+    policy = policy_of(TEXT)
+    first, second = policy.rules
+    other = replace(first, name="stop", effect=Verdict.ASK, operations=None, tools=("file",), message="no")
+
+    text = patched(replace(policy, rules=(second, other)), policy)
+
+    assert '# no way back\n[[policy.rules]]\nname = "stop"\n' in text
+
+
+def test_agents_stand_in_the_file_as_they_stand_in_the_policy() -> None:
+    policy = policy_of(TEXT)
+    edit = agentedit.remove_agent(policy, "a")
+    without = apply(policy, edit)
+    saved = patched(without, policy)
+
+    again = apply(without, inverse(edit))
+
+    assert list(again.agents) == ["a", "b"]
+    assert list(policy_of(patched(again, without, saved)).agents) == ["a", "b"]

@@ -114,7 +114,7 @@ EDITS: list[tuple[Callable[[Policy], Edit], list[str]]] = [
             "+",
             "+[[agents.researcher.tool_rules]]",
             '+tool_name = "file"',
-            '+rule_type = { type = "AllowedOperations", value = ["read"] }',
+            '+rule_type = { AllowedOperations = ["read"] }',
         ],
     ),
     (lambda policy: sourceedit.add_rule(policy, "docs", RULE, 0), NEW_RULE),

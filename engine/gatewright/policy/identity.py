@@ -1,0 +1,12 @@
+"""What makes a row of the policy the same row after edits, whatever they change of it.
+
+Every row that is made has a number of its own, and `dataclasses.replace` carries it along. It says nothing of the
+policy: equal rows may have different numbers.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+new_identity = count(1).__next__
+"""A number that nothing else in this process has."""
