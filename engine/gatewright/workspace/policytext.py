@@ -69,9 +69,17 @@ class PolicyText:
                 self._keep(policy, loaded)
 
     def write_again(self, policy: Policy) -> None:
-        """Write the whole text where the file is gone. Raises WorkspaceError, also where there is one again."""
+        """Write the whole text where the file is gone, into a new folder where that is gone too.
+
+        Raises WorkspaceError, also where there is a file again.
+        """
         with self._saving:
             loaded = self._in_whole(policy)
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                folder = self._path.parent
+                raise WorkspaceError(f"cannot make the folder `{folder}`: {error.strerror or error}") from None
             write_policy_text(self._path, loaded.text, expected=None)
             self._keep(policy, loaded)
 

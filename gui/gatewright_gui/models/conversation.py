@@ -188,7 +188,7 @@ class ConversationModel(QAbstractTableModel):
 
 
 def _rows(state: SessionState) -> list[Row]:
-    loop = "the loop goes on" if state.should_continue else "the loop has ended"
+    loop = "the loop continues" if state.should_continue else "the loop has ended"
     rows = [Row("bot", "conversation", text=f"{PHASES.get(state.phase, state.phase)}; {loop}")]
     rows += [Row("key-round", one.what, standing=one) for one in state.standing]
     rows += [Row(ICONS[fact.kind], fact.what, fact, text=fact.text, holds=fact.holds) for fact in state.facts]

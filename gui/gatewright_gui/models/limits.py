@@ -96,7 +96,7 @@ def _words(rule: ToolRule) -> str:
         case kinds.ArgumentConstraints():
             return f"limits {', '.join(kind.fields)}"
         case kinds.ContinueLoop():
-            return "goes on"
+            return "loop continues"
         case kinds.ExitLoop():
             return "ends"
         case kinds.AllowedOperations():
@@ -152,7 +152,7 @@ def _sentence(rule: ToolRule) -> str:
         case kinds.Needed():
             return "a source needs it"
         case kinds.ContinueLoop():
-            return "after a successful call the loop goes on"
+            return "after a successful call the loop continues"
         case kinds.RequiresConsent() | kinds.AllowedOperations():
             return ""
         case _:

@@ -467,7 +467,9 @@ class MainWindow(QMainWindow):
             self.alarm.dismiss()
             return
         since = time.strftime("%H:%M", time.localtime(alarm.raised_wall_s))
-        self.alarm.show_message("error", f"{alarm.words}, since {since}.", action="Show problems", other="Reload")
+        self.alarm.show_message(
+            "error", f"{alarm.words} (read again at {since}).", action="Show problems", other="Reload"
+        )
         self.alarm.close_button.hide()
 
     def show_waiting(self) -> None:

@@ -207,7 +207,7 @@ def test_rules_of_a_tool_that_is_off_are_said_to_wait() -> None:
 
 def test_what_holds_calls_back_is_named_before_what_happens_after_them() -> None:
     agent = replace(AGENT, tool_rules=(ToolRule("notes", ContinueLoop()), ToolRule("notes", MaxCalls(3))))
-    assert limits_of(agent, NOTES, None) == "max 3, goes on"
+    assert limits_of(agent, NOTES, None) == "max 3, loop continues"
 
 
 def test_sources_of_an_agent_without_a_list_are_called_every_source() -> None:

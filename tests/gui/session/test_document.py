@@ -1,5 +1,6 @@
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 from gatewright.policy.verdict import Verdict
@@ -132,6 +133,19 @@ async def test_missing_workspace_is_said_and_what_was_open_stays(tmp_path: Path)
         assert document.is_open
         assert said.messages[-1].tone == "error"
         assert "nowhere" in said.last
+
+
+async def test_a_policy_whose_folder_is_gone_is_written_again(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    text = policy.read_text("utf-8")
+    async with opened_document(policy) as document:
+        shutil.rmtree(policy.parent)
+        assert document.look_for_file()
+
+        assert await document.save()
+
+        assert policy.read_text("utf-8") == text
+        assert not document.is_dirty
 
 
 async def test_reload_with_errors_keeps_the_last_good_policy(tmp_path: Path) -> None:

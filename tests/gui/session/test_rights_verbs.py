@@ -101,3 +101,26 @@ async def test_a_switch_that_another_layer_holds_says_so(tmp_path: Path) -> None
         rights.ask_first(document, "archivist", "file", "delete", on=False)
 
         assert "still asks first" in said.last
+
+
+async def test_a_tool_that_is_ticked_again_is_as_it_was_and_says_that_some_of_it_is_off(tmp_path: Path) -> None:
+    async with opened_document(demo(tmp_path)) as document:
+        said = Said(document)
+        rights.wish(document, "operator", (Target("file", ("delete",)),), "deny")
+        before = document.rights("operator")["file"].operations
+        rights.tick_tool(document, "operator", "file", on=False)
+        assert said.messages == []
+
+        rights.tick_tool(document, "operator", "file", on=True)
+
+        rows = document.rights("operator")["file"].operations
+        assert [row.ticked for row in rows] == [row.ticked for row in before]
+        count = sum(row.ticked for row in rows)
+        assert f"the {count} of its {len(FILE)} operations that the policy lists for `operator`" in said.last
+
+
+async def test_a_tool_that_comes_on_whole_is_not_commented(tmp_path: Path) -> None:
+    async with opened_document(demo(tmp_path)) as document:
+        said = Said(document)
+        rights.tick_tool(document, "newcomer", "block", on=True)
+        assert said.messages == []

@@ -93,7 +93,7 @@ def _run(state: CallState) -> StageResult:
         lines = "\n".join(dict.fromkeys(f"{issue.pointer or '/'}: {issue.message}" for issue in issues))
         return denied(state, "arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
     if not operation.roles:
-        return StageResult(state.having(policy_arguments=state.arguments), note="no path among them")
+        return StageResult(state.having(policy_arguments=state.arguments), note="none of them is a path")
     return _canonical(state)
 
 

@@ -49,8 +49,14 @@ def tick_operations(document: Document, agent_id: str, tool: str, operations: It
 
 
 def tick_tool(document: Document, agent_id: str, tool: str, *, on: bool) -> bool:
-    """Turn a tool with all its operations on or off."""
-    return document.push(lambda policy, tools: rights.tick_tool(policy, tools, agent_id, tool, on=on))
+    """Turn a tool off, or on with the operations that it had; says so where those are not all."""
+    done = document.push(lambda policy, tools: rights.tick_tool(policy, tools, agent_id, tool, on=on))
+    rows = document.rights(agent_id)[tool].operations if done and on else ()
+    ticked = sum(row.ticked for row in rows)
+    if ticked < len(rows):
+        listed = f"the {ticked:,} of its {len(rows):,} operations that the policy lists for `{agent_id}`"
+        document.say("info", f"`{tool}` is on with {listed}; the others are still off")
+    return done
 
 
 def ask_first(document: Document, agent_id: str, tool: str, operation: str, *, on: bool) -> bool:
