@@ -6,6 +6,7 @@ agent's own list and rules say. ``verdict`` is what all layers together say; a d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -55,6 +56,10 @@ class Selection(Protocol):
         """The top-level fields that carry it."""
         ...
 
+    def declared(self, field: str) -> JsonValue:
+        """What the tool's own schema says of the field; True where it says nothing."""
+        ...
+
     def refused(self, field: str, constraint: JsonValue) -> frozenset[str]:
         """The operations that no call can name while ``field`` satisfies ``constraint``, a JSON Schema."""
         ...
@@ -65,7 +70,7 @@ class OperationFacts:
     """What the policy needs to know of an operation. ``actions``: the file or block actions it may turn out to be.
 
     ``capabilities``: the kinds that it needs; ``judged``: the kinds that some parameter of it can be judged by.
-    ``parameters``: every name it takes; ``required``: those it cannot lack.
+    ``parameters``: every name it takes, with its JSON Schema in ``schemas``; ``required``: those it cannot lack.
     """
 
     name: str
@@ -76,6 +81,7 @@ class OperationFacts:
     parameters: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     judged: frozenset[CapabilityKind] = frozenset()
+    schemas: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

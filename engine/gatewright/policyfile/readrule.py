@@ -14,14 +14,17 @@ from gatewright.policy.rule import (
     ToolRule,
 )
 from gatewright.policy.toolname import split_name
+from gatewright.policyfile.checkconstraint import check_constraints, check_together
 from gatewright.policyfile.readcondition import Listed, read_conditions
 from gatewright.policyfile.report import shown
 from gatewright.policyfile.row import Raw
 from gatewright.policyfile.rulekind import KIND_NAMES, json_table, kind_name, payload_path, read_kind
 
 if TYPE_CHECKING:
+    from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.names import Names
     from gatewright.policyfile.row import Row
+    from gatewright.policyfile.scan import RawPath
 
 SOURCE_KINDS = frozenset(
     {"AllowedOperations", "ArgumentConstraints", "MaxCalls", "Cooldown", "RateLimit", "RequiresConsent", "Needed"}
@@ -33,13 +36,18 @@ def read_rules(rows: list[Row], names: Names, listed: Listed) -> tuple[ToolRule,
     """The rules of one agent whose list of tools is ``listed``; a rule that cannot be built is left out (an error)."""
     seen: dict[str, int] = {}
     found: list[ToolRule] = []
+    constraints: list[tuple[ToolRule, ToolFacts, RawPath]] = []
     for number, row in enumerate(rows, 1):
         rule = read_rule(row, names, listed)
         if rule is None:
             continue
         found.append(rule)
+        if (facts := _constrained(rule, names, listed)) is not None:
+            constraints.append((rule, facts, payload_path(row.raw["rule_type"], row.at("rule_type"))))
         if rule.rule_id is not None and seen.setdefault(rule.rule_id, number) != number:
             row.fault("id", "duplicate", f"rule {seen[rule.rule_id]} has the id {shown(rule.rule_id)} too")
+    if len(constraints) > 1:
+        check_together(constraints, rows[0].report)
     return tuple(found)
 
 
@@ -91,12 +99,20 @@ def _check_kind(row: Row, names: Names, rule: ToolRule, listed: Listed) -> None:
             _check_operations(row, names, rule.tool_name, listed)
         case ExclusiveGroups(groups):
             _check_groups(row, names, groups)
-        case ArgumentConstraints(fields):
-            _check_fields(row, names, rule, frozenset(fields), listed)
+        case ArgumentConstraints():
+            if (facts := _constrained(rule, names, listed)) is not None:
+                check_constraints(rule, facts, payload_path(row.raw["rule_type"], row.at("rule_type")), row.report)
         case StartConstraint() if rule.tool_name == ANY_TOOL:
             row.fault("tool_name", "bad-value", "`StartConstraint` names the one tool to start with, not `*`")
         case _:
             pass
+
+
+def _constrained(rule: ToolRule, names: Names, listed: Listed) -> ToolFacts | None:
+    """The tool whose arguments the rule constrains; None for every tool, and for one that is unknown."""
+    if not isinstance(rule.rule_type, ArgumentConstraints) or rule.tool_name == ANY_TOOL:
+        return None
+    return names.seen(rule.tool_name, listed)
 
 
 def _check_operations(row: Row, names: Names, tool_name: str, listed: Listed) -> None:
@@ -128,23 +144,6 @@ def _check_groups(row: Row, names: Names, groups: tuple[tuple[str, ...], ...]) -
                 row.report.error(path, "duplicate", f"{shown(written)} stands in the group already, as {shown(held)}")
             else:
                 names.tool(written, path)
-
-
-def _check_fields(row: Row, names: Names, rule: ToolRule, fields: frozenset[str], listed: Listed) -> None:
-    facts = None if rule.tool_name == ANY_TOOL else names.seen(rule.tool_name, listed)
-    if facts is None:
-        return
-    bound = rule.operations
-    operations = [operation for operation in facts.operations if bound is None or operation.name in bound]
-    taken = {name for operation in operations for name in operation.parameters}
-    taken |= facts.selection.fields if facts.selection is not None else frozenset()
-    place = payload_path(row.raw["rule_type"], row.at("rule_type"))
-    for name in sorted(fields - taken) if taken else ():
-        what = (
-            f"no operation of `{facts.name}` under this rule takes" if facts.has_operations else f"`{facts.name}` lacks"
-        )
-        message = f"{what} {shown(name)}: the constraint has no effect"
-        row.report.warning((*place, name), "unknown-field", message, near=row.report.near(name, taken))
 
 
 def _payload_texts(value: object) -> list[tuple[int, str]]:

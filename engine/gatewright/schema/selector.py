@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from gatewright.schema.check import SchemaChecker
 from gatewright.schema.fieldpath import EACH, Steps, steps_of, values_at
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import OperationSet
-from gatewright.schema.walk import as_list, as_object
+from gatewright.schema.walk import as_list, as_object, properties_of
 
 Schema = dict[str, Any]
 KEYED_FIELD = "{}"
@@ -58,11 +58,19 @@ class Selector:
     names: tuple[str, ...]
     places: tuple[Steps, ...]
     repeats: bool = False
+    schema: Schema = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     @property
     def fields(self) -> frozenset[str]:
         """The top-level fields that carry the operation."""
         return frozenset(steps[0] for steps in self.places) if self.places else frozenset(self.names)
+
+    def declared(self, field: str) -> JsonValue:
+        """What the tool's own schema says of the field; True where it says nothing at its root."""
+        try:
+            return properties_of(inline_references(self.schema)).get(field, True)
+        except SchemaError:
+            return True
 
     def refused(self, field: str, constraint: JsonValue) -> frozenset[str]:
         """The operations that no call can name while ``field`` satisfies ``constraint``, a JSON Schema."""
@@ -85,9 +93,10 @@ class Selector:
         return result
 
 
-def selector_of(field: str, names: Iterable[str], found: OperationSet | None) -> Selector:
-    """Where ``names`` are selected: in ``found``, or else in the declared ``field``."""
-    return Selector(tuple(names), places_of(field, found), found is not None and found.repeats is not None)
+def selector_of(field: str, names: Iterable[str], found: OperationSet | None, schema: Schema) -> Selector:
+    """Where ``names`` are selected in calls that fit ``schema``: in ``found``, or else in the declared ``field``."""
+    repeats = found is not None and found.repeats is not None
+    return Selector(tuple(names), places_of(field, found), repeats, schema)
 
 
 @lru_cache(maxsize=4096)

@@ -48,6 +48,7 @@ class OperationSpec:
             tuple(parameter.name for parameter in self.parameters),
             self.required,
             judged_kinds(self.parameters),
+            {parameter.name: parameter.whole_schema for parameter in self.parameters},
         )
 
     @property

@@ -182,6 +182,11 @@ class Parameter:
     definitions: Schema = field(default_factory=dict[str, object], hash=False)
     marks: tuple[Mark, ...] = ()
 
+    @property
+    def whole_schema(self) -> Schema:
+        """The schema with the definitions that it refers to."""
+        return {**self.schema, "$defs": self.definitions} if self.definitions else self.schema
+
     def __post_init__(self) -> None:
         if self.marks:
             object.__setattr__(self, "role", self.marks[0].role)

@@ -126,12 +126,17 @@ class Tool:
         """How the operation stands in the schema; None for operations declared as methods, and for a tool without."""
         return self._shape.found
 
-    @property
+    @cached_property
     def selector(self) -> Selector | None:
         """Where the arguments say which operation is called; None for a tool without operations."""
         if not self.has_operations:
             return None
-        return selector_of(self.operation_field, (spec.name for spec in self.operations), self.operation_set)
+        names = tuple(spec.name for spec in self.operations)
+        if self.operation_set is None:
+            schema: Schema = {"properties": {self.operation_field: {"type": "string", "enum": list(names)}}}
+        else:
+            schema = self.input_schema()
+        return selector_of(self.operation_field, names, self.operation_set, schema)
 
     def declared(self, field: str | None, operations: tuple[str, ...] | None) -> Tool:
         """This tool read with the operation field, or the list of operations, that a policy names.

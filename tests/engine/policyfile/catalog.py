@@ -181,12 +181,23 @@ def _object(name: str) -> JsonValue:
 
 
 _schemas: st.SearchStrategy[JsonValue] = st.one_of(
-    st.booleans(),
+    st.just(True),
     st.builds(_pattern, _words, st.integers(0, 9)),
     st.builds(_choice, st.lists(_json, max_size=3)),
     st.builds(_object, _free),
 )
-_constraints = st.dictionaries(st.sampled_from(["path", "op"]) | _free, _schemas, max_size=3).map(ArgumentConstraints)
+
+
+def _on_file_fields(fields: dict[str, JsonValue], source: dict[str, JsonValue]) -> RuleKind:
+    return ArgumentConstraints({**fields, **source})
+
+
+_constraints = st.builds(
+    _on_file_fields,
+    st.dictionaries(st.sampled_from(["path", "op"]), _schemas),
+    st.dictionaries(st.just("source"), st.booleans() | _schemas),
+)
+_anything = st.dictionaries(_free, st.booleans() | _schemas, max_size=3).map(ArgumentConstraints)
 _others = st.lists(
     st.sampled_from(["calc", "memo@2", "memo.put", "memo@2.find", "memo.deep.find"]),
     min_size=1,
@@ -215,7 +226,7 @@ def _rule(
 
 
 _allowed = st.frozensets(st.sampled_from(FILE_OPERATIONS)).map(AllowedOperations)
-_anywhere = st.tuples(st.sampled_from(["calc", "block", "*", "memo@2"]), _kinds, st.just(st.just(())))
+_anywhere = st.tuples(st.sampled_from(["calc", "block", "*", "memo@2"]), _kinds | _anything, st.just(st.just(())))
 _for_file = st.tuples(st.sampled_from(["file", "file@1"]), st.one_of(_kinds, _allowed, _constraints), st.just(_on_file))
 _preceding = st.tuples(
     st.just("block"), _ordering.filter(lambda k: not isinstance(k, RequiredBeforeExitIf)), st.just(_others)

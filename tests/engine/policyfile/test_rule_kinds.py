@@ -151,6 +151,18 @@ def test_a_fault_of_a_rule_is_named_with_its_place(
 ONLY_READ = (
     f"{EXIT}rule_type = {{ AllowedOperations = ['read', 'list'] }}\n[[agents.a.tool_rules]]\ntool_name = 'file'\n"
 )
+
+
+@pytest.mark.parametrize(("said", "near"), [("pth = {}", "path"), ("content = {}", None)])
+def test_a_constraint_on_an_argument_that_is_not_there_is_an_error(said: str, near: str | None) -> None:
+    rule = f"rule_type = {{ ArgumentConstraints = {{ {said} }} }}\nconditions = ['operation:read']\n"
+    loaded = load(HEAD + SOURCE + RULE + rule)
+
+    (problem,) = loaded.problems
+    assert loaded.policy is None
+    assert (problem.code, problem.near_miss, problem.place) == ("unknown-field", near, Place("policy.toml", 9, 39))
+
+
 HIDDEN = [
     (EXIT.replace("'file']", "'memo']") + "rule_type = 'StartConstraint'\n", "start-constraint-hidden", 10),
     (EXIT.replace("'file']", "'memo']") + "rule_type = 'RequiredBeforeExit'\n", "exit-requirement-hidden", 10),
@@ -187,14 +199,6 @@ WARNINGS = [
     (f"{RULE}rule_type = {{ Cooldown = 0 }}\n", "rule-without-effect", 9, 26, None),
     (f"{RULE}rule_type = {{ MaxCalls = 0 }}\n", "never-callable", 9, 26, None),
     (f"{RULE}rule_type = {{ ArgumentConstraints = {{}} }}\n", "rule-without-effect", 9, 15, None),
-    (f"{RULE}rule_type = {{ ArgumentConstraints = {{ pth = {{}} }} }}\n", "unknown-field", 9, 39, "path"),
-    (
-        f"{RULE}rule_type = {{ ArgumentConstraints = {{ content = {{}} }} }}\nconditions = ['operation:read']\n",
-        "unknown-field",
-        9,
-        39,
-        None,
-    ),
     (
         f"{EXIT}rule_type = 'RequiresPrecedingTools'\nconditions = ['calc', 'memo.put']\n",
         "condition-hidden",

@@ -1,0 +1,107 @@
+"""Constraints against the tool that they are on: what cannot mean what it says is an error, before anybody calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.jsonvalue import canonical_json
+from gatewright.policy.rule import ArgumentConstraints
+from gatewright.policyfile.readschema import faults_of
+from gatewright.policyfile.report import shown
+from gatewright.schema.contradiction import contradictions, is_empty
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.policy.right import OperationFacts, ToolFacts
+    from gatewright.policy.rule import ToolRule
+    from gatewright.policyfile.report import Report
+    from gatewright.policyfile.scan import RawPath
+
+
+MOST_COMPARED = 32
+
+
+def check_constraints(rule: ToolRule, facts: ToolFacts, place: RawPath, report: Report) -> None:
+    """Report what is wrong with the constraints of ``rule``, which stand at ``place``, on the tool."""
+    bound, fields = _bound(rule, facts), _fields(rule)
+    carriers = facts.selection.fields if facts.selection is not None else frozenset[str]()
+    taken = {name for operation in bound for name in operation.parameters} | carriers
+    for name, schema in fields.items():
+        path = (*place, name)
+        if name in taken:
+            _check_field(facts, bound, name, schema, path, report)
+        elif taken:
+            lacks = f"`{facts.name}` lacks"
+            what = f"no operation of `{facts.name}` under this rule takes" if facts.has_operations else lacks
+            near = report.near(name, taken)
+            report.error(path, "unknown-field", f"{what} {shown(name)}", near=near, at_value=False)
+
+
+def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report: Report) -> None:
+    """Report constraints of several rules that no value of a field could meet together, at the later one."""
+    before: dict[tuple[str, str], list[ToolRule]] = {}
+    for rule, facts, place in rules:
+        for name, schema in _fields(rule).items():
+            others = before.setdefault((facts.name, name), [])
+            for other in others[:MOST_COMPARED]:
+                both = [operation for operation in _bound(rule, facts) if other.binds(operation.name)]
+                own = _own(facts, both, name)
+                held = _fields(other)[name]
+                if both and own and not _is_off(schema) and not _is_off(held) and _clash(own, schema, held):
+                    message = f"together with another rule's constraint no value of {shown(name)} is left"
+                    report.error((*place, name), "no-value-left", message)
+                    break
+            others.append(rule)
+
+
+def _clash(own: list[JsonValue], one: JsonValue, other: JsonValue) -> bool:
+    """Whether each fits by itself and both together do not."""
+    if any(is_empty([held, said]) for held in own for said in (one, other)):
+        return False
+    return all(is_empty([held, one, other]) for held in own)
+
+
+def _check_field(
+    facts: ToolFacts, bound: list[OperationFacts], name: str, schema: JsonValue, path: RawPath, report: Report
+) -> None:
+    if not isinstance(schema, bool) and faults_of(canonical_json(schema)):
+        return
+    if facts.selection is not None:
+        refused = facts.selection.refused(name, schema)
+        if refused and refused.issuperset(operation.name for operation in bound):
+            report.error(path, "no-value-left", f"this leaves no operation of `{facts.name}`")
+            return
+    if _is_off(schema):  # it must not be given
+        if all(name in operation.required for operation in bound):
+            report.error(path, "no-value-left", f"`{facts.name}` needs {shown(name)}: no call could be made")
+        return
+    for found in contradictions(_own(facts, bound, name), schema):
+        at = (*path, *found.pointer)
+        message = f"{shown(name)} of `{facts.name}`: {found.message}"
+        if found.code == "unknown-value":
+            report.warning(at, found.code, message, near=found.near, at_value=True)
+        else:
+            report.error(at, found.code, message, near=found.near, at_value=not found.at_key)
+
+
+def _is_off(schema: JsonValue) -> bool:
+    """Whether it says in so many words that the field must not be given."""
+    return schema is False or schema == {"not": {}}
+
+
+def _own(facts: ToolFacts, bound: list[OperationFacts], name: str) -> list[JsonValue]:
+    """What the tool itself says of the field, by operation; equal words once."""
+    own = [operation.schemas[name] for operation in bound if name in operation.schemas]
+    if not own and facts.selection is not None:
+        own = [facts.selection.declared(name)]
+    return [schema for at, schema in enumerate(own) if schema not in own[:at]]
+
+
+def _bound(rule: ToolRule, facts: ToolFacts) -> list[OperationFacts]:
+    return [operation for operation in facts.operations if rule.binds(operation.name)]
+
+
+def _fields(rule: ToolRule) -> Mapping[str, JsonValue]:
+    return rule.rule_type.fields if isinstance(rule.rule_type, ArgumentConstraints) else {}
