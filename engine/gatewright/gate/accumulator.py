@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MAX_CALLS = 128
 MAX_TOTAL = 4 * MAX_BYTES
 _MAX_NAME = 1024
+_PLAIN = (type(None), str, bytes, int, float, list, tuple)
+_ITEMS = frozenset({"response.output_item.added", "response.output_item.done"})
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}]', re.DOTALL)
 
 
@@ -43,6 +45,11 @@ class BrokenCall:
     reason: str
     tool: str = ""
     tool_call_id: str = ""
+
+
+def arguments_of(call: ToolCall | BrokenCall) -> RawArguments:
+    """What the gate is given of a call; a broken one is refused with its reason."""
+    return call.arguments if isinstance(call, ToolCall) else JsonRefused("broken-call", call.reason)
 
 
 class _Pieces:
@@ -89,8 +96,12 @@ class ToolCallAccumulator:
             pieces.whole = _text_of(cast("Mapping[object, object]", arguments)) or pieces.whole
 
     def add_openai(self, delta: object) -> None:
-        """The ``delta`` of a choice of a chat completion chunk, with its ``tool_calls``."""
-        for position, row in enumerate(_rows(_get(delta, "tool_calls"))):
+        """The ``delta`` of a choice of a chat completion chunk, with its ``tool_calls``; None is nothing.
+
+        This and its neighbours take what the provider's SDK gives, or the same as mappings. Raises TypeError for an
+        object that is neither: nothing that calls a tool is passed over in silence.
+        """
+        for position, row in enumerate(_rows(_read(delta, "tool_calls"))):
             index, function = _get(row, "index"), _get(row, "function")
             self.add(
                 position if index is None else index,
@@ -99,15 +110,37 @@ class ToolCallAccumulator:
                 arguments=_get(function, "arguments"),
             )
 
+    def add_openai_response(self, event: object) -> None:
+        """An event of a responses stream: a function call that begins, a piece of its arguments, or its end."""
+        kind, index, item = _read(event, "type"), _get(event, "output_index"), _get(event, "item")
+        if kind == "response.function_call_arguments.delta":
+            self.add(index, arguments=_get(event, "delta"))
+        elif kind in _ITEMS and _get(item, "type") == "function_call":
+            held = self._pieces.get(index) if isinstance(index, int) else None
+            text = "" if held is not None and held.parts else _get(item, "arguments")
+            self.add(index, id=_get(item, "call_id"), name=_get(item, "name"), arguments=text)
+
     def add_anthropic(self, event: object) -> None:
         """An event of a messages stream: the start of a tool use, or a piece of its input; others are nothing."""
-        block, delta = _get(event, "content_block"), _get(event, "delta")
-        if _get(event, "type") == "content_block_start" and _get(block, "type") == "tool_use":
+        kind, block, delta = _read(event, "type"), _get(event, "content_block"), _get(event, "delta")
+        if kind == "content_block_start" and _get(block, "type") == "tool_use":
             self.add(
                 _get(event, "index"), id=_get(block, "id"), name=_get(block, "name"), arguments=_get(block, "input")
             )
-        elif _get(event, "type") == "content_block_delta" and _get(delta, "type") == "input_json_delta":
+        elif kind == "content_block_delta" and _get(delta, "type") == "input_json_delta":
             self.add(_get(event, "index"), arguments=_get(delta, "partial_json"))
+
+    def add_gemini(self, chunk: object) -> None:
+        """A chunk of a stream of contents, with the function calls of its candidates, which come whole.
+
+        One without an id, as Gemini often sends them, gets ``call_0``, ``call_1`` and so on.
+        """
+        for candidate in _rows(_read(chunk, "candidates")):
+            for part in _rows(_get(_get(candidate, "content"), "parts")):
+                call, number = _get(part, "function_call") or _get(part, "functionCall"), len(self._pieces)
+                if call is not None:
+                    call_id = _get(call, "id") or f"call_{number}"
+                    self.add(number, id=call_id, name=_get(call, "name"), arguments=_get(call, "args"))
 
     def calls(self) -> tuple[ToolCall | BrokenCall, ...]:
         """What was streamed so far, by index; several objects in one become calls ``id_0``, ``id_1`` and so on."""
@@ -191,9 +224,22 @@ def _text_of(arguments: Mapping[object, object]) -> str:
         return "an object that is not JSON, or too large"
 
 
+def _read(value: object, key: str) -> object:
+    """A field of what the SDK gave. Raises TypeError for what cannot have it."""
+    kind = type(value).__name__
+    if value is None or isinstance(value, Mapping):
+        return _get(cast("object", value), key)
+    if isinstance(value, _PLAIN) or not hasattr(value, key):
+        raise TypeError(f"a `{kind}` is no piece of a stream: it has no `{key}`")
+    return _get(value, key)
+
+
 def _get(value: object, key: str) -> object:
-    return cast("Mapping[str, object]", value).get(key) if isinstance(value, Mapping) else None
+    """A field of a mapping, or an attribute of an SDK's object; None where there is none."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, object]", value).get(key)
+    return None if isinstance(value, _PLAIN) else getattr(value, key, None)
 
 
 def _rows(value: object) -> list[object]:
-    return cast("list[object]", value)[: MAX_CALLS + 1] if isinstance(value, list) else []
+    return list(cast("Sequence[object]", value)[: MAX_CALLS + 1]) if isinstance(value, list | tuple) else []

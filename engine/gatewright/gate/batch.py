@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from gatewright.gate.accumulator import BrokenCall, ToolCall, arguments_of
 from gatewright.gate.call import MOST_AT_ONCE, RawArguments, Stage
 from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.lookup import LOOKUP
@@ -22,7 +23,6 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from gatewright.gate.accumulator import ToolCall
     from gatewright.gate.approval import Approver
     from gatewright.gate.call import CallState
     from gatewright.gate.decision import StageTrace
@@ -78,19 +78,22 @@ class Turn:
 
 
 async def call_many(
-    gate: Caller, turn: Turn, calls: Iterable[ToolCall], *, most: int = MOST_AT_ONCE
+    gate: Caller, turn: Turn, calls: Iterable[ToolCall | BrokenCall], *, most: int = MOST_AT_ONCE
 ) -> tuple[Outcome, ...]:
-    """The outcomes in the order of ``calls``; at most ``most`` run at once. Cancelling it cancels all of them."""
+    """The outcomes in the order of ``calls``, a denial for a broken one; at most ``most`` run at once.
+
+    Cancelling it cancels all of them.
+    """
     numbered = tuple(enumerate(calls))
     outcomes: dict[int, Outcome] = {}
     room = asyncio.Semaphore(max(1, most))
 
-    async def make(number: int, call: ToolCall) -> None:
+    async def make(number: int, call: ToolCall | BrokenCall) -> None:
         async with room:
             outcomes[number] = await gate.call(
                 turn.agent_id,
                 call.tool,
-                call.arguments,
+                arguments_of(call),
                 session=turn.session,
                 context=turn.context,
                 on_stage=_watcher(turn.on_stage, number),
@@ -107,9 +110,11 @@ async def call_many(
     return tuple(outcomes[number] for number, _ in numbered)
 
 
-def _groups(gate: Caller, turn: Turn, calls: Iterable[tuple[int, ToolCall]]) -> Iterator[list[tuple[int, ToolCall]]]:
+def _groups(
+    gate: Caller, turn: Turn, calls: Iterable[tuple[int, ToolCall | BrokenCall]]
+) -> Iterator[list[tuple[int, ToolCall | BrokenCall]]]:
     """The calls that go together, looked at when it is their turn, so that a policy swapped meanwhile counts."""
-    gathered: list[tuple[int, ToolCall]] = []
+    gathered: list[tuple[int, ToolCall | BrokenCall]] = []
     for number, call in calls:
         if _only_reads(gate, turn, call):
             gathered.append((number, call))
@@ -122,9 +127,9 @@ def _groups(gate: Caller, turn: Turn, calls: Iterable[tuple[int, ToolCall]]) -> 
         yield gathered
 
 
-def _only_reads(gate: Caller, turn: Turn, call: ToolCall) -> bool:
+def _only_reads(gate: Caller, turn: Turn, call: ToolCall | BrokenCall) -> bool:
     """Whether the call is of an operation that is read-only under this policy."""
-    state = gate.state(turn.agent_id, call.tool, call.arguments, session=turn.session, context=turn.context)
+    state = gate.state(turn.agent_id, call.tool, arguments_of(call), session=turn.session, context=turn.context)
     for stage in _KNOWING:
         result = run_stage(stage, state)
         if any(finding.verdict is Verdict.DENY for finding in result.findings):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
 from gatewright.gate.decision import NO_FACTS, no_facts
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 8
 """Calls of one turn that may be carried out together."""
 
-RawArguments = str | bytes | Mapping[str, JsonValue]
+RawArguments = str | bytes | Mapping[str, JsonValue] | JsonRefused
+"""What a model sent; `JsonRefused`: it could not even be put together, and why."""
 
 RowBuilder = Callable[["AuditLog"], "Sequence[AuditEntry]"]
 """Makes audit rows once the log is known to be there (digests are keyed by the log)."""

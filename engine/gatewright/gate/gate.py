@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gatewright.base.clock import Clock
     from gatewright.base.problem import Problem
-    from gatewright.gate.accumulator import ToolCall
+    from gatewright.gate.accumulator import BrokenCall, ToolCall
     from gatewright.gate.alarm import OnAlarm
     from gatewright.gate.approval import Approver
     from gatewright.gate.audit import AuditLog
@@ -107,6 +107,7 @@ class Gate:
         self._bell = AlarmBell()
         self._views: dict[str, tuple[AgentSnapshot, AgentView]] = {}
         self._sessions: dict[str, Session] = {}
+        self._is_closed = False
 
     @property
     def policy(self) -> Policy:
@@ -204,7 +205,7 @@ class Gate:
         from gatewright.gate.pipeline import Passage
 
         force = self.in_force()
-        state = _state(force, agent_id, tool, arguments, session or self._own_session(agent_id), context, "")
+        state = self._state(force, agent_id, tool, arguments, session or self._own_session(agent_id), context, "")
         return Passage(state, force).decide()
 
     def change(
@@ -217,7 +218,7 @@ class Gate:
         from gatewright.gate.pipeline import Passage
 
         force = self.in_force()
-        state = _state(force, agent_id, tool, arguments, session or self._own_session(agent_id), None, "")
+        state = self._state(force, agent_id, tool, arguments, session or self._own_session(agent_id), None, "")
         passage = Passage(state, force)
         if passage.decide().verdict is Verdict.DENY or passage.state.assessment is None:
             return None
@@ -235,7 +236,7 @@ class Gate:
         """The call before its first stage, for whoever runs stages by themselves; without a session, of a new one."""
         from gatewright.gate.session import Session
 
-        return _state(self.in_force(), agent_id, tool, arguments, session or Session("none"), context, "")
+        return self._state(self.in_force(), agent_id, tool, arguments, session or Session("none"), context, "")
 
     async def call(
         self,
@@ -257,13 +258,13 @@ class Gate:
         from gatewright.gate.callrun import CallRun
 
         session = session or self._own_session(agent_id)
-        state = _state(self.in_force(), agent_id, tool, arguments, session, context, new_id("call"))
+        state = self._state(self.in_force(), agent_id, tool, arguments, session, context, new_id("call"))
         return await CallRun(self.passage, state, on_stage, approver or self._approver).run()
 
     async def call_many(
         self,
         agent_id: str,
-        calls: Iterable[ToolCall],
+        calls: Iterable[ToolCall | BrokenCall],
         *,
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
@@ -297,6 +298,10 @@ class Gate:
             return held
         fresh = Session(agent_id=agent_id)
         return self._sessions.setdefault(agent_id, fresh) if agent_id in self.policy.agents else fresh
+
+    def close(self) -> None:
+        """Take no more: from now on calls and decisions raise WorkspaceError; those that are under way end."""
+        self._is_closed = True
 
     def pending_exit(self, agent_id: str, session: Session) -> tuple[str, ...]:
         """What must still succeed before the agent's loop may end, as the operator names it. Raises WorkspaceError."""
@@ -336,6 +341,24 @@ class Gate:
         force = self.in_force()
         fresh = state.having(agent=force.snapshot.agent(state.agent_id), ports=force.ports)
         return Passage(fresh, force, on_stage)
+
+    def _state(
+        self,
+        force: InForce,
+        agent_id: str,
+        tool: str,
+        arguments: RawArguments,
+        session: Session,
+        context: ToolExecutionContext | None,
+        call_id: str,
+    ) -> CallState:
+        if self._is_closed:
+            raise WorkspaceError("the workspace is closed")
+        if session.agent_id and session.agent_id != agent_id:
+            raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
+        agent = force.snapshot.agent(agent_id)
+        user = context.user_id if context is not None and context.user_id else agent.agent.user_id if agent else None
+        return CallState.begun(call_id, agent_id, tool, arguments, agent, session, force.ports, user)
 
     def _recompiled(self) -> InForce:
         """The policy over the tools as they came to be; under the lock, so that a policy swapped meanwhile stays."""
@@ -377,19 +400,3 @@ def _refuse_unknown(policy: Policy, before: Policy | None, registry: ToolRegistr
 
     if problems := unknown_tools(policy, before, registry.facts(), absent):
         raise PolicyInvalid(problems)
-
-
-def _state(
-    force: InForce,
-    agent_id: str,
-    tool: str,
-    arguments: RawArguments,
-    session: Session,
-    context: ToolExecutionContext | None,
-    call_id: str,
-) -> CallState:
-    if session.agent_id and session.agent_id != agent_id:
-        raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
-    agent = force.snapshot.agent(agent_id)
-    user = context.user_id if context is not None and context.user_id else agent.agent.user_id if agent else None
-    return CallState.begun(call_id, agent_id, tool, arguments, agent, session, force.ports, user)

@@ -204,7 +204,7 @@ async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
 
 
 def _broken(name: str, state: CallState, error: BaseException) -> StageResult:
-    _log.debug("stage %s raised", name, exc_info=error)
+    _log.error("the stage %s raised", name, exc_info=error)
     reason = f"the stage {name} failed: {_words(error)}"
     finding = Finding(Verdict.DENY, "internal-error", reason, model=message.INTERNAL)
     return StageResult(state, (finding,))

@@ -141,4 +141,10 @@ class Names:
             self._report.error(path, "not-supported", f"tool `{name}` is not supported yet")
         else:
             near = self._report.near(name, self._names)
-            self._report.error(path, "unknown-tool", f"no tool is named {shown(written)}", near=near)
+            text = f"no tool is named {shown(written)}"
+            hint = (
+                ""
+                if near
+                else ": a tool of your own program needs a manifest that `[[catalogs]]` names (`write_manifest`)"
+            )
+            self._report.error(path, "unknown-tool", f"{text}{hint}", near=near)

@@ -34,8 +34,9 @@ class Determinism(StrEnum):
 
 
 class ResultType(StrEnum):
-    """The kind of value that a tool returns."""
+    """The kind of value that a tool returns; ``any``: any JSON value, as of tools known by their definition."""
 
+    ANY = "any"
     OBJECT = "object"
     ARRAY = "array"
     STRING = "string"

@@ -124,6 +124,8 @@ def operation(method: _Method | None = None, /, **said: Any) -> _Method | Callab
 def _mark(method: _Method, mark: OperationMark) -> _Method:
     if not inspect.iscoroutinefunction(method):
         name = getattr(method, "__name__", str(method))
-        raise RegistrationError(f"operation `{mark.name or name}` is not an `async def` method")
+        is_generator = inspect.isasyncgenfunction(method)
+        why = "yields: a tool returns its whole result" if is_generator else "is not an `async def` method"
+        raise RegistrationError(f"operation `{mark.name or name}` {why}")
     setattr(method, MARK, mark)
     return method

@@ -71,7 +71,7 @@ def _check_result(declared: Tool | type[Tool], base: type[Tool], where: str) -> 
     if normal is None:
         raise RegistrationError(f"{where} declares no `normalization`")
     if kind is ResultType.STREAM:
-        raise RegistrationError(f"{where}: a `result_type` of stream is not supported")
+        raise RegistrationError(f"{where}: a `result_type` of stream is not supported: return the whole result")
     own = declared if isinstance(declared, type) else type(declared)
     if normal is Normalization.CUSTOM:
         if own.normalize is base.normalize:

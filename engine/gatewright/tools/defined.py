@@ -21,7 +21,7 @@ class DefinedTool(Tool, abstract=True):
     RegistrationError for a definition that cannot be shown or checked.
     """
 
-    result_type = ResultType.OBJECT
+    result_type = ResultType.ANY
     normalization = Normalization.JSON
     needs_description = False
 

@@ -124,8 +124,9 @@ def _text(text: str) -> str:
 
 def _too_large() -> ToolFailure:
     size = f"{MAX_RESULT_BYTES // 1024 // 1024} MiB or {MAX_RESULT_VALUES:,} values"
-    return ToolFailure(f"the result is larger than {size}; ask for less", code="result-too-large")
+    text = f"the tool ran, but its result is larger than {size}; if the call only reads, ask for less"
+    return ToolFailure(f"{text}, else do not make it again", code="result-too-large")
 
 
 def _refused(what: str) -> ToolFailure:
-    return ToolFailure(f"the tool returned {what}", code="bad-result")
+    return ToolFailure(f"the tool ran, but returned {what}; do not make this call again", code="bad-result")

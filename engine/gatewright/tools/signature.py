@@ -106,7 +106,9 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
 
 def _check_async(function: Function, where: str) -> None:
     if not inspect.iscoroutinefunction(function):
-        raise RegistrationError(f"{where} is not an `async def` function")
+        is_generator = inspect.isasyncgenfunction(function)
+        why = "yields: a tool returns its whole result" if is_generator else "is not an `async def` function"
+        raise RegistrationError(f"{where} {why}")
     if getattr(function, "__type_params__", ()):
         raise RegistrationError(f"{where} is generic, and a tool's types must be known")
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from gatewright.sources import Noticed, SourceManager
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.folderwatch import FolderNews, FolderWatch
-    from gatewright.tools import Tool
+    from gatewright.tools import Tool, ToolExecutionContext
     from gatewright.workspace.catalog import CatalogBook
     from gatewright.workspace.pathrow import PathRow
     from gatewright.workspace.sandbox import Sandbox
@@ -447,9 +447,10 @@ class Workspace:
         arguments: str | bytes | Mapping[str, JsonValue],
         *,
         session: Session | None = None,
+        context: ToolExecutionContext | None = None,
     ) -> Decision:
-        """What the gate would say to a call; free of effects. ``session``: as for `call`."""
-        return self.gate.decide(agent_id, tool, arguments, session=session)
+        """What the gate would say to a call; free of effects. The options: as for `call`."""
+        return self.gate.decide(agent_id, tool, arguments, session=session, context=context)
 
     async def call(
         self,
@@ -458,14 +459,18 @@ class Workspace:
         arguments: str | bytes | Mapping[str, JsonValue],
         *,
         session: Session | None = None,
+        context: ToolExecutionContext | None = None,
         approver: Approver | None = None,
         on_stage: Callable[[StageTrace], None] | None = None,
     ) -> Outcome:
         """Send a call through the whole gate. ``session``: the conversation that it belongs to, else the agent's own.
 
-        ``approver``: who is asked where the call asks; ``on_stage`` is told each stage as it passes.
+        ``context``: the user that it is made for (its ``user_id``; the gate knows the rest); ``approver``: who is asked
+        where the call asks; ``on_stage`` is told each stage as it passes.
         """
-        return await self.gate.call(agent_id, tool, arguments, session=session, approver=approver, on_stage=on_stage)
+        return await self.gate.call(
+            agent_id, tool, arguments, session=session, context=context, approver=approver, on_stage=on_stage
+        )
 
     def sandbox(
         self,
@@ -489,8 +494,17 @@ class Workspace:
         files, left_out = book.contents(policy.catalogs), (self._folders.state, self._folders.keys)
         return Sandbox(self, text.of(policy).text, bases, self._open_copy, files=files, left_out=left_out, watch=watch)
 
+    def __enter__(self) -> Self:
+        """The workspace; closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
     def close(self) -> None:
-        """Close what was opened, stop what was started; the object is of no use afterwards."""
+        """Close what was opened, stop what was started; calls and decisions raise WorkspaceError afterwards."""
+        self.gate.close()
         for folder_watch in self._folder_watches:
             folder_watch.stop()
         watching, self._watching = self._watching, None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from gatewright.base.jsonvalue import MAX_BYTES
 from gatewright.gate.accumulator import MAX_CALLS, BrokenCall, ToolCall, ToolCallAccumulator, several_objects
@@ -55,6 +58,20 @@ def test_what_is_not_only_objects_stays_one_text() -> None:
     ):
         assert several_objects(text) == ()
         assert accumulated({"id": "x", "name": "echo", "arguments": text}) == (ToolCall("echo", text, "x"),)
+
+
+async def test_broken_call_is_denied_in_its_place_and_recorded(world: World) -> None:
+    broken = BrokenCall(1, "the call has no id", "vault")
+    calls = [ToolCall("echo", {"text": "1"}, "a"), broken, ToolCall("echo", {"text": "2"}, "b")]
+    outcomes = await world.gate.call_many("archivist", calls)
+
+    assert [outcome.status for outcome in outcomes] == ["allowed", "denied", "allowed"]
+    assert (outcomes[1].decision.stage, outcomes[1].code, outcomes[1].decision.reason) == (
+        "parse",
+        "broken-call",
+        "the call has no id",
+    )
+    assert (outcomes[1].output or "").startswith("Tool execution failed: the arguments were not accepted")
 
 
 async def test_broken_json_is_denied_by_the_gate_with_the_reason(world: World) -> None:
@@ -114,6 +131,94 @@ def test_anthropic_events_are_read() -> None:
         accumulator.add_anthropic({"type": "content_block_delta", "index": 1, "delta": delta})
 
     assert accumulator.calls() == (ToolCall("echo", '{"text":"x"}', "toolu_1"),)
+
+
+def sdk(value: Any) -> Any:
+    """The same as objects with attributes, as the SDKs of the providers have them."""
+    if isinstance(value, dict):
+        return SimpleNamespace(**{key: sdk(one) for key, one in value.items()})  # pyright: ignore[reportUnknownVariableType]
+    return [sdk(one) for one in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+
+
+class Function(BaseModel):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class Row(BaseModel):
+    index: int
+    id: str | None = None
+    function: Function
+
+
+class Delta(BaseModel):
+    content: str | None = None
+    tool_calls: list[Row] | None = None
+
+
+def test_openai_deltas_given_as_objects_are_read() -> None:
+    accumulator = ToolCallAccumulator()
+    accumulator.add_openai(Delta(content="well"))
+    accumulator.add_openai(None)
+    accumulator.add_openai(Delta(tool_calls=[Row(index=0, id="call_1", function=Function(name="echo"))]))
+    accumulator.add_openai(sdk({"tool_calls": [{"index": 0, "function": {"arguments": '{"text":"x"}'}}]}))
+
+    assert accumulator.calls() == (ToolCall("echo", '{"text":"x"}', "call_1"),)
+
+
+def test_anthropic_events_given_as_objects_are_read() -> None:
+    accumulator = ToolCallAccumulator()
+    use = SimpleNamespace(type="tool_use", id="toolu_1", name="echo", input={})
+    accumulator.add_anthropic(SimpleNamespace(type="content_block_start", index=0, content_block=use))
+    delta = {"type": "input_json_delta", "partial_json": '{"text":"x"}'}
+    accumulator.add_anthropic(sdk({"type": "content_block_delta", "index": 0, "delta": delta}))
+    accumulator.add_anthropic(SimpleNamespace(type="message_stop"))
+
+    assert accumulator.calls() == (ToolCall("echo", '{"text":"x"}', "toolu_1"),)
+
+
+@pytest.mark.parametrize("shape", [dict[str, Any], sdk])
+@pytest.mark.parametrize("is_streamed", [True, False])
+def test_events_of_a_responses_stream_are_read(shape: Any, is_streamed: bool) -> None:
+    item = {"type": "function_call", "call_id": "call_1", "name": "echo", "arguments": ""}
+    piece = {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": '{"text":"x"}'}
+    done = {**item, "arguments": '{"text":"x"}'}
+    accumulator = ToolCallAccumulator()
+    for event in (
+        {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}},
+        {"type": "response.output_item.added", "output_index": 1, "item": item},
+        *([piece] if is_streamed else []),
+        {"type": "response.output_item.done", "output_index": 1, "item": done},
+        {"type": "response.completed"},
+    ):
+        accumulator.add_openai_response(shape(event))
+
+    assert accumulator.calls() == (ToolCall("echo", '{"text":"x"}', "call_1"),)
+
+
+def test_function_calls_of_gemini_are_read() -> None:
+    call = SimpleNamespace(id=None, name="echo", args={"text": "x"})
+    parts = [SimpleNamespace(function_call=None, text="well"), SimpleNamespace(function_call=call)]
+    accumulator = ToolCallAccumulator()
+    accumulator.add_gemini(SimpleNamespace(candidates=[SimpleNamespace(content=SimpleNamespace(parts=parts))]))
+    named: dict[str, Any] = {"functionCall": {"id": "g1", "name": "echo", "args": {}}}
+    accumulator.add_gemini({"candidates": [{"content": {"parts": [named]}}]})
+    accumulator.add_gemini({"candidates": None})
+
+    assert accumulator.calls() == (ToolCall("echo", '{"text": "x"}', "call_0"), ToolCall("echo", "{}", "g1"))
+
+
+@pytest.mark.parametrize("piece", ["text", 7, ["tool_calls"], SimpleNamespace(choices=[]), object()])
+def test_piece_that_cannot_be_read_is_an_error_and_not_lost_in_silence(piece: object) -> None:
+    accumulator = ToolCallAccumulator()
+    for add in (
+        accumulator.add_openai,
+        accumulator.add_openai_response,
+        accumulator.add_anthropic,
+        accumulator.add_gemini,
+    ):
+        with pytest.raises(TypeError, match=f"a `{type(piece).__name__}` is no piece of a stream"):
+            add(piece)
 
 
 def test_arguments_given_whole_are_taken() -> None:

@@ -15,6 +15,7 @@ from gatewright.tools import (
     ResultType,
     SideEffect,
     ToolExecutionContext,
+    operation,
     tool,
 )
 from tests.engine.tools.declared import CONTEXT
@@ -191,7 +192,10 @@ def function(name: str, source: str) -> Callable[..., Any]:
 DOC = '\n    """Do it."""\n'
 BAD = {
     "not async": ("def f(a: str) -> str:" + DOC, "tool `f` is not an `async def` function"),
-    "generator": ("async def f(a: str) -> str:" + DOC + "    yield a", "tool `f` is not an `async def` function"),
+    "generator": (
+        "async def f(a: str) -> str:" + DOC + "    yield a",
+        "tool `f` yields: a tool returns its whole result",
+    ),
     "self": ("async def f(self, a: str) -> str:" + DOC, "parameter `self` belongs to a class"),
     "args": ("async def f(*rest: str) -> str:" + DOC, "parameter `*rest` has no fixed name"),
     "kwargs": ("async def f(**rest: str) -> str:" + DOC, "parameter `**rest` has no fixed name"),
@@ -275,3 +279,12 @@ def test_streams_are_not_supported_and_said_so() -> None:
 def test_bound_that_bounds_nothing_is_refused(bad: float) -> None:
     with pytest.raises(RegistrationError, match="`timeout_s`"):
         ResourceBounds(timeout_s=bad)
+
+
+def test_operation_that_yields_is_told_so() -> None:
+    async def stream() -> AsyncIterator[str]:
+        """Stream."""
+        yield ""
+
+    with pytest.raises(RegistrationError, match="operation `stream` yields: a tool returns its whole result"):
+        operation(cast("Any", stream))

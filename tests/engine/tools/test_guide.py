@@ -107,6 +107,10 @@ def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monk
     found["workspace"].close()
 
 
+def test_type_checkers_may_read_the_types_of_the_package() -> None:
+    assert (ROOT / "engine/gatewright/py.typed").is_file()
+
+
 def test_every_name_of_the_public_face_can_be_had_and_no_other() -> None:
     for name in gatewright.__all__:
         assert getattr(gatewright, name) is not None

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from gatewright.base.errors import AlreadyRegistered, PolicyInvalid
+from gatewright import ToolCall
+from gatewright.base.errors import AlreadyRegistered, PolicyInvalid, WorkspaceError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Session
 from gatewright.policy.agentedit import describe_agent
 from gatewright.policy.tier import SafetyTier
-from gatewright.tools import ResultType, Tool, tool
+from gatewright.tools import DefinedTool, ResultType, Tool, ToolExecutionContext, tool
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.schemashape import Runner
 from gatewright.workspace import Workspace
 
 POLICY = """\
@@ -54,7 +61,9 @@ def opened(folder: Path, *tools: Tool) -> Workspace:
 
 
 def test_policy_that_names_a_tool_nobody_brought_is_refused(folder: Path) -> None:
-    with pytest.raises(PolicyInvalid, match="no tool is named `tide`"):
+    with pytest.raises(
+        PolicyInvalid, match=r"no tool is named `tide`: a tool of your own program needs a manifest .*`write_manifest`"
+    ):
         opened(folder)
 
 
@@ -87,3 +96,74 @@ def test_own_tool_is_known_when_the_policy_is_edited_read_again_and_copied(folde
 def test_own_tool_with_the_name_and_major_of_a_built_in_one_is_refused(folder: Path) -> None:
     with pytest.raises(AlreadyRegistered, match="`block` with major version 1"):
         opened(folder, tide, other_block)
+
+
+async def test_closed_workspace_refuses_calls_and_decisions(folder: Path) -> None:
+    with opened(folder, tide) as workspace:
+        assert workspace.decide("a", "tide", {"station": "Husum"}).verdict == "allow"
+    with pytest.raises(WorkspaceError, match="the workspace is closed"):
+        await workspace.call("a", "tide", {"station": "Husum"})
+    with pytest.raises(WorkspaceError, match="the workspace is closed"):
+        workspace.decide("a", "tide", {"station": "Husum"})
+    with pytest.raises(WorkspaceError, match="the workspace is closed"):
+        await workspace.gate.call_many("a", [ToolCall("tide", {"station": "Husum"})])
+
+
+async def test_call_is_made_for_the_user_of_its_context(folder: Path) -> None:
+    @tool(name="tide", safety_tier=SafetyTier.READ_ONLY, result_type=ResultType.STRING)
+    async def whose(context: ToolExecutionContext) -> str:
+        """Tell for whom."""
+        return context.require_user()
+
+    with opened(folder, whose) as workspace:
+        context = ToolExecutionContext("someone", "elsewhere", user_id="ann")
+        outcome = await workspace.call("a", "tide", {}, context=context)
+        assert (outcome.output, workspace.decide("a", "tide", {}, context=context).code) == ("ann", "max-calls")
+
+
+async def test_tool_that_raises_leaves_its_traceback_in_the_log(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    @tool(name="tide", safety_tier=SafetyTier.READ_ONLY, result_type=ResultType.STRING)
+    async def broken() -> str:
+        """Break."""
+        raise LookupError("no gauge")
+
+    with opened(folder, broken) as workspace:
+        outcome = await workspace.call("a", "tide", {})
+    (row,) = [row for row in caplog.records if row.name.startswith("gatewright.")]
+
+    assert (outcome.code, row.levelname, row.getMessage()) == ("tool-crashed", "ERROR", "the tool `tide` raised")
+    assert row.exc_info is not None
+    assert isinstance(row.exc_info[1], LookupError)
+
+
+@pytest.mark.parametrize("result", ["charged", ["a", 1], 7, True, None, {"id": 7}])
+async def test_any_json_is_a_result_of_a_tool_known_by_its_definition(folder: Path, result: JsonValue) -> None:
+    async def run(_arguments: Mapping[str, JsonValue], _context: ToolExecutionContext) -> JsonValue:
+        return result
+
+    definition = ToolDefinition("tide", "Charges.", {"type": "object"})
+    approvals = 'tools = ["tide"]\napprovals = { tide = "allow" }'
+    text = POLICY.replace('tools = ["tide"]', approvals)
+    (folder / "policy.toml").write_text(text, encoding="utf-8")
+    with opened(folder, DefinedTool(definition, origin="bank", runner=run)) as workspace:
+        outcome = await workspace.call("a", "tide", {})
+
+    assert outcome.code == "allowed", outcome.detail
+    assert json.loads(outcome.data or b"") == result
+
+
+async def test_result_that_cannot_be_taken_invites_no_second_call(folder: Path) -> None:
+    async def run(_arguments: Mapping[str, JsonValue], _context: ToolExecutionContext) -> object:
+        return {1, 2}
+
+    definition = ToolDefinition("tide", "Charges.", {"type": "object"})
+    text = POLICY.replace('tools = ["tide"]', 'tools = ["tide"]\napprovals = { tide = "allow" }')
+    (folder / "policy.toml").write_text(text, encoding="utf-8")
+    runner = cast("Runner", run)
+    with opened(folder, DefinedTool(definition, origin="bank", runner=runner)) as workspace:
+        outcome = await workspace.call("a", "tide", {})
+
+    assert outcome.code == "bad-result"
+    assert outcome.output == (
+        "Tool execution failed: the tool ran, but returned `set`, which is no JSON value; do not make this call again"
+    )

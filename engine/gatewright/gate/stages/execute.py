@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 GRACE_S = 1.0
 """How long a tool that was asked to stop may take to do so."""
 
+_log = logging.getLogger(__name__)
 _ENDS = {
     Status.ALLOWED: RowKind.TOOL_COMPLETED,
     Status.FAILED: RowKind.TOOL_FAILED,
@@ -156,6 +158,7 @@ def _ended(state: CallState, task: asyncio.Future[JsonValue | bytes]) -> CallSta
         words = _words(failure)
         return failed(state, record.clean(failure.code), state.plan.redactor(words), words)
     except BaseException as error:  # noqa: BLE001 what a tool raised is kept in its task; it may be anything
+        _log.error("the tool `%s` raised", state.tool_name, exc_info=error)
         return failed(state, "tool-crashed", message.CRASHED, _crash(error))
     return state.having(result=result, has_result=True, output="")
 

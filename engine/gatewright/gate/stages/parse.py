@@ -26,6 +26,8 @@ def _read(raw: RawArguments) -> dict[str, JsonValue]:
         return parse_object(str.__str__(raw))
     if isinstance(raw, bytes):
         return parse_object(raw)
+    if isinstance(raw, JsonRefused):
+        raise raw
     given = raw if isinstance(raw, dict) else _as_dict(raw)
     return copied(checked_object(given))
 
