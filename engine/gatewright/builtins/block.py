@@ -53,7 +53,10 @@ class BlockTool(Tool):
             at = _file_at(context, label, source_id)
             return done(f"`{at.relative}` is in its block", await context.require_sources().load(at))
         data = await context.require_blocks().content(label, agent_id=context.agent_id)
-        return done(f"what `{label}` holds", data)
+        archived = isinstance(data, dict) and data.get("type") == "archival"
+        return done(
+            f"what `{label}` holds{', which was archived and is not changed any more' if archived else ''}", data
+        )
 
     @operation(actions=(Action.OVERWRITE,))
     async def pin(self, context: ToolExecutionContext, label: Label) -> JsonValue:

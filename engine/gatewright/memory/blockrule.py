@@ -27,7 +27,17 @@ def action_of(edit: Edit) -> Action:
 
 def noted(record: BlockRecord, kind: str, now: float) -> BlockRecord:
     """The record after it was pinned, unpinned or archived. Raises ToolFailure."""
-    return _archived(record, now) if kind == ARCHIVE else replace(record, pinned=kind == PIN)
+    if kind == ARCHIVE:
+        return _archived(record, now)
+    if kind == PIN:
+        refuse_archived(record)
+    return replace(record, pinned=kind == PIN)
+
+
+def refuse_archived(record: BlockRecord) -> None:
+    """Raises ToolFailure for a block that was put away."""
+    if record.type is BlockType.ARCHIVAL:
+        raise ToolFailure("this block was archived: it can be read, and is not changed any more", code="archived")
 
 
 def _archived(record: BlockRecord, now: float) -> BlockRecord:

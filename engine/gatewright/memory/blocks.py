@@ -29,6 +29,7 @@ from gatewright.memory.blockrule import (
     is_label,
     limit_of,
     noted,
+    refuse_archived,
 )
 from gatewright.memory.record import BlockRecord, BlockType
 from gatewright.memory.shelf import Shelf
@@ -253,6 +254,8 @@ class BlockService:
         with self._writing(label, action_of(edit), granted, approved) as opened:
             if approved_change is not None and self._shown(opened, edit, author) != approved_change():
                 raise _stale()
+            if not self._operator:
+                refuse_archived(opened.record)
             hand = self._hand(author)
             step = opened.block.edit(self._fitted(opened, edit), hand)
             if step is not None:

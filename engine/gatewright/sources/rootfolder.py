@@ -50,16 +50,20 @@ _CHANGED = "somebody else changed this meanwhile; make the call again"
 
 
 class RootFolders:
-    """The roots of a workspace. ``exclusive`` keeps every other process from changing files meanwhile."""
+    """The roots of a workspace, whose own folder is ``workspace``.
+
+    ``exclusive`` keeps every other process from changing files meanwhile.
+    """
 
     def __init__(
         self,
         folders: Mapping[str, BaseFolder],
+        workspace: str,
         sources: SourcesPort,
         protection: Protection,
         exclusive: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        self._paths = RootPaths(folders, sources, protection)
+        self._paths = RootPaths(folders, workspace, sources, protection)
         self._exclusive = exclusive
 
     # the port: places

@@ -8,6 +8,7 @@ words for the model are the same.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -80,8 +81,11 @@ class RootPlace:
 class RootPaths:
     """The folders of the roots, and what holds in them: protection, and the levels of sources over the same files."""
 
-    def __init__(self, folders: Mapping[str, BaseFolder], sources: SourcesPort, protection: Protection) -> None:
+    def __init__(
+        self, folders: Mapping[str, BaseFolder], workspace: str, sources: SourcesPort, protection: Protection
+    ) -> None:
         self._bases = dict(folders)
+        self._workspace = tuple(f"{path.rstrip('/')}/" for path in (workspace, os.path.realpath(workspace)))
         self.sources = sources
         self.protection = protection
 
@@ -120,6 +124,8 @@ class RootPaths:
         found = self._real(path) if path.absolute else None
         if found is None:
             named = path.parts[0] if path.parts and path.parts[0] in ROOT_NAMES else None
+            if path.absolute and ("/" + "/".join(path.parts)).startswith(self._workspace):
+                named = None  # a real path, whatever its first folder is called
             if named is None and path.absolute:
                 return Refusal("outside-roots", f"`{path}` lies in none of the roots", self._begin(roots))
             root = named or ROOT_NAMES[0]

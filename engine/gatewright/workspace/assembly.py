@@ -88,9 +88,9 @@ class Parts:
     broker: PermissionBroker
     gate: Gate
 
-    def roots(self, folders: Mapping[str, BaseFolder]) -> RootFolders:
+    def roots(self, folders: Mapping[str, BaseFolder], folder: Path) -> RootFolders:
         """The roots with these folders, under the levels of the sources that run now."""
-        return _roots(folders, self.sources, self.protection, self.blocks)
+        return _roots(folders, folder, self.sources, self.protection, self.blocks)
 
     def follow(self, policy: Policy, given: tuple[DefinedTool, ...]) -> None:
         """Have exactly the tools that a policy brings along: ``given`` by its catalogs, and those of its roots."""
@@ -236,16 +236,16 @@ def assemble(
         grants=broker.grants,
         folder=str(policy_path.parent),
         file=str(policy_path),
-        roots=_roots(attachments.roots(), sources, protection, blocks),
+        roots=_roots(attachments.roots(), policy_path.parent, sources, protection, blocks),
         blocks=agent_blocks(shelf, sources.pinned()),
     )
     return Parts(registry, host, rooted_tools, protection, blocks, shelf, sources, audit, rates, broker, gate)
 
 
 def _roots(
-    folders: Mapping[str, BaseFolder], sources: SourceManager, protection: Protection, blocks: BlockStore
+    folders: Mapping[str, BaseFolder], folder: Path, sources: SourceManager, protection: Protection, blocks: BlockStore
 ) -> RootFolders:
-    return RootFolders(folders, sources.pinned(), protection, blocks.exclusive)
+    return RootFolders(folders, str(folder), sources.pinned(), protection, blocks.exclusive)
 
 
 def _base_problem(

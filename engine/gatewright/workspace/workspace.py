@@ -542,7 +542,7 @@ class Workspace:
             changed,
             places=text.places(after),
             sources=self.sources.pinned(),
-            roots=self._parts.roots(self._attachments.roots()),
+            roots=self._parts.roots(self._attachments.roots(), self.folder),
             blocks=self._parts.agent_blocks(),
             tools=None if same else lambda: self._parts.follow(after, tools),
         )

@@ -2,8 +2,10 @@
 
 import json
 import os
+import sys
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -297,3 +299,16 @@ async def test_another_spelling_of_a_name_on_disk_reaches_nothing_where_case_is_
         assert (decision.verdict, decision.code) == (Verdict.DENY, "other-spelling"), tool
         assert "Docs" not in (decision.model_message or "")
     assert (await bench.data("file_read", path="shared/Docs/Key.md"))["content"] == "needle"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such folder")
+async def test_a_real_path_in_the_workspace_is_never_read_as_one_in_a_root_of_that_name() -> None:
+    with TemporaryDirectory(dir="/tmp") as top:
+        bench = opened(Path(top))
+        for path in (f"{bench.folder}/policy.toml", f"{bench.folder}/plain.md"):
+            assert bench.decide("file_write", path=path, content="x").code == "outside-roots"
+            assert await bench.code("file_write", path=path, content="x") == "outside-roots"
+        assert list((bench.folder / "tmp").iterdir()) == []
+        await bench.data("file_write", path="/tmp/a.md", content="x")
+        assert bench.text("tmp/a.md") == "x"
+        bench.workspace.close()

@@ -103,6 +103,20 @@ def test_a_label_that_could_mislead_is_refused(service: BlockService, label: str
         service.create(label, author=ANN)
 
 
+def test_an_archived_block_refuses_edits_and_pins_and_can_still_be_read(service: BlockService) -> None:
+    service.create("n", author=ANN, content="one")
+    service.archive("n", author=ANN, granted=ALL)
+    for change in (
+        lambda: service.edit("n", Append("x"), author=ANN, granted=ALL),
+        lambda: service.edit("n", Undo(), author=ANN, granted=ALL),
+        lambda: service.pin("n", author=ANN, granted=ALL),
+    ):
+        with pytest.raises(ToolFailure, match="was archived"):
+            change()
+    assert service.rendered("n") == "one"
+    assert not service.get("n").pinned
+
+
 def test_pin_unpin_and_archive_change_the_record_and_stand_in_the_history(service: BlockService) -> None:
     service.create("n", author=ANN, content="x")
     assert service.pin("n", author=ANN, granted=ALL).record.pinned
@@ -116,9 +130,9 @@ def test_pin_unpin_and_archive_change_the_record_and_stand_in_the_history(servic
     assert [step.kind for step in service.history("n")] == ["create", "pin", "unpin", "append", "pin", "archive"]
     with refused("wrong-type"):
         service.archive("n", author=ANN, granted=ALL)
-    service.edit("n", Undo(), author=ANN, granted=ALL)
-    assert service.value("n") == "x"
-    assert service.get("n").type is BlockType.ARCHIVAL
+    with refused("archived"):
+        service.edit("n", Undo(), author=ANN, granted=ALL)
+    assert service.value("n") == "xy"
 
 
 @pytest.mark.parametrize(("type_", "code"), [(BlockType.CORE, "core-block"), (BlockType.LOG, "wrong-type")])
