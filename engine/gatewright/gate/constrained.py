@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from gatewright.gate.call import CallState, Finding
 from gatewright.gate.rulewords import denial
 from gatewright.gate.violation import ConstraintViolation
+from gatewright.policy.rule import ArgumentConstraints
+from gatewright.schema.contradiction import is_off
 from gatewright.schema.walk import pointer_text
 
 if TYPE_CHECKING:
@@ -41,10 +43,13 @@ def broken_fields(
 
 def _defaults(state: CallState, one: Constraint, name: str) -> Iterator[JsonValue]:
     """What stands for the field left out, by each operation of the call that the constraint binds."""
+    kind = one.bound.rule.rule_type
+    if isinstance(kind, ArgumentConstraints) and is_off(kind.fields.get(name)):
+        return
     for part in state.chosen.each:
         if one.bound.binds(part.name):
             parameters = state.plan.tool.parameters(part.name)
-            yield from (p.default for p in parameters if p.name == name and p.default is not None)
+            yield from (p.default for p in parameters if p.name == name and p.has_default)
 
 
 def _finding(state: CallState, one: Constraint, name: str, errors: tuple[ArgumentError, ...]) -> Finding:

@@ -17,6 +17,7 @@ from gatewright.base.jsonvalue import canonical_json
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema import inline_references, narrow
 from gatewright.schema.check import SchemaChecker
+from gatewright.schema.contradiction import is_off
 from gatewright.schema.walk import Schema, as_object, map_children, objects, properties_of, required_of, walk
 from gatewright.tools.parameter import Role
 
@@ -125,11 +126,11 @@ class _Reading:
         bare = self._rewritten(limit.name, _bare(limit.schema))
         defaults = self._broken_defaults(limit.name, bound, bare)
         wanted, when = {limit.name: bare}, self._when(limit.operations)
-        every = next(iter(defaults.values())) if defaults.keys() == bound else None
-        result = narrow(schema, wanted, when=when, defaults={} if every is None else {limit.name: every})
-        if every is None and defaults and self._may_depend():
-            some = self._when(frozenset(defaults))
-            result = narrow(result, wanted, when=some, defaults={limit.name: next(iter(defaults.values()))})
+        broken = dict.fromkeys([limit.name] if defaults else [], next(iter(defaults.values()), None))
+        every = defaults.keys() == bound
+        result = narrow(schema, wanted, when=when, defaults=broken if every else {})
+        if broken and not every and self._may_depend():
+            result = narrow(result, wanted, when=self._when(frozenset(defaults)), defaults=broken)
         return result
 
     def _rewritten(self, name: str, bare: object) -> object:
@@ -146,12 +147,14 @@ class _Reading:
 
     def _broken_defaults(self, name: str, operations: frozenset[str], schema: object) -> dict[str, object]:
         """By operation, the default that stands for the field left out, where it does not satisfy the limit."""
+        if is_off(schema):
+            return {}
         checker = SchemaChecker(_as_table(schema))
         found = {
             operation: one.default
             for operation in sorted(operations)
             for one in self._tool.parameters(operation)
-            if one.name == name and one.default is not None
+            if one.name == name and one.has_default
         }
         return {operation: value for operation, value in found.items() if not checker.is_valid(value)}
 

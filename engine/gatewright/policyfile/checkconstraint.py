@@ -8,7 +8,7 @@ from gatewright.base.jsonvalue import canonical_json
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policyfile.readschema import faults_of
 from gatewright.policyfile.report import shown
-from gatewright.schema.contradiction import contradictions, is_empty
+from gatewright.schema.contradiction import contradictions, is_empty, is_off
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report:
                 both = [operation for operation in _bound(rule, facts) if other.binds(operation.name)]
                 own = _own(facts, both, name)
                 held = _fields(other)[name]
-                if both and own and not _is_off(schema) and not _is_off(held) and _clash(own, schema, held):
+                if both and own and not is_off(schema) and not is_off(held) and _clash(own, schema, held):
                     message = f"together with another rule's constraint no value of {shown(name)} is left"
                     report.error((*place, name), "no-value-left", message)
                     break
@@ -73,7 +73,7 @@ def _check_field(
         if refused and refused.issuperset(operation.name for operation in bound):
             report.error(path, "no-value-left", f"this leaves no operation of `{facts.name}`")
             return
-    if _is_off(schema):  # it must not be given
+    if is_off(schema):  # it must not be given
         if all(name in operation.required for operation in bound):
             report.error(path, "no-value-left", f"`{facts.name}` needs {shown(name)}: no call could be made")
         return
@@ -84,11 +84,6 @@ def _check_field(
             report.warning(at, found.code, message, near=found.near, at_value=True)
         else:
             report.error(at, found.code, message, near=found.near, at_value=not found.at_key)
-
-
-def _is_off(schema: JsonValue) -> bool:
-    """Whether it says in so many words that the field must not be given."""
-    return schema is False or schema == {"not": {}}
 
 
 def _own(facts: ToolFacts, bound: list[OperationFacts], name: str) -> list[JsonValue]:

@@ -91,7 +91,7 @@ def _has_parts(schema: Schema) -> bool:
 
 def _fitting_samples(own: Schema, checker: SchemaChecker) -> Schema:
     result = dict(own)
-    if own.get("default") is not None and not checker.is_valid(own["default"]):
+    if "default" in own and not checker.is_valid(own["default"]):
         del result["default"]
     samples = as_list(own.get("examples"))
     if samples is not None:

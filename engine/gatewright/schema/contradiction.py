@@ -64,6 +64,11 @@ def contradictions(own: Sequence[object], constraint: object) -> Iterator[Contra
     yield from _contradictions(list(own), constraint, (), 0)
 
 
+def is_off(schema: object) -> bool:
+    """Whether it says in so many words that there must be no value."""
+    return schema is False or schema == {"not": {}}
+
+
 def kinds_of(schema: object) -> Kinds:
     """The JSON types that a value may have; integers are numbers."""
     table = as_object(schema)
@@ -84,7 +89,7 @@ def kinds_of(schema: object) -> Kinds:
 
 def is_empty(schemas: Sequence[object], depth: int = 0) -> bool:
     """Whether it is certain that no value fits all of them."""
-    if any(schema is False or schema == {"not": {}} for schema in schemas):
+    if any(map(is_off, schemas)):
         return True
     parts = [part for schema in schemas if (table := as_object(schema)) is not None for part in _conjuncts(table)]
     values = next((found for part in parts if (found := _values(part)) is not None), None)

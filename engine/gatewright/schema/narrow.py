@@ -71,10 +71,10 @@ def _own(given: object) -> Schema | None:
 
 def _is_needed(schema: Schema, name: str, checker: SchemaChecker, defaults: Mapping[str, object] | None) -> bool:
     if defaults is not None:
-        default = defaults.get(name)
+        held = [defaults[name]] if name in defaults else []
     else:
-        default = next((own["default"] for own in _declarations(schema, name) if own.get("default") is not None), None)
-    return default is not None and not checker.is_valid(default)
+        held = [own["default"] for own in _declarations(schema, name) if "default" in own][:1]
+    return any(not checker.is_valid(default) for default in held)
 
 
 def _declarations(schema: Schema, name: str) -> list[Schema]:

@@ -74,4 +74,4 @@ def _parameter(name: str, value: object, required: bool) -> Parameter:
     said = own.get(_WORD)
     rest = {key: held for key, held in own.items() if key != _WORD}
     text = said if isinstance(said, str) else ""
-    return Parameter(name, rest, required, description=text, default=own.get("default"))
+    return Parameter(name, rest, required, description=text, default=own.get("default"), has_default="default" in own)

@@ -148,6 +148,7 @@ def _parameter(name: str, schema: Schema, required: bool, marks: tuple[Mark, ...
         required,
         description=schema.get("description", ""),
         default=schema.get("default"),
+        has_default="default" in schema,
         marks=marks,
     )
 

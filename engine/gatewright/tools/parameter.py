@@ -167,7 +167,9 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter as the model may give it. ``schema`` holds no description of its own; ``default`` None: none or null.
+    """A parameter as the model may give it. ``schema`` holds no description of its own.
+
+    ``default``: what stands for it where it is left out, null perhaps; ``has_default``: whether anything does.
 
     ``definitions`` are the `$defs` that a recursive ``schema`` refers to. ``role`` and ``marks`` follow from each
     other: the role is the first mark's, and plain exactly when there is none.
@@ -181,6 +183,7 @@ class Parameter:
     default: JsonValue = field(default=None, hash=False)
     definitions: Schema = field(default_factory=dict[str, object], hash=False)
     marks: tuple[Mark, ...] = ()
+    has_default: bool = False
 
     @property
     def whole_schema(self) -> Schema:
@@ -188,6 +191,8 @@ class Parameter:
         return {**self.schema, "$defs": self.definitions} if self.definitions else self.schema
 
     def __post_init__(self) -> None:
+        if self.default is not None:
+            object.__setattr__(self, "has_default", True)
         if self.marks:
             object.__setattr__(self, "role", self.marks[0].role)
         elif self.role is not Role.PLAIN:

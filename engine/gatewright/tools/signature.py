@@ -218,6 +218,7 @@ def _parameter(
         not optional,
         description=described,
         default=_json_default(row.default, adapter, what) if optional else None,
+        has_default=optional,
         definitions=schema.get("$defs", {}),
         marks=marks_in(hint, what),
     )

@@ -185,8 +185,8 @@ def defaults(tool: Tool, operations: tuple[str, ...], name: str) -> list[object]
     """What stands for the field left out, in any of the operations."""
     if tool.has_operations and name == tool.operation_field:
         return [*operations]
-    found = [one.default for operation in operations for one in tool.parameters(operation) if one.name == name]
-    return [value for value in found if value is not None]
+    parameters = [one for operation in operations for one in tool.parameters(operation) if one.name == name]
+    return [one.default for one in parameters if one.has_default]
 
 
 def fields_of(rule: ToolRule) -> Mapping[str, Any]:

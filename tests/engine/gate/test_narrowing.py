@@ -415,3 +415,15 @@ def test_every_format_takes_a_narrowed_schema_and_calls_come_back(form: str) -> 
     assert name == "shelf"
     assert arguments == {"op": "renew", "title": "Emma", "days": 3} or json.loads(arguments)["title"] == "Emma"
     assert all(lint.level != "refused" for lints in view.lints(form).values() for lint in lints)
+
+
+def test_default_of_null_is_checked_like_any_other() -> None:
+    nobody = {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}], "default": None}
+    guests: dict[str, Any] = {"type": "object", "properties": {"guests": nobody, "cc": nobody}}
+    gate = gate_of(stranger(guests), limit("remote", guests={"type": "array", "minItems": 1}, cc=False))
+
+    assert schema_of(gate)["required"] == ["guests"]
+    assert stage_and_code(gate.decide("a", "remote", {})) == ("schema", "argument-constraint")
+    assert stage_and_code(gate.decide("a", "remote", {"guests": None})) == ("schema", "argument-constraint")
+    assert gate.decide("a", "remote", {"guests": ["x"], "cc": ["y"]}).verdict is Verdict.DENY
+    assert gate.decide("a", "remote", {"guests": ["x"]}).verdict is not Verdict.DENY

@@ -189,3 +189,32 @@ def staged(world: World, tool: str, arguments: dict[str, Any]) -> Any:
     plan = state.agent.plan(tool) if state.agent else None
     assert plan is not None
     return state.having(tool=plan, operation=plan.operations[""], arguments=arguments, policy_arguments=arguments)
+
+
+def test_denial_without_message_tells_the_model_which_argument_and_what_it_must_be(ruled: Any) -> None:
+    inside = '{ properties = { url = { not = { pattern = "^https://example.org/" } } } }'
+    both = '{ required = ["nothing"], properties = { url = { pattern = "secret" } } }'
+    world = ruled(
+        rule("example only", "deny", tools='["fetch"]', when=inside),
+        rule("other", "deny", tools='["fetch"]', when=both),
+    )
+    decision = world.decide("fetch", {"url": "https://example.com/secret"})
+
+    assert decision.model_message == (
+        "Tool execution failed: this call is not allowed with these values of `url`; change them or go on without it:\n"
+        "/url: must match the pattern `^https://example.org/`"
+    )
+
+
+def test_denial_without_message_names_no_hidden_operation(ruled: Any) -> None:
+    when = '{ required = ["op"], properties = { path = { not = { enum = ["read", "delete.md"] } } } }'
+    world = ruled(
+        rule("no deletes", "deny", tools='["file"]', operations='["delete"]'),
+        rule("some paths", "deny", tools='["file"]', when=when),
+    )
+    decision = world.decide("file", {"op": "read", "path": "x.md"})
+
+    assert decision.model_message == (
+        "Tool execution failed: this call is not allowed with these values of `op`, `path`; "
+        "change them or go on without it"
+    )

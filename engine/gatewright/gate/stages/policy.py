@@ -6,16 +6,22 @@ that cannot be evaluated denies.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState, Finding, Stage, StageResult
 from gatewright.policy.rulematch import DEFAULT_ADDRESS
 from gatewright.policy.verdict import Verdict
+from gatewright.policyfile.maymiss import Condition
+from gatewright.schema.check import SchemaChecker
+from gatewright.schema.walk import as_object, pointer_text, properties_of
 
 if TYPE_CHECKING:
     from gatewright.gate.condition import CompiledPolicyRule
     from gatewright.gate.plan import OperationPlan
+    from gatewright.policy.policyrule import PolicyRule
 
 _DENIED = "this call is not allowed with these arguments; change them or go on without it"
 _DEFAULT = "this call is not allowed; go on without it"
@@ -78,7 +84,7 @@ def _finding(state: CallState, compiled: CompiledPolicyRule) -> Finding:
     said = f": {rule.message}" if rule.message else ""
     text = f"policy rule `{rule.name}` {_SAYS[rule.effect]} it{said}"
     # the operator wrote the message for the model, yet may have named what it does not see
-    model = state.plan.redactor(rule.message) if rule.message else _DENIED
+    model = state.plan.redactor(rule.message) if rule.message else _denied(state, rule)
     return Finding(
         rule.effect,
         _CODES[rule.effect],
@@ -87,6 +93,29 @@ def _finding(state: CallState, compiled: CompiledPolicyRule) -> Finding:
         rule.name,
         model if rule.effect is Verdict.DENY else None,
     )
+
+
+def _denied(state: CallState, rule: PolicyRule) -> str:
+    """Which arguments the rule is about, and what they must be where it says so; only what the model may know."""
+    if not isinstance(rule.when, Mapping) or not rule.when:
+        return _DEFAULT
+    names = sorted(Condition(rule.when).fields.intersection(state.arguments))
+    if not names:
+        return _DENIED
+    lines = [line for name in names for line in _wanted(state, rule.when, name)]
+    kept = [line for line in lines if state.plan.redactor.kept(line) == line]
+    told = f"this call is not allowed with these values of {', '.join(f'`{name}`' for name in names)}; change them"
+    return "\n".join([f"{told} or go on without it{':' if kept else ''}", *kept])
+
+
+def _wanted(state: CallState, when: Mapping[str, JsonValue], name: str) -> list[str]:
+    """What a rule that denies all but some values asks of the field."""
+    own = as_object(properties_of(dict(when)).get(name)) or {}
+    wanted = as_object(own.get("not")) if own.keys() == {"not"} else None
+    if wanted is None:
+        return []
+    errors = SchemaChecker(wanted).errors(state.policy_arguments.get(name))
+    return [f"{pointer_text((name,))}{error.pointer}: {error.message}" for error in errors]
 
 
 def _broken(compiled: CompiledPolicyRule, error: SchemaError) -> Finding:
