@@ -5,8 +5,11 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
 
 from gatewright_gui.qt.look import current_look, tie_icon
-from gatewright_gui.qt.plaintext import button_text, tip_text
+from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
+
+_WIDEST = 240
+"""Of the name, in pixels."""
 
 
 class TopBar(QWidget):
@@ -46,7 +49,8 @@ class TopBar(QWidget):
 
     def set_workspace(self, name: str, path: str) -> None:
         """Name the open workspace."""
-        self.workspace.setText(f"{button_text(name or 'No workspace')} ")
+        words = line_text(self.workspace.fontMetrics(), name or "No workspace", _WIDEST, Qt.TextElideMode.ElideMiddle)
+        self.workspace.setText(f"{button_text(words)} ")
         self.workspace.setToolTip(tip_text(path) or "Open a workspace")
         self.workspace.setAccessibleName(f"Workspace menu, {name or 'none open'}")
 

@@ -19,6 +19,7 @@ from gatewright_gui.qt.plaintext import LONGEST_TIP
 from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.palette import CommandPalette
 from tests.gui.session.opened import opened_window, settled, until
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -31,7 +32,7 @@ def hostile_policy(folder: Path) -> Path:
     picture = QPixmap(64, 64)
     picture.fill(Qt.GlobalColor.magenta)
     assert picture.save(str(folder / "pic.png"))
-    text = f"<b>MARK</b><img src='file:{folder}/pic.png' width=200 height=200>\u202e&lt;\x9b2J & more"
+    text = f"\u202e<b>MARK</b><img src='file:{folder}/pic.png' width=200 height=200>&lt;\x9b2J & more"
     said, long = json.dumps(text), json.dumps(text + " long" * 2_000)
     schema = {
         "type": "object",
@@ -192,6 +193,7 @@ def check_tips(window: MainWindow) -> int:
 
 async def test_no_page_draws_a_strangers_text_as_anything_else(window: MainWindow) -> None:
     assert not window.document.problems or not any(one.is_error for one in window.document.problems)
+    assert window.width() == 1280, "a name makes the window wider"
     marks = told = 0
     for page in PAGES:
         window.show_page(page.key)
@@ -241,6 +243,8 @@ async def test_the_palette_finds_a_strangers_name_as_plain_text(window: MainWind
     assert field is not None
     QTest.keyClicks(field, "MARK")
     await settled(window)
-    texts = painted(window)
+    palette = window.findChild(CommandPalette, "palette")
+    assert palette is not None
+    texts = painted(palette)
     assert any(ESCAPED in text for text in texts)
     assert [text for text in texts if unseen(text)] == []
