@@ -140,7 +140,8 @@ class _StrictRules:
         names_some = rule.tools is not None or rule.operations is not None
         for (parameters, required), numbers in self._targets.groups(rule).items():
             foreign = condition.fields.isdisjoint(parameters)
-            if not foreign and (fields := condition.escapes(parameters, required)):
+            given = rule.effect is Verdict.ASK and condition.is_about_given(parameters)
+            if not foreign and not given and (fields := condition.escapes(parameters, required)):
                 missed.add(numbers, f" may leave out {_named(fields)}")
             if names_some and parameters and (fields := condition.lacks(parameters, required)):
                 missed.add(self._meant(rule, numbers), f" takes no {_named(fields)}")

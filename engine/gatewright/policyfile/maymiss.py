@@ -63,6 +63,10 @@ class Condition:
         self._demands = not self._schema.keys() <= _UNDEMANDING
         self._escapes: dict[Known, tuple[str, ...]] = {}
 
+    def is_about_given(self, parameters: Iterable[str]) -> bool:
+        """Whether it says itself that every parameter it speaks of must be given: leaving one out is no way around."""
+        return self.fields.intersection(parameters) <= frozenset(required_of(self._schema))
+
     def escapes(self, parameters: Iterable[str], required: Iterable[str]) -> tuple[str, ...]:
         """The mentioned parameters that a call may leave out and so come past the condition; several only together."""
         if not self._demands:

@@ -146,8 +146,17 @@ def test_a_deny_rule_that_holds_when_its_field_is_left_out_is_no_warning(when: s
     assert not load(f"{HEAD}{FILE}{when}\n").problems
 
 
+def test_a_rule_that_asks_when_an_argument_is_given_is_right_as_it_is() -> None:
+    asks = FILE.replace("deny", "ask")
+
+    assert load(f"{HEAD}{asks}{{ required = ['path'] }}\n").problems == ()
+    assert (
+        load(f"{HEAD}{asks}{{ required = ['path'], properties = {{ path = {{ minLength = 1 }} }} }}\n").problems == ()
+    )
+
+
 def test_a_rule_that_asks_is_warned_of_in_its_own_words_and_one_that_allows_is_not() -> None:
-    when = "{ required = ['path'] }\n"
+    when = "{ not = { properties = { path = { pattern = '^a' } } } }\n"
     always = "{ properties = { content = { pattern = 'secret' } } }\n"
     asks, allows = FILE.replace("deny", "ask"), FILE.replace("deny", "allow")
 
