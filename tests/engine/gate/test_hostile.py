@@ -415,17 +415,14 @@ def test_accumulator_takes_deltas_of_any_shape() -> None:
     streamed = ToolCallAccumulator()
     shapes: tuple[Any, ...] = (
         None,
-        1,
-        "a",
-        [],
         {},
-        [[]],
         {"tool_calls": 1},
         {"tool_calls": [None, {"index": "x"}, {"function": 1}]},
     )
     for odd in shapes:
         streamed.add_openai(odd)
         streamed.add_anthropic(odd)
+    for odd in (*shapes, 1, "a", [], [[]]):
         streamed.add(odd, id=odd, name=odd, arguments=odd)
     for index in range(-500, 500):
         streamed.add(index, id="i" * MB if index == 0 else "i", name="n", arguments="{")
