@@ -75,6 +75,8 @@ def _of_strict(schema: Schema, *, strict: bool) -> Iterator[str]:
 
 def _of_declared(schema: Schema) -> Iterator[str]:
     for node, _ in _nodes(schema, 1):
+        if "anyOf" in node and len(node) > 1:
+            yield f"anyOf is not the only field: {sorted(node)}"
         if not set(node.get("required", ())) <= set(node.get("properties", ())):
             yield "a required parameter is not declared"
 

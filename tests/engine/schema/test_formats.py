@@ -1,5 +1,6 @@
 """What each provider gets to see, what it is told about, and how calls come back."""
 
+import json
 from typing import Any
 
 import pytest
@@ -182,6 +183,41 @@ def test_gemini_gets_one_type_each_texts_as_enums_and_nullable() -> None:
     assert spelled["any"] == '{"a": [1]}'
     assert "$filter" not in spelled
     assert back == call
+
+
+def test_what_is_said_of_a_union_stands_inside_it_for_gemini() -> None:
+    union = {"title": "Key", "description": "What to look for.", "default": 7, "type": ["string", "integer", "null"]}
+    key = sent("gemini", {"type": "object", "properties": {"key": union}})["properties"]["key"]
+    assert list(key) == ["anyOf"]
+    assert key["anyOf"][0] == {
+        "type": "STRING",
+        "nullable": True,
+        "title": "Key",
+        "description": "What to look for.\nDefault: 7.",
+    }
+
+
+def test_nesting_that_gemini_may_refuse_is_told() -> None:
+    deep: Schema = {"type": "string"}
+    for _ in range(4):
+        deep = {"type": "object", "properties": {"a": deep}}
+    assert "deep" not in codes("gemini", deep)
+    assert "deep" in codes("gemini", {"type": "object", "properties": {"all": {"type": "array", "items": deep}}})
+
+
+def test_a_schema_whose_definitions_hold_each_other_stays_small_for_gemini_and_says_where_it_ends() -> None:
+    names = [f"part{number}" for number in range(20)]
+    inner = {name: {"$ref": f"#/$defs/{name}"} for name in names}
+    web: Schema = {
+        "type": "object",
+        "properties": {"whole": {"$ref": "#/$defs/part0"}},
+        "$defs": {name: {"type": "object", "properties": {"text": {"type": "string"}, **inner}} for name in names},
+    }
+    assert len(json.dumps(sent("gemini", web))) < 100_000
+    call: Schema = {"whole": {"part1": {"part2": {"part3": {"part4": {"part5": {"text": "deep"}}}}}}}
+    assert there_and_back("gemini", web, call)[1] == call
+    said = [lint.reason for lint in format_named("gemini").lints(ToolListing("file", "", web))]
+    assert any("here is level 4 of it" in reason or "1,000 schemas" in reason for reason in said)
 
 
 def test_a_recursive_tool_is_unrolled_for_gemini_and_its_depth_sent_as_text() -> None:

@@ -1,9 +1,11 @@
 """Schemas in the subset of OpenAPI 3.0 that Gemini's function declarations take, and the step that undoes it.
 
 Source: the Gemini API reference, "Schema" and "FunctionDeclaration" (v1beta), with what the service is known to refuse:
-one `type` for each schema, `enum` of non-empty texts only, `anyOf` by itself, elements and parameters always declared,
-the formats `enum` and `date-time` only. Parameter names as the Vertex AI reference has them. What is left: no
-`additionalProperties`, `const`, `oneOf`, `allOf`, `not`, `$ref`. A value that cannot be described is sent as JSON text.
+one `type` for each schema, `enum` of non-empty texts only, `anyOf` with nothing beside it (what is said of the union
+stands in its first alternative), elements and parameters always declared, the formats `enum` and `date-time` only.
+Parameter names as the Vertex AI reference has them. What is left: no `additionalProperties`, `const`, `oneOf`, `allOf`,
+`not`, `$ref`. A value that cannot be described is sent as JSON text, and so is what a reference stands for where
+writing it out would go on for ever or grow too large.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from gatewright.schema.formats.step import KEEP, Branch, Labels, Step, Text, eit
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, objects, properties_of, required_of, walk
 
 KEYS = NameRule(r"[a-zA-Z_][a-zA-Z0-9_]*", "[^a-zA-Z0-9_]", 64, "letters, digits and `_`, 64 at most", first="p_")
-MAX_UNROLLED = 1
+MAX_UNROLLED, MAX_REFERENCES, MAX_NODES = 1, 3, 1_000
+"""How often a definition is written out in itself, how deep definitions stand in each other, how large it all gets."""
 _NUMBERS = ("number", "integer")
 _KEPT = {
     "string": frozenset({"minLength", "maxLength", "pattern"}),
@@ -68,8 +71,10 @@ class _Writer:
     def __init__(self, plain: Plain, tell: Tell) -> None:
         self._plain = plain
         self._tell = tell
+        self._nodes = 0
 
     def node(self, schema: Schema, place: Pointer, inside: tuple[str, ...]) -> tuple[Schema, Step]:
+        self._nodes += 1
         if isinstance(schema.get("$ref"), str):
             return self._reference(schema, place, inside)
         for keyword in ("anyOf", "oneOf"):
@@ -100,8 +105,10 @@ class _Writer:
         reference = str(schema["$ref"])
         name = reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
         target = as_object(self._plain.definitions.get(name))
-        if target is None or inside.count(name) > MAX_UNROLLED or len(inside) > 6:
-            return self._text(schema, place, "it refers to itself")
+        if target is None or inside.count(name) > MAX_UNROLLED or len(inside) > MAX_REFERENCES:
+            return self._text(schema, place, f"it refers to itself, and here is level {len(inside) + 1} of it")
+        if self._nodes > MAX_NODES:
+            return self._text(schema, place, f"more than {MAX_NODES:,} schemas would be written out")
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         joined = merged(rest, target)
         if joined is None:
@@ -158,7 +165,11 @@ class _Writer:
             return self._text(schema, place, "its alternatives cannot be told apart")
         step = KEEP if all(branch.step is KEEP for branch in known) else either(known)
         sent = [_nullable(branch.sent) if nullable else branch.sent for branch in known]
-        return _explained({"anyOf": sent}, schema), step
+        said = _explained({}, schema)
+        first = {**sent[0], **{key: text for key, text in said.items() if key == "title"}}
+        if "description" in said:
+            first["description"] = "\n".join((said["description"], *[first[k] for k in ("description",) if k in first]))
+        return {"anyOf": [first, *sent[1:]]}, step
 
     def _whole(self, schema: Schema) -> Schema:
         refers = any("$ref" in node for _, node in walk(schema))
