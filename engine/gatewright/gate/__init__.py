@@ -8,7 +8,7 @@ from gatewright.base.door import door
 
 if TYPE_CHECKING:
     from gatewright.gate.alarm import Alarm
-    from gatewright.gate.approval import Approval, ApprovalRequest, Approver
+    from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Approver
     from gatewright.gate.approvalstore import ApprovalStore
     from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowKind
     from gatewright.gate.broker import PermissionBroker
@@ -45,6 +45,7 @@ __all__ = [
     "AgentView",
     "Alarm",
     "Approval",
+    "ApprovalLimits",
     "ApprovalRequest",
     "ApprovalStore",
     "Approver",
@@ -96,7 +97,7 @@ door(
     __name__,
     {
         "gatewright.gate.alarm": ("Alarm",),
-        "gatewright.gate.approval": ("Approval", "ApprovalRequest", "Approver"),
+        "gatewright.gate.approval": ("ApprovalLimits", "Approval", "ApprovalRequest", "Approver"),
         "gatewright.gate.approvalstore": ("ApprovalStore",),
         "gatewright.gate.audit": ("AuditEntry", "AuditLog", "AuditUnavailable", "RowKind"),
         "gatewright.gate.broker": ("PermissionBroker",),

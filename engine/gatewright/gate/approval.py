@@ -17,6 +17,7 @@ MOST_SECONDS = 366 * 86_400.0
 """The longest time for which an answer may be remembered."""
 
 REFUSED_CODE = "approval-refused"
+_MOST_TIMEOUT_S = 7 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,24 @@ class ApprovalRequest:
             ),
             waiting=int(cast("int", data["waiting"])),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalLimits:
+    """How long a question waits, and what one agent with one user may ask.
+
+    ``waiting``: calls that wait at the same time, in all processes; ``per_minute``: questions, in this process.
+    """
+
+    timeout_s: float = 45.0
+    waiting: int = 10
+    per_minute: int = 30
+
+    def __post_init__(self) -> None:
+        if not 0 < self.timeout_s <= _MOST_TIMEOUT_S:
+            raise ValueError(f"`timeout_s` is {self.timeout_s!r}: more than 0 and at most {_MOST_TIMEOUT_S:g} seconds")
+        if min(self.waiting, self.per_minute) < 0:
+            raise ValueError("`waiting` and `per_minute` are 0 or more")
 
 
 @dataclass(frozen=True, slots=True)

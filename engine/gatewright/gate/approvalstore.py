@@ -19,6 +19,7 @@ from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.gate.lifeline import Lifeline, is_alive
 from gatewright.gate.sealedrows import SealedRow, SealedRows, Version
+from gatewright.record import renew_after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -37,6 +38,8 @@ SCOPE_S = 30 * 86_400.0
 """How long an approval for a scope stands at most: a session that goes on for longer asks again."""
 MOST_BYTES = 1 << 20
 """The size of the largest question that is kept: nobody reads more before answering."""
+MOST_QUESTIONS = 1000
+"""How many calls wait at the same time in a workspace, whoever asks."""
 _REQUEST, _ANSWER, _GRANT, _LISTENER = "request", "answer", "grant", "listener"
 
 
@@ -55,10 +58,15 @@ class ApprovalStore:
         self._folder = state
         self._rows = SealedRows(None if state is None else state / FILE_NAME, keys, (_GRANT,))
         self._clock = clock or SystemClock()
-        self._lock = threading.RLock()
         self._lifeline = Lifeline(state) if state is not None else None
-        self._needs_life: set[str] = set()
         self._grants: tuple[Version, tuple[Grant, ...]] = ((), ())
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """What waits in a parent process is none of a forked child's."""
+        self._lock = threading.RLock()
+        self._needs_life: set[str] = set()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -124,7 +132,8 @@ class ApprovalStore:
     # -- questions
 
     def post(self, request: ApprovalRequest, most: int) -> bool:
-        """Make a question known to everybody; False when ``most`` calls of its agent wait already.
+        """Make a question known to everybody; False when ``most`` calls of its agent and user wait already, or
+        `MOST_QUESTIONS` of all.
 
         Raises WorkspaceError when it cannot be kept, QuestionTooLarge when nobody could look through it.
         """
@@ -134,8 +143,9 @@ class ApprovalStore:
             raise QuestionTooLarge(text)
         with self._hanging_on(request.request_id), self._rows.changing() as change:
             self._purge(change)
-            waiting = [row for row in self._open_questions(change.rows) if row.agent == request.agent_id]
-            if len(waiting) >= most:
+            waiting = self._open_questions(change.rows)
+            mine = [row for row in waiting if row.agent == request.agent_id and _data(row)["user"] == request.user_id]
+            if len(mine) >= most or len(waiting) >= MOST_QUESTIONS:
                 return False
             owner, until = self._live(request.request_id), request.expires_wall_s
             names = request.request_id, request.agent_id, request.digest

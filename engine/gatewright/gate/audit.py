@@ -39,7 +39,7 @@ from gatewright.gate.auditfile import (
 )
 from gatewright.gate.chain import START_MAC, AuditReport, AuditRow, Seal, Unsealed, end_of, log_id_of, verified
 from gatewright.gate.keys import AnchorFile, Home, KeyRing
-from gatewright.record import PrivateFolder
+from gatewright.record import PrivateFolder, renew_after_fork
 
 if TYPE_CHECKING:
     from gatewright.base.clock import Clock
@@ -94,9 +94,14 @@ class AuditLog:
         self._ring = KeyRing(keys)
         self._clock = clock or SystemClock()
         self._durable = durable
-        self._lock = threading.Lock()
         self._open_log: _OpenLog | None = None
         self._forked: list[_OpenLog] = []
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """A free lock."""
+        self._lock = threading.Lock()
 
     def check(self) -> None:
         """Raises AuditUnavailable when a log exists that cannot be continued, above all because its key is missing."""

@@ -5,7 +5,7 @@ It decides nothing and shows nothing: whoever shows questions subscribes, in thi
 * Identical calls (one digest) that wait together are one question. A refusal and a lasting approval answer all of them.
   *Once* lets one of them be executed, the first that gets there; the others end as ``approval-withdrawn`` and the model
   is told to make the call again: whoever says yes once has not said yes to five executions.
-* Too many waiting calls or too many questions in a minute of one agent: refused at once, with the reason.
+* Too many waiting calls or too many questions in a minute of one agent with one user: refused at once, with the reason.
 * With no operator attached anywhere nobody is asked: the call is unanswered at once, unless ``waits_alone``.
 * When the time is over the call is refused; a question vanishes with its time, its call and its process.
 """
@@ -17,14 +17,16 @@ import logging
 import threading
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.ids import new_id
+from gatewright.gate.approval import ApprovalLimits
 from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge
 from gatewright.gate.audit import AuditEntry, RowKind
+from gatewright.record import renew_after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,15 +41,8 @@ TICK_S = 0.1
 """How often the store is looked at for what other processes wrote there, and the clock for time that is over."""
 _LOOK_TICKS = 10
 _MINUTE_S = 60.0
+_MOST_ASKING = 1000  # agents and users: from so many on, those that ask no more are forgotten
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """The limits of one agent: calls that wait at the same time (in all processes), questions per minute (in this)."""
-
-    waiting: int = 10
-    per_minute: int = 30
 
 
 class _Waiter:
@@ -80,24 +75,27 @@ class PermissionBroker:
         store: ApprovalStore | None = None,
         clock: Clock | None = None,
         *,
-        timeout_s: float = 45.0,
-        rate: Rate | None = None,
+        limits: ApprovalLimits | None = None,
         audit: AuditLog | None = None,
         waits_alone: bool = False,
     ) -> None:
         self._clock = clock or SystemClock()
         self._store = store or ApprovalStore(clock=self._clock)
-        self._timeout_s = timeout_s
-        self._rate = rate or Rate()
+        self._limits = limits or ApprovalLimits()
         self._audit = audit
         self._waits_alone = waits_alone
+        self._closed = False
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """A forked child has no calls that wait, no operator and no thread that watches; its parent has."""
         self._lock = threading.Lock()
-        self._asked: dict[str, deque[float]] = {}
+        self._asked: dict[tuple[str, str], deque[float]] = {}
         self._waiters: dict[str, _Waiter] = {}
         self._listeners: dict[object, Callable[[tuple[ApprovalRequest, ...]], None]] = {}
         self._watch: threading.Thread | None = None
         self._news = threading.Event()
-        self._closed = False
 
     @property
     def grants(self) -> GrantBook:
@@ -116,13 +114,17 @@ class PermissionBroker:
         """
         if not await self.is_attended():
             raise NobodyAnswered("no operator is attached")
-        if not self._may_ask(request.agent_id):
-            return _refused("approval-rate", f"more than {self._rate.per_minute} questions of the agent in a minute")
+        if not self._may_ask((request.agent_id, request.user_id or "")):
+            return _refused("approval-rate", f"more than {self._limits.per_minute} questions of the agent in a minute")
         now_s = self._clock.wall_s()
         asked = replace(
-            request, request_id=new_id("ask"), asked_wall_s=now_s, expires_wall_s=now_s + self._timeout_s, waiting=1
+            request,
+            request_id=new_id("ask"),
+            asked_wall_s=now_s,
+            expires_wall_s=now_s + self._limits.timeout_s,
+            waiting=1,
         )
-        waiter = _Waiter(asyncio.get_running_loop(), self._clock.monotonic_s() + self._timeout_s)
+        waiter = _Waiter(asyncio.get_running_loop(), self._clock.monotonic_s() + self._limits.timeout_s)
         return await self._posted(asked, waiter)
 
     async def is_attended(self) -> bool:
@@ -207,19 +209,21 @@ class PermissionBroker:
         if self._audit is not None:
             self._audit.close()
 
-    def _may_ask(self, agent_id: str) -> bool:
+    def _may_ask(self, who: tuple[str, str]) -> bool:
         now_s = self._clock.monotonic_s()
         with self._lock:
-            times = self._asked.setdefault(agent_id, deque())
+            if len(self._asked) >= _MOST_ASKING and who not in self._asked:
+                self._asked = {one: t for one, t in self._asked.items() if t and now_s - t[-1] < _MINUTE_S}
+            times = self._asked.setdefault(who, deque())
             while times and now_s - times[0] >= _MINUTE_S:
                 times.popleft()
-            if len(times) >= self._rate.per_minute:
+            if len(times) >= self._limits.per_minute:
                 return False
             times.append(now_s)
             return True
 
     async def _posted(self, asked: ApprovalRequest, waiter: _Waiter) -> Approval:
-        posting = _Posting(self._store, asked, self._rate.waiting)
+        posting = _Posting(self._store, asked, self._limits.waiting)
         answer: Approval | None = None
         try:
             refusal = await asyncio.to_thread(posting.post)
@@ -238,7 +242,7 @@ class PermissionBroker:
             self._waiters.pop(asked.request_id, None)
         last = await asyncio.shield(asyncio.to_thread(posting.withdraw))
         self._news.set()
-        return answer or last or _refused("approval-timed-out", f"nobody answered within {self._timeout_s:g} s")
+        return answer or last or _refused("approval-timed-out", f"nobody answered within {self._limits.timeout_s:g} s")
 
     async def _given_up(self, request_id: str, posting: _Posting) -> None:
         with self._lock:

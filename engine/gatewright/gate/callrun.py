@@ -6,6 +6,7 @@ It does not know policies or tools; the stages do. What cannot be recorded is no
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +24,7 @@ from gatewright.gate.grant import Remember
 from gatewright.gate.outcome import Outcome
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest
-from gatewright.gate.stages.execute import EXECUTE, finished, given_up
+from gatewright.gate.stages.execute import EXECUTE, crash, finished, given_up
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from gatewright.gate.audit import AuditEntry, AuditLog
     from gatewright.gate.pipeline import OnStage, Passage
 
+_log = logging.getLogger(__name__)
 PassageMaker = Callable[[CallState, "OnStage | None"], "Passage"]
 
 
@@ -92,8 +94,9 @@ class CallRun:
             answer = await approver(request)
         except NobodyAnswered:
             return None
-        except Exception as error:  # noqa: BLE001 an approver is the host's code and may raise anything
-            return Approval(False, f"the approver ({type(error).__name__})")
+        except Exception as error:  # noqa: BLE001 - an approver is the host's code and may raise anything
+            _log.exception("the approver of `%s` failed", state.tool_name)
+            return Approval(False, "the approver", code="approver-failed", reason=crash("approver", error))
         except BaseException:
             await self._given_up(state)
             raise

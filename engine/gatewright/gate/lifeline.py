@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gatewright.base.ids import new_id
-from gatewright.record import PrivateFolder
+from gatewright.record import PrivateFolder, renew_after_fork
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +28,14 @@ class Lifeline:
         self._folder = PrivateFolder(folder)
         self._name = f"{self.owner}.alive"
         self._descriptor: int | None = None
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """A child is another owner, and does not keep its parent alive."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self.owner, self._descriptor = new_id("owner"), None
+        self._name = f"{self.owner}.alive"
 
     def hold(self) -> None:
         """Make the file and lock it; held already: nothing. Raises OSError."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.record import Database, PrivateFolder
+from gatewright.record import Database, PrivateFolder, renew_after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -85,7 +85,6 @@ class RateBook:
 
     def __init__(self, path: Path | None = None) -> None:
         self._where = "memory" if path is None else f"`{path}`"
-        self._lock = threading.Lock()
         folder = None if path is None else PrivateFolder(path.parent)
         self._database = Database(
             folder,
@@ -94,6 +93,12 @@ class RateBook:
             pragmas=("synchronous = NORMAL",),
             make=lambda connection: connection.execute(_TABLE),
         )
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """A free lock."""
+        self._lock = threading.Lock()
 
     def peek(self, key: str, rule: RateLimit, wall_s: float) -> Window:
         """What counts now; takes nothing and makes no file. Raises RatesUnavailable."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.gate.sealedfile import SealedFile
+from gatewright.record import renew_after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -83,14 +84,18 @@ class SealedRows:
     def __init__(self, path: Path | None, keys: Path | None, anchored: Iterable[str] = ()) -> None:
         self.path = path
         self._anchored = frozenset(anchored)
-        self._writing, self._noting = threading.RLock(), threading.Lock()
         self._writer = SealedFile(path, keys, is_anchored=bool(self._anchored))
-        in_memory = path is None
-        self._reading = self._writing if in_memory else threading.RLock()
-        self._reader = self._writer if in_memory else SealedFile(path, keys, is_anchored=bool(self._anchored))
+        self._reader = self._writer if path is None else SealedFile(path, keys, is_anchored=bool(self._anchored))
         self._own_changes = 0
         self._read: tuple[Version, tuple[SealedRow, ...]] | None = None
         self._notes: dict[str, None] = {}
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Free locks."""
+        self._writing, self._noting = threading.RLock(), threading.Lock()
+        self._reading = self._writing if self.path is None else threading.RLock()
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from gatewright.base.clock import Clock
     from gatewright.base.problem import Address, Place
+    from gatewright.gate.approval import ApprovalLimits
     from gatewright.gate.decision import Places
     from gatewright.memory import BlockService
     from gatewright.policy.document import Policy, Source
@@ -131,9 +132,12 @@ def permission_broker(
     return broker_of(folders, clock, AuditLog(folders.state, folders.keys, clock=clock))
 
 
-def broker_of(folders: Folders, clock: Clock, audit: AuditLog) -> PermissionBroker:
+def broker_of(
+    folders: Folders, clock: Clock, audit: AuditLog, limits: ApprovalLimits | None = None
+) -> PermissionBroker:
     """The questions and standing approvals in the state folder; revocations go to the log."""
-    return PermissionBroker(ApprovalStore(folders.state, folders.keys, clock=clock), clock, audit=audit)
+    store = ApprovalStore(folders.state, folders.keys, clock=clock)
+    return PermissionBroker(store, clock, limits=limits, audit=audit)
 
 
 def catalog_book(folder: Path, tools: Iterable[Tool] = (), before: CatalogBook | None = None) -> CatalogBook:
@@ -208,6 +212,7 @@ def assemble(
     attachments: Attachments,
     *,
     durable: bool,
+    limits: ApprovalLimits | None,
 ) -> Parts:
     """Registry, sources and gate for a policy; starts no process, connects nowhere, writes nothing."""
     registry = ToolRegistry()
@@ -223,7 +228,7 @@ def assemble(
     sources.follow(attachments.sources(policy))
     audit = AuditLog(folders.state, folders.keys, clock=clock, durable=durable)
     rates = RateBook(folders.state / RATES_FILE)
-    broker = broker_of(folders, clock, audit)
+    broker = broker_of(folders, clock, audit, limits)
     gate = Gate(
         policy,
         registry,

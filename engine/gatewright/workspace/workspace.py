@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gatewright.gate import (
         AgentView,
         Alarm,
+        ApprovalLimits,
         Approver,
         Decision,
         Gate,
@@ -87,6 +88,7 @@ class Workspace:
         *,
         trust: bool,
         durable: bool,
+        approvals: ApprovalLimits | None = None,
     ) -> None:
         self.policy_path = policy_path
         self.folder = policy_path.parent
@@ -102,7 +104,16 @@ class Workspace:
         self._folder_watches: WeakSet[FolderWatch] = WeakSet()
         self._attachments = Attachments(policy_path, self._records)
         self._parts = assemble(
-            policy, policy_path, folders, clock, places, tools, self._book, self._attachments, durable=durable
+            policy,
+            policy_path,
+            folders,
+            clock,
+            places,
+            tools,
+            self._book,
+            self._attachments,
+            durable=durable,
+            limits=approvals,
         )
 
     @classmethod
@@ -116,11 +127,13 @@ class Workspace:
         clock: Clock | None = None,
         trust: bool = False,
         durable: bool | None = None,
+        approvals: ApprovalLimits | None = None,
     ) -> Self:
         """Open a policy file, or the ``policy.toml`` of a folder: reads, starts nothing, writes nothing.
 
         ``tools``: those of the program itself, beside the built-in ones. ``durable``: audit rows outlast a loss of
-        power too, which costs a write to the disk for each call; None: as ``GATEWRIGHT_DURABLE`` says.
+        power too, which costs a write to the disk for each call; None: as ``GATEWRIGHT_DURABLE`` says. ``approvals``:
+        how long a question to the broker waits, and how many one agent with one user may ask.
 
         Raises WorkspaceError (missing, unreadable), PolicyInvalid (all problems at once), or AlreadyRegistered for a
         tool with the name and major version of another.
@@ -128,7 +141,8 @@ class Workspace:
         policy_path = policy_path_of(Path(path))
         folders = Folders.of(policy_path, state=state, keys=keys)
         folders.require_real()
-        return cls(policy_path, folders, clock or SystemClock(), tuple(tools), trust=trust, durable=is_durable(durable))
+        clock, lasting = clock or SystemClock(), is_durable(durable)
+        return cls(policy_path, folders, clock, tuple(tools), trust=trust, durable=lasting, approvals=approvals)
 
     @property
     def name(self) -> str:

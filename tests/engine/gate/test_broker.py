@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from gatewright.base.errors import NobodyAnswered
-from gatewright.gate import Approval, ApprovalRequest, ApprovalStore, PermissionBroker, Remember
+from gatewright.gate import Approval, ApprovalLimits, ApprovalRequest, ApprovalStore, PermissionBroker, Remember
 from gatewright.gate.approvalstore import MOST_BYTES
-from gatewright.gate.broker import Rate
 from tests.engine.gate.asking import ANSWER_S, Desk, a_request, small_store, soon
 from tests.support.clock import ManualClock
 
 YES = Approval(True, "dana")
-WIDE = Rate(1000, 1000)
+WIDE = ApprovalLimits(waiting=1000, per_minute=1000)
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def broker(tmp_path: Path, clock: ManualClock) -> AsyncIterator[PermissionBroker]:
-    made = PermissionBroker(small_store(tmp_path, clock), clock, rate=WIDE)
+    made = PermissionBroker(small_store(tmp_path, clock), clock, limits=WIDE)
     yield made
     made.close()
 
@@ -184,7 +183,7 @@ async def test_fifty_questions_at_once_each_get_their_own_answer(broker: Permiss
 
 
 async def test_too_many_waiting_calls_of_an_agent_are_refused_at_once(tmp_path: Path, clock: ManualClock) -> None:
-    broker = PermissionBroker(small_store(tmp_path, clock), clock, rate=Rate(waiting=2))
+    broker = PermissionBroker(small_store(tmp_path, clock), clock, limits=ApprovalLimits(waiting=2))
     desk = Desk(broker)
     calls = [asked(broker, digest=f"d{n}") for n in range(2)]
     await desk.until(lambda questions: len(questions) == 2)
@@ -199,7 +198,7 @@ async def test_too_many_waiting_calls_of_an_agent_are_refused_at_once(tmp_path: 
 
 
 async def test_too_many_questions_in_a_minute_are_refused_at_once(tmp_path: Path, clock: ManualClock) -> None:
-    broker = PermissionBroker(small_store(tmp_path, clock), clock, rate=Rate(per_minute=3))
+    broker = PermissionBroker(small_store(tmp_path, clock), clock, limits=ApprovalLimits(per_minute=3))
     desk = Desk(broker)
 
     async def refused() -> str:
@@ -330,3 +329,50 @@ async def test_once_for_a_call_that_is_given_up_is_not_left_lying(tmp_path: Path
 
     assert broker.standing() == ()
     broker.close()
+
+
+async def test_limits_are_those_of_an_agent_with_one_user(tmp_path: Path, clock: ManualClock) -> None:
+    broker = PermissionBroker(small_store(tmp_path, clock), clock, limits=ApprovalLimits(waiting=1, per_minute=2))
+    desk = Desk(broker)
+    calls = [asked(broker, digest=f"d{n}", user_id=f"user-{n}") for n in range(20)]
+    await desk.until(lambda questions: len(questions) == 20)
+    second = await soon(broker(a_request(digest="d20", user_id="user-3")))
+    third = await soon(broker(a_request(digest="d21", user_id="user-3")))
+
+    assert "1 calls of the agent wait" in second.reason
+    assert "more than 2 questions" in third.reason
+    broker.close()
+    assert [(await soon(call)).approved for call in calls] == [False] * 20
+
+
+async def test_question_waits_as_long_as_the_program_says(tmp_path: Path, clock: ManualClock) -> None:
+    broker = PermissionBroker(small_store(tmp_path, clock), clock, limits=ApprovalLimits(timeout_s=600.0))
+    desk = Desk(broker)
+    call = asked(broker)
+    question = await desk.question()
+    clock.advance(599.0)
+    assert broker.pending() == (question,)
+    clock.advance(1.0)
+
+    assert "within 600 s" in (await soon(call)).reason
+    broker.close()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"timeout_s": 0.0}, {"timeout_s": float("nan")}, {"waiting": -1}, {"per_minute": -1}]
+)
+def test_limits_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"timeout_s|waiting"):
+        ApprovalLimits(**wrong)
+
+
+async def test_no_more_than_a_thousand_calls_wait_whoever_asks(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewright.gate.approvalstore.MOST_QUESTIONS", 5)
+    store = small_store(tmp_path, clock)
+    posted = [store.post(a_request(digest=f"d{n}", request_id=f"ask-{n}", user_id=f"u{n}"), 10) for n in range(8)]
+
+    assert posted == [True] * 5 + [False] * 3
+    assert len(store.pending()) == 5
+    store.close()

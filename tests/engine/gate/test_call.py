@@ -108,12 +108,17 @@ async def test_failure_that_is_no_valid_text_is_recorded_and_told(make_world: Ma
     assert world.row_kinds()[2::3] == ["ToolFailed", "ToolFailed"]
 
 
-async def test_unforeseen_error_of_a_tool_is_not_told_to_the_model(make_world: MakeWorld) -> None:
-    outcome = await make_world(MORE, GateTool()).call("crash", {"text": "the cellar key is under the mat"})
+async def test_unforeseen_error_of_a_tool_is_not_told_to_the_model(
+    make_world: MakeWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcome = await make_world(MORE, GateTool()).call("crash", {"text": "the cellar has password=hunter2 as its key"})
 
     assert (outcome.status, outcome.code) == (Status.FAILED, "tool-crashed")
     assert "cellar" not in outcome.output
     assert outcome.output.startswith(PREFIX)
+    assert "cellar" in outcome.detail
+    assert "hunter2" not in outcome.detail
+    assert "Traceback" in caplog.text
 
 
 async def test_tool_that_takes_too_long_is_stopped(make_world: MakeWorld) -> None:
@@ -186,13 +191,18 @@ async def test_refused_call_is_denied_at_approval(world: World) -> None:
     assert "dana" not in outcome.output
 
 
-async def test_failing_approver_has_not_approved(world: World) -> None:
+async def test_failing_approver_has_not_approved_and_is_told_and_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     async def broken(request: ApprovalRequest) -> Approval:
         raise OSError("the line is dead")
 
     outcome = await world.call("vault", {}, approver=broken)
 
-    assert (outcome.status, outcome.code) == (Status.DENIED, "approval-refused")
+    assert (outcome.status, outcome.code) == (Status.DENIED, "approver-failed")
+    assert "OSError: the line is dead" in outcome.decision.reason
+    assert "line" not in outcome.output
+    assert "Traceback" in caplog.text
 
 
 async def test_waiting_call_does_not_outlive_a_revocation(world: World) -> None:

@@ -159,7 +159,7 @@ def _ended(state: CallState, task: asyncio.Future[JsonValue | bytes]) -> CallSta
         return failed(state, record.clean(failure.code), state.plan.redactor(words), words)
     except BaseException as error:  # noqa: BLE001 what a tool raised is kept in its task; it may be anything
         _log.error("the tool `%s` raised", state.tool_name, exc_info=error)
-        return failed(state, "tool-crashed", message.CRASHED, _crash(error))
+        return failed(state, "tool-crashed", message.CRASHED, crash("tool", error))
     return state.having(result=result, has_result=True, output="")
 
 
@@ -175,10 +175,11 @@ def _words(failure: BaseException) -> str:
         return message.CRASHED
 
 
-def _crash(error: BaseException) -> str:
+def crash(who: str, error: BaseException) -> str:
+    """What the host's code raised, in words for the operator."""
     if isinstance(error, _Exited):
-        return "the tool tried to end the program"
-    return record.clean(f"the tool raised {type(error).__name__}: {_words(error)}", 500)
+        return f"the {who} tried to end the program"
+    return record.clean(f"the {who} raised {type(error).__name__}: {_words(error)}", 500)
 
 
 async def _stopped(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -> CallState:

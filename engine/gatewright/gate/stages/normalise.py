@@ -56,8 +56,9 @@ def _failed(state: CallState) -> StageResult:
     if state.output is None or not state.plan.scrub:
         return StageResult(state, note="the call failed")
     output, secrets = scrub_text(state.output)
+    detail, _ = scrub_text(state.detail)
     return StageResult(
-        state.having(output=output, secrets=secrets),
+        state.having(output=output, detail=detail, secrets=secrets),
         note=f"{secrets} secrets taken out" if secrets else "the call failed",
     )
 
