@@ -422,7 +422,8 @@ def test_accumulator_takes_deltas_of_any_shape() -> None:
     for odd in shapes:
         streamed.add_openai(odd)
         streamed.add_anthropic(odd)
-    for odd in (*shapes, 1, "a", [], [[]]):
+    others: tuple[Any, ...] = (1, "a", [], [[]])
+    for odd in shapes + others:
         streamed.add(odd, id=odd, name=odd, arguments=odd)
     for index in range(-500, 500):
         streamed.add(index, id="i" * MB if index == 0 else "i", name="n", arguments="{")
