@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from gatewright.policyfile.known import KnownTools
     from gatewright.policyfile.scan import RawPath
 
+_SHARED = frozenset({"defaults", "tools", "sources", "catalogs", "policy", "workspace"})
+"""The tables that the rights of every agent hang on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -49,34 +52,45 @@ class Checked:
 class PolicyCheck:
     """Checks against one policy. Of its agents nothing is kept: any agent can be asked about that might be in it.
 
-    ``sound``: reading it found no error; effective rights are asked only of such a policy.
+    ``errors``: where reading it found some. What hangs on such a part is not asked, since it could not be built whole
+    and what was found of it would only follow from that.
     """
 
-    def __init__(self, policy: Policy, known: KnownTools, *, sound: bool) -> None:
-        self._policy, self._known, self._sound = policy, known, sound
+    def __init__(self, policy: Policy, known: KnownTools, errors: Collection[RawPath] = ()) -> None:
+        self._policy, self._known = policy, known
+        self._faulty = frozenset(path[:2] for path in errors)
+        self._tables = frozenset(path[0] for path in errors if path)
+        if policy.dialect is Dialect.PATTERN and errors:
+            self._tables |= _SHARED
         self._slim, self._majors = replace(policy, rules=_distinct(policy.rules)), majors_of(known.facts)
         self._unsaved = Unsaved(self._slim, self._majors)
 
     def agent(self, agent: Agent, report: Report) -> None:
         """Add the findings about one agent."""
+        if not self._is_sound(agent):
+            return
         policy = self._policy
         path: RawPath = () if policy.dialect is Dialect.PATTERN else ("agents", agent.agent_id)
         chosen = chosen_tools(self._known.facts, agent.tools)
         _warn_no_source(policy, agent, chosen, path, report)
         _warn_no_root(policy, agent, self._known, path, report)
-        if self._sound:
-            _warn_nothing_left(policy, agent, chosen, path, report)
-            _check_hidden(self._slim, agent, self._majors, path, report)
+        _warn_nothing_left(policy, agent, chosen, path, report)
+        _check_hidden(self._slim, agent, self._majors, path, report)
 
     def together(self, agents: Collection[Agent], report: Report) -> None:
         """Add what the agents of a policy mean for each other."""
-        if self._sound:
+        if not self._faulty and not self._tables:
             self._unsaved.warn(self._policy, agents, report)
 
     def rules(self, report: Report) -> None:
         """Add the findings about policy rules."""
-        if self._sound:
+        if self._tables.isdisjoint(_SHARED - {"sources", "defaults"}):
             check_policy_rules(self._policy, self._known.there(self._policy.roots), report)
+
+    def _is_sound(self, agent: Agent) -> bool:
+        """Whether the agent was built whole, and so was what its rights hang on besides."""
+        own = ("agents", agent.agent_id)
+        return self._tables.isdisjoint(_SHARED) and self._faulty.isdisjoint({own, ("agents",)})
 
     def everything(self) -> Checked:
         """All findings of the policy."""

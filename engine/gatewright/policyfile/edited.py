@@ -62,7 +62,7 @@ class EditableText:
     def __init__(self, loaded: LoadedPolicy, policy: Policy, reading: Reading, known: KnownTools, file: str) -> None:
         self._loaded, self._policy, self._reading, self._file = loaded, policy, reading, file
         self._known = known
-        self._check = PolicyCheck(policy, known, sound=True)
+        self._check = PolicyCheck(policy, known)
         self._source_ids = {source.source_id for source in policy.sources}
         self._size = len(loaded.text.encode())
         self._regions = regions_of(loaded.text, TOP_KEYS)
@@ -153,7 +153,9 @@ class EditableText:
         table = Row(raw, (), report).table(AGENTS)
         if table is None or raw.keys() != {AGENTS} or table.raw.keys() != {agent.agent_id}:
             return False
-        return read_agents(table, Names(self._known, report), self._source_ids) == {agent.agent_id: agent}
+        names = Names(self._known, report)
+        said = read_agents(table, names, self._source_ids)
+        return said == {agent.agent_id: agent} and not names.unread
 
 
 class _EditedPlaces(Places):

@@ -30,10 +30,14 @@ NOT_YET: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CatalogFacts:
-    """What reading the manifest of one catalog gave: its tools, and what is wrong as (severity, code, message)."""
+    """What reading the manifest of one catalog gave: its tools, and what is wrong as (severity, code, message).
+
+    ``is_missing``: there is no manifest, which is no error where the policy does without its tools.
+    """
 
     facts: tuple[ToolFacts, ...] = ()
     problems: tuple[tuple[Severity, str, str], ...] = ()
+    is_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,8 @@ class KnownTools:
     """The registered tools, and the names (tool to operations) that are refused as not supported instead of unknown.
 
     Without ``declare`` no policy can name the operations of a tool; without ``catalogs`` none can add tools.
-    ``rooted``: tools on files of the roots, which come behind those that a policy may name anyway.
+    ``rooted``: tools on files of the roots, which come behind those that a policy may name anyway. ``is_complete``:
+    every catalog could be read; else a name that is not here may be one of its tools.
     """
 
     facts: tuple[ToolFacts, ...]
@@ -71,6 +76,7 @@ class KnownTools:
     declare: Declare | None = None
     catalogs: Catalogs | None = None
     rooted: tuple[Rooted, ...] = ()
+    is_complete: bool = True
     _by_name: Mapping[str, tuple[ToolFacts, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -20,7 +20,10 @@ TIERS = frozenset(str(tier) for tier in SafetyTier)
 
 
 class Names:
-    """Answers for one load; with ``known`` None (a text that was checked before) every name passes."""
+    """Answers for one load; with ``known`` None (a text that was checked before) every name passes.
+
+    ``unread``: the unknown names that passed since a catalog, whose they may be, could not be read.
+    """
 
     def __init__(self, known: KnownTools | None, report: Report) -> None:
         self._known = known
@@ -28,6 +31,7 @@ class Names:
         self._names = known.names if known else frozenset[str]()
         self._unsupported: Mapping[str, frozenset[str]] = known.unsupported if known else {}
         self._found: dict[str, tuple[ToolFacts, ...]] = {}
+        self.unread: dict[str, None] = {}
         self._chosen: dict[tuple[str, ...] | None, dict[str, ToolFacts]] = {}
 
     @property
@@ -81,6 +85,9 @@ class Names:
         if any(name in self._unsupported.get(facts.name, ()) for facts in candidates):
             self._report.error(path, "not-supported", f"operation {shown(name)} is not supported yet")
             return
+        if not self._known.is_complete:
+            self.unread[name] = None
+            return
         near = self._report.near(name, {word for facts in candidates for word in facts.operation_names})
         self._report.error(path, "unknown-operation", f"{where} has an operation {shown(name)}", near=near)
 
@@ -111,6 +118,8 @@ class Names:
             self._report.error(path, "not-supported", message)
         elif name:
             self._report.error(path, "not-supported", f"tool `{name}` is not supported yet")
+        elif not self._known.is_complete:
+            self.unread[key] = None
         else:
             near = self._report.near(key, {*TIERS, *self._names})
             message = f"{shown(key)} is neither a tier nor a tool nor `tool.operation`"
@@ -139,6 +148,8 @@ class Names:
             self._report.error(path, "unknown-tool", text, near=name)
         elif name in self._unsupported:
             self._report.error(path, "not-supported", f"tool `{name}` is not supported yet")
+        elif self._known is not None and not self._known.is_complete:
+            self.unread[written] = None
         else:
             near = self._report.near(name, self._names)
             text = f"no tool is named {shown(written)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.problem import Severity
@@ -11,9 +11,13 @@ from gatewright.policy.document import Catalog, CatalogType
 from gatewright.policyfile.report import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.known import CatalogFacts, KnownTools
+    from gatewright.policyfile.report import Report
     from gatewright.policyfile.row import Row
+    from gatewright.policyfile.scan import RawPath
 
 TYPES = {str(kind): kind for kind in CatalogType}
 KEYS_OF_OTHERS = ("command", "args", "env", "cwd", "url", "headers_env", "module", "prefix")
@@ -22,16 +26,35 @@ OWN_ORIGIN = "built-in"
 _ABSOLUTE = re.compile(r"[/\\~]|[A-Za-z]:")
 
 
-def read_catalogs(rows: list[Row], known: KnownTools | None) -> tuple[tuple[Catalog, ...], KnownTools | None]:
+def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
     """The catalogs that can be built, and ``known`` with their tools; with ``known`` None nothing is looked up."""
     if known is not None and known.catalogs is None:
         for row in rows:
             row.report.error(row.path, "not-supported", "`[[catalogs]]` are not supported yet", at_value=False)
-        return (), known
+        return Catalogued((), known)
     found = _Catalogs(known)
     for row in rows:
         found.add(row)
-    return tuple(found.catalogs), found.known
+    return Catalogued(tuple(found.catalogs), found.known, tuple(found.missing))
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogued:
+    """What reading the catalogs gave; ``missing``: where a manifest is named that is not there, and words for it."""
+
+    catalogs: tuple[Catalog, ...]
+    known: KnownTools | None
+    missing: tuple[tuple[RawPath, str], ...] = ()
+
+    def report_missing(self, report: Report, unread: Collection[str]) -> None:
+        """Say so: as an error where the policy has ``unread`` names, which nobody else has."""
+        for place, message in self.missing:
+            if not unread:
+                report.warning(place, "missing-path", message, at_value=True)
+                continue
+            first, *others = unread
+            more = f", nor are {len(others):,} more that the policy has" if others else ""
+            report.error(place, "missing-path", f"{message}: nothing known is named {shown(first)}{more}")
 
 
 class _Catalogs:
@@ -44,18 +67,21 @@ class _Catalogs:
         self._own = {(facts.name, facts.major) for facts in known.facts} if known else set[tuple[str, int]]()
         self._given: dict[str, str] = {}
         self._facts: list[ToolFacts] = []
+        self._is_complete = True
+        self.missing: list[tuple[RawPath, str]] = []
 
     @property
     def known(self) -> KnownTools | None:
         """The known tools with those of the catalogs behind them."""
-        if self._known is None or not self._facts:
-            return self._known
-        return replace(self._known, facts=(*self._known.facts, *self._facts))
+        if self._known is None:
+            return None
+        return replace(self._known, facts=(*self._known.facts, *self._facts), is_complete=self._is_complete)
 
     def add(self, row: Row) -> None:
         """Read one entry and what its manifest gives."""
         catalog = _catalog(row)
         if catalog is None:
+            self._is_complete = False
             return
         folded = catalog.catalog_id.casefold()
         if folded in self._ids:
@@ -67,9 +93,14 @@ class _Catalogs:
 
     def _take(self, row: Row, catalog: Catalog, given: CatalogFacts) -> None:
         place = row.at("manifest")
+        if given.is_missing:
+            self._is_complete = False
+            self.missing += [(place, message) for _, _, message in given.problems]
+            return
         for severity, code, message in given.problems:
             if severity is Severity.ERROR:
                 row.report.error(place, code, message)
+                self._is_complete = False
             else:
                 row.report.warning(place, code, message, at_value=True)
         for facts in given.facts:

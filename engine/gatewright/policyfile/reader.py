@@ -121,7 +121,7 @@ def _read(raw: Raw, stem: str, known: KnownTools | None) -> Reading:
         policy = read_pattern(row, stem or "agent", Names(known, report))
     else:
         policy, known = _gatewright(row, known)
-    checked = Checked() if known is None else PolicyCheck(policy, known, sound=not report.has_errors).everything()
+    checked = Checked() if known is None else PolicyCheck(policy, known, report.error_paths).everything()
     return Reading(policy, known, report, checked)
 
 
@@ -137,26 +137,30 @@ def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools 
     _check_version(row)
     row.only(TOP_KEYS, "a policy file")
     _refuse_unsupported(row)
-    catalogs, known = read_catalogs(row.rows("catalogs"), known)
-    known = known.with_rooted() if known is not None else None
+    catalogued = read_catalogs(row.rows("catalogs"), known)
+    known = catalogued.known.with_rooted() if catalogued.known is not None else None
     tools = row.table("tools")
     declared: Mapping[str, Declaration] = {}
     if tools:
         declared, known = read_declarations(tools, known)
     names = Names(known, row.report)
     settings = read_tool_settings(tools, names, declared) if tools else {}
-    return replace(_rest(row, names), catalogs=catalogs, tools=settings), known
+    policy = replace(_rest(row, names), catalogs=catalogued.catalogs, tools=settings)
+    catalogued.report_missing(row.report, names.unread)
+    return policy, known
 
 
 def _rest(row: Row, names: Names) -> Policy:
-    sources = read_sources(row.rows("sources"), names)
+    rows = row.rows("sources")
+    sources = read_sources(rows, names)
+    written = {source_id for one in rows if isinstance(source_id := one.raw.get("id"), str)}
     defaults, agents = row.table("defaults"), row.table("agents")
     default, rules = read_policy_rules(row.table("policy"), names, agents.raw if agents else ())
     return Policy(
         name=row.text("name"),
         description=row.text("description"),
         defaults=read_defaults(defaults, names) if defaults else Defaults(),
-        agents=read_agents(agents, names, {source.source_id for source in sources}) if agents else {},
+        agents=read_agents(agents, names, written) if agents else {},
         sources=tuple(sources),
         default=default,
         rules=rules,

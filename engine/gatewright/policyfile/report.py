@@ -89,6 +89,11 @@ class Report:
         return next(((finding.path, finding.message) for finding in found), None)
 
     @property
+    def error_paths(self) -> tuple[RawPath, ...]:
+        """Where errors were found."""
+        return tuple(finding.path for finding in self._findings if finding.severity is Severity.ERROR)
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """All of them, in the order in which they were found."""
         return tuple(self._findings)

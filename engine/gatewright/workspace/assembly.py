@@ -153,6 +153,11 @@ def catalog_book(folder: Path, tools: Iterable[Tool] = (), before: CatalogBook |
     return CatalogBook(folder, known, registry.tools(), before)
 
 
+def load(policy_path: Path, known: KnownTools) -> LoadedPolicy:
+    """What came of the policy file, whatever is wrong with it. Raises WorkspaceError when it cannot be read."""
+    return parse_policy(read_policy_text(policy_path), file=str(policy_path), known=known)
+
+
 def load_valid(policy_path: Path, known: KnownTools | None = None) -> tuple[LoadedPolicy, Policy]:
     """The policy file, strictly; ``known``: the tools that it may name (default: the built-in ones).
 
@@ -163,7 +168,7 @@ def load_valid(policy_path: Path, known: KnownTools | None = None) -> tuple[Load
         known = catalog_book(policy_path.parent).known
     elif known.catalogs is None:
         known = CatalogBook(policy_path.parent, known).known
-    loaded = parse_policy(read_policy_text(policy_path), file=str(policy_path), known=known)
+    loaded = load(policy_path, known)
     if loaded.policy is None:
         raise PolicyInvalid(loaded.problems)
     return loaded, loaded.policy
@@ -191,14 +196,19 @@ def base_problems(
 def folder_problems(
     loaded: LoadedPolicy, policy_path: Path, records: TrustRecords, *, trust: bool
 ) -> tuple[Problem, ...]:
-    """What is wrong with the folders that a policy names, of sources and of roots; nothing of one with errors."""
-    policy, places = loaded.policy, loaded.places.place
-    if policy is None:
+    """What is wrong with the folders of sources and roots; of a policy with errors as far as it was built.
+
+    ``trust``: those outside are trusted from now on, if nothing else is wrong.
+    """
+    if loaded.reading is None:
         return ()
-    return (
-        *base_problems(policy.sources, policy_path, records, places, trust=trust),
-        *root_problems(policy.roots, policy_path, records, places, trust=trust),
+    policy, places = loaded.reading.policy, loaded.places.place
+    given = trust and loaded.policy is not None
+    found = (
+        *base_problems(policy.sources, policy_path, records, places, trust=given),
+        *root_problems(policy.roots, policy_path, records, places, trust=given),
     )
+    return tuple(problem for problem in found if given or not trust or problem.code != "not-trusted")
 
 
 def assemble(

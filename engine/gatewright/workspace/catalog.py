@@ -51,6 +51,7 @@ class Manifest:
     tools: tuple[DefinedTool, ...] = ()
     facts: tuple[ToolFacts, ...] = ()
     problems: tuple[Finding, ...] = ()
+    is_missing: bool = False
 
     def changed(self) -> bool:
         """Whether the file is no longer what was read."""
@@ -87,7 +88,7 @@ class CatalogBook:
     def facts(self, catalog: Catalog) -> CatalogFacts:
         """What a policy may name of the catalog, and what is wrong with its manifest."""
         manifest = self.manifest(catalog)
-        return CatalogFacts(manifest.facts, manifest.problems)
+        return CatalogFacts(manifest.facts, manifest.problems, manifest.is_missing)
 
     def declare(self, facts: ToolFacts, field: str | None, operations: tuple[str, ...] | None) -> ToolFacts:
         """The facts of a tool read with the field, or the operations, that a policy names. Raises SchemaError."""
@@ -155,7 +156,7 @@ class CatalogBook:
             definitions, refused = read_definitions(parse_json(content, named))
         except FileNotFoundError:
             message = f"{named} is missing, so the catalog has no tools"
-            return Manifest(path, problems=((Severity.WARNING, "missing-path", message),))
+            return Manifest(path, problems=((Severity.WARNING, "missing-path", message),), is_missing=True)
         except (OSError, ValueError) as error:
             why = (error.strerror if isinstance(error, OSError) else None) or error
             return _failed(path, "unreadable", f"{named} cannot be read: {why}")

@@ -21,7 +21,7 @@ from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.toolname import split_name
 from gatewright.tools import DefinedTool
-from gatewright.workspace.assembly import Folders, assemble, catalog_book, folder_problems, load_valid
+from gatewright.workspace.assembly import Folders, assemble, catalog_book, folder_problems, load
 from gatewright.workspace.attachment import Attachments
 from gatewright.workspace.catalog import as_it_came
 from gatewright.workspace.grantreach import grant_problems
@@ -530,11 +530,11 @@ class Workspace:
         return Workspace.open(policy_path, tools=self._tools, state=state, keys=keys, clock=self._clock, durable=False)
 
     def _read(self, book: CatalogBook, *, trust: bool) -> tuple[LoadedPolicy, Policy, tuple[Problem, ...]]:
-        loaded, policy = load_valid(self.policy_path, book.known)
-        problems = (*loaded.problems, *self._told_beside(loaded, policy, trust=trust))
-        if any(problem.is_error for problem in problems):
+        loaded = load(self.policy_path, book.known)
+        problems = (*loaded.problems, *self._told_beside(loaded, loaded.policy, trust=trust))
+        if loaded.policy is None or any(problem.is_error for problem in problems):
             raise PolicyInvalid(problems)
-        return loaded, policy, problems
+        return loaded, loaded.policy, problems
 
     def _put_in_force(
         self,

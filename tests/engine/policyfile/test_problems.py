@@ -251,3 +251,25 @@ def test_near_misses_stay_cheap_among_very_many_names() -> None:
 
     assert len([problem for problem in loaded.problems if problem.code == "unknown-source"]) == 500
     assert time.process_time() - began < 10
+
+
+HIDDEN = f"[agents.a]\ntools = ['calc']\nsources = []\n{RULE}rule_type = 'StartConstraint'\n"
+MISSED = "[[policy.rules]]\nname = 'r'\neffect = 'deny'\ntools = ['file']\nwhen = { required = ['path'] }\n"
+
+
+def codes(text: str) -> list[str]:
+    return [problem.code for problem in load(HEAD + text).problems]
+
+
+def test_a_slip_in_one_part_hides_nothing_of_the_others() -> None:
+    told = codes(f"{HIDDEN}{MISSED}[agents.b]\ntoolz = []\n[defualts]\n")
+
+    assert sorted(told) == ["deny-may-miss", "start-constraint-hidden", "unknown-key", "unknown-key"]
+
+
+def test_what_only_follows_from_a_slip_is_left_out() -> None:
+    slip = SOURCE.replace("'file'", "'files'").replace('"file"', '"files"')
+
+    told = codes(f"{slip}[agents.a]\ntools = ['file']\nsources = ['d']\n{RULE}rule_type = 'StartConstraint'\n")
+
+    assert told == ["unknown-variant"]

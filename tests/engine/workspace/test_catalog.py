@@ -132,11 +132,21 @@ def test_tiers_of_a_manifest_count_only_where_the_catalog_is_trusted(folder: Pat
     assert opened().decide("a", "ticket", {"action": "open"}).verdict == "allow"
 
 
-def test_missing_manifest_is_a_warning_and_its_tools_are_unknown(folder: Path, opened: Any) -> None:
+def test_missing_manifest_is_a_warning_unless_the_policy_names_its_tools(folder: Path, opened: Any) -> None:
     (folder / "desk.json").unlink()
-    assert any("no tool is named `ticket`" in message for _, message in refused(folder))
+    ((code, message),) = refused(folder)
+    assert code == "missing-path"
+    assert "nothing known is named `ticket`, nor are 1 more" in message
     write(folder, HEAD + CATALOG)
     assert codes(opened()) == ["missing-path"]
+
+
+def test_manifest_that_cannot_be_read_is_the_only_cause_told(folder: Path) -> None:
+    rules = '\n[[policy.rules]]\nname = "r"\neffect = "deny"\ntools = ["ticket"]\noperations = ["purge"]\n'
+    write(folder, POLICY + rules + '\n[tools.shelf]\ntimeout = 3\n\n[defaults]\napprovals = { ticket = "ask" }\n')
+    (folder / "desk.json").write_text("{", encoding="utf-8")
+
+    assert [code for code, _ in refused(folder)] == ["bad-manifest"]
 
 
 def test_manifest_that_is_no_json_is_refused_with_its_place(folder: Path) -> None:

@@ -178,6 +178,23 @@ def test_a_base_outside_the_workspace_needs_trust_in_exactly_that_folder(folder:
         opened(folder)
 
 
+def test_what_a_policy_with_errors_reaches_is_told_with_them_and_not_trusted_before_it_is_good(folder: Path) -> None:
+    (folder.parent / "other").mkdir()
+    text = POLICY.replace('base_path = "docs"', 'base_path = "../other"')
+    (folder / "policy.toml").write_text(f"{text}wach = true\n", encoding="utf-8")
+
+    with pytest.raises(PolicyInvalid) as untrusted:
+        opened(folder)
+    with pytest.raises(PolicyInvalid) as trusted:
+        opened(folder, trust=True)
+
+    assert {problem.code for problem in untrusted.value.problems} == {"unknown-key", "not-trusted"}
+    assert {problem.code for problem in trusted.value.problems} == {"unknown-key"}
+    (folder / "policy.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(PolicyInvalid, match="not trusted"):
+        opened(folder)
+
+
 def test_a_link_that_leads_a_base_outside_needs_trust_too(folder: Path) -> None:
     (folder.parent / "other").mkdir()
     (folder / "linked").symlink_to("../other")
