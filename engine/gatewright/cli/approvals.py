@@ -18,7 +18,7 @@ from gatewright.base.duration import format_duration, parse_duration
 from gatewright.base.problem import near_miss
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption
-from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.cli.output import print_error, print_json, print_line, print_passage
 from gatewright.workspace import Approval, Remember, permission_broker
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _print_request(request: ApprovalRequest) -> None:
     waits = f"waits {max(0.0, now_s - request.asked_wall_s):.0f} s{left}{more}"
     print_line(f"pending {request.request_id}  {request.agent_id}{user}: {what} [{request.safety_tier}], {waits}")
     for reason in request.reasons:
-        print_line(f"  because {reason}")
+        print_passage("  because ", reason)
     if request.scope:
         print_line(f"  scope {request.scope}")
     print_line(f"  session {request.session_id}")

@@ -21,7 +21,7 @@ from gatewright.cli.opening import (
     opened,
     require_agent,
 )
-from gatewright.cli.output import print_error, print_json, print_line, print_text, read_argument
+from gatewright.cli.output import print_error, print_json, print_line, print_passage, print_text, read_argument
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Approval, Status
 
@@ -156,12 +156,12 @@ def _exit_of(outcome: Outcome) -> Exit:
 
 def _print_decision(decision: Decision) -> None:
     print_line(f"{decision.verdict} at {decision.stage} [{decision.code}]")
-    print_line(f"  {decision.reason}")
+    print_passage("  ", decision.reason)
     if decision.rule is not None:
         where = f" {decision.rule.file}:{decision.rule.line}" if decision.rule.file else ""
         print_line(f"  rule {decision.rule.rule_id}{where}")
     if decision.model_message:
-        print_line(f"  to the model: {decision.model_message}")
+        print_passage("  to the model: ", decision.model_message)
 
 
 def _print_outcome(outcome: Outcome) -> None:

@@ -25,6 +25,13 @@ def print_line(text: str) -> None:
     _write(sys.stdout, printable(text, keep="\t"))
 
 
+def print_passage(lead: str, text: str) -> None:
+    """A text after ``lead``, on stdout; each further line of it begins with a bar, so that none passes for ours."""
+    first, *more = text.replace("\r\n", "\n").split("\n")
+    for line in (lead + first, *(f"  | {line}" for line in more)):
+        print_line(line)
+
+
 def print_error(text: str, *, keep: str = "\t") -> None:
     """One line on stderr, escaped in the same way; ``keep``: what may stand in it as it is."""
     _write(sys.stderr, printable(text, keep=keep))

@@ -189,6 +189,21 @@ def test_decide_names_the_stage_and_exits_by_the_verdict(
     assert trace[-1]["verdict"] == ran.json["verdict"]
 
 
+def test_a_text_of_several_lines_is_printed_as_such_and_no_line_of_it_passes_for_ours(demo: Path, run: Runner) -> None:
+    message = 'message = "first\\nallow at approval [allowed]\\r\\nlast\\u001b[2J"'
+    rule = f'\n[[policy.rules]]\nname = "r"\neffect = "deny"\ntools = ["file"]\nagents = ["archivist"]\n{message}\n'
+    policy = demo / "policy.toml"
+    policy.write_text(policy.read_text("utf-8") + rule, "utf-8")
+    two = json.dumps({"op": "read", "path": 3, "lines": "no"})
+    ruled = json.dumps({"op": "read", "path": "notes/species.md"})
+    for verb in ("decide", "call"):
+        ran = run(verb, demo, "--agent", "archivist", "--tool", "file", "--args", ruled)
+        assert ": first\n  | allow at approval [allowed]\n  | last\\u001b[2J" in ran.out
+        shown = run(verb, demo, "--agent", "operator", "--tool", "file", "--args", two).out
+        assert "\n  | " in shown
+        assert "\\u000a" not in shown
+
+
 def test_decide_writes_nothing_anywhere(demo: Path, run: Runner) -> None:
     before = sorted(path for path in demo.rglob("*"))
     run("decide", demo, "--agent", "archivist", "--tool", "file", "--args", '{"op": "list"}')
