@@ -14,11 +14,8 @@ def printable(text: str, *, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(_escape(c) if not c.isprintable() and c not in keep and _is_unseen(c) else c for c in text)
-
-
-def _is_unseen(character: str) -> bool:
-    return unicodedata.category(character) in _UNSEEN
+    unseen = {c for c in set(text) - set(keep) if not c.isprintable() and unicodedata.category(c) in _UNSEEN}
+    return text.translate({ord(c): _escape(c) for c in unseen}) if unseen else text
 
 
 def _escape(character: str) -> str:

@@ -25,7 +25,8 @@ from gatewright.gate.stages.schema import SCHEMA
 from gatewright.gate.witness import variations, witness
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policy.verdict import Verdict
-from gatewright.schema import discover_operations, filter_operations
+from gatewright.schema import discover_operations
+from gatewright.schema.filter import reduced_schema
 from gatewright.schema.selector import KEYED_FIELD, FieldRules, naming, over, places_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from gatewright.schema.check import SchemaChecker
     from gatewright.schema.fieldpath import Steps
     from gatewright.schema.formats import ToolListing
+    from gatewright.schema.operation import OperationSet
 
 Schema = dict[str, Any]
 
@@ -76,11 +78,13 @@ class _Shown:
     """What one listing says of its operations; ``{""}`` when it has none.
 
     ``places``: where a call names one. ``rules``: what the schema accepts there; None where it cannot be told.
+    ``found``: how the schema names them; None where it does not.
     """
 
     listed: frozenset[str]
     places: tuple[Steps, ...] | None
     rules: FieldRules | None = None
+    found: OperationSet | None = None
 
     def call(self, operation: str) -> dict[str, JsonValue]:
         """A call of the operation, and nothing more."""
@@ -265,14 +269,14 @@ def _read(listing: ToolListing, plan: ToolPlan) -> _Shown:
         return _Shown(frozenset({""}), None)
     field = plan.tool.operation_field
     try:
-        found = discover_operations(listing.schema, field=field)
+        found = own = discover_operations(listing.schema, field=field)
         if found is None and field == KEYED_FIELD:  # one variant is left, and is the whole schema
             found = discover_operations({"oneOf": [listing.schema]}, field=field)
         places = places_of(field, found)
         rules = FieldRules(listing.schema, places)
     except GatewrightError:
         return _Shown(frozenset(), places_of(field, None))
-    return _Shown(frozenset(found.names) if found is not None else frozenset(), places, rules)
+    return _Shown(frozenset(found.names) if found is not None else frozenset(), places, rules, own)
 
 
 def _made(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -> JsonValue:
@@ -281,7 +285,7 @@ def _made(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -
     try:
         if not operation:
             return witness(listing.schema, needed)
-        made = witness(_for(plan, listing, operation), [*needed, *(shown.places or ())])
+        made = witness(_for(plan, listing, shown, operation), [*needed, *(shown.places or ())])
     except (LookupError, TypeError, GatewrightError):
         return None
     if not isinstance(made, dict) or set(plan.tool.operations_of(made) or ()) == {operation}:
@@ -289,13 +293,12 @@ def _made(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -
     return over(made, shown.call(operation))
 
 
-def _for(plan: ToolPlan, listing: ToolListing, operation: str) -> Schema:
-    """The shown schema as it would be for this operation alone."""
-    try:
-        schema = filter_operations(listing.schema, {operation}, field=plan.tool.operation_field)
-    except GatewrightError:
-        schema = None
-    return schema or plan.tool.schema_for(frozenset({operation})) or listing.schema
+def _for(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -> Schema:
+    """The shown schema as it would be for this operation alone, but for its texts."""
+    found = shown.found
+    if found is None or operation not in found.names:
+        return plan.tool.schema_for(frozenset({operation})) or listing.schema
+    return listing.schema if len(found.names) == 1 else reduced_schema(listing.schema, found, frozenset({operation}))
 
 
 def _within(arguments: dict[str, JsonValue], constraints: tuple[Constraint, ...]) -> dict[str, JsonValue]:

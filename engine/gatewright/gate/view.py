@@ -174,11 +174,15 @@ class AgentView:
         from gatewright.schema.formats import ToolListing
 
         before, self._whole_before = self._whole_before, {}
+        shown = {shape.tool.name: shape.listing for shape in self._shapes}
         found: _Whole = {}
         for tool in self._snapshot.tools():
             known = before.get(tool.name)
             if known is None or known[0] is not tool:
-                known = (tool, ToolListing(tool.name, tool.description, tool.input_schema()))
+                made = ToolListing(tool.name, tool.description, tool.input_schema())
+                had = shown.get(tool.name)
+                is_same = had is not None and had.schema is made.schema and had.description == made.description
+                known = (tool, had if had is not None and is_same else made)
             found[tool.name] = known
         return found
 

@@ -85,6 +85,11 @@ def filter_with_lints(
     return _filtered(source, found, wanted, hidden, lints)
 
 
+def reduced_schema(schema: Schema, found: OperationSet, wanted: frozenset[str]) -> Schema:
+    """``schema`` with some of its operations only, as `discover_operations` found them; its texts stay as they are."""
+    return without_unused_definitions(reduced(inline_references(schema), found, wanted))
+
+
 def _undeclared(schema: Schema, field: str | None) -> frozenset[str]:
     """What the schema itself lists at the declared field; none of it may be named unless it is declared."""
     found = discover_operations(schema, field=field)
@@ -98,7 +103,7 @@ def _filtered(
     hidden: frozenset[str],
     lints: tuple[FilterLint, ...],
 ) -> FilterResult:
-    shaped = without_unused_definitions(reduced(inline_references(schema), found, wanted))
+    shaped = reduced_schema(schema, found, wanted)
     kept = bearing_names(shaped) | wanted
     cleaned, borne = clean_wording(shaped, found, hidden, kept)
     notes = [*lints, *_lints(cleaned, found, borne)]

@@ -59,7 +59,6 @@ class TokenCounter:
     def __init__(self, tokenize: Tokenize | None) -> None:
         self._tokenize = _by_bytes if tokenize is None else tokenize
         self._has_tokenizer = tokenize is not None
-        self._by_listing: dict[tuple[str, int], tuple[ToolListing, str, int]] = {}
         self._by_text: dict[bytes, int] = {}
 
     def count(
@@ -74,23 +73,13 @@ class TokenCounter:
 
     def _counts(self, listings: Sequence[ToolListing], form: Format) -> list[int]:
         names = form.names(listings)
-        found = [self._kept(listing, form.name, names[listing.name]) for listing in listings]
+        keys = [(self, form.name, names[listing.name]) for listing in listings]
+        found: list[int | None] = [listing.made.get(key) for listing, key in zip(listings, keys, strict=True)]
         missing = [index for index, count in enumerate(found) if count is None]
         texts = [_text(form, listings[index], names[listings[index].name]) for index in missing]
         for index, count in zip(missing, self._counted(texts), strict=True):
-            listing = listings[index]
-            self._keep(listing, form.name, names[listing.name], count)
-            found[index] = count
+            listings[index].made[keys[index]] = found[index] = count
         return [count or 0 for count in found]
-
-    def _kept(self, listing: ToolListing, form: str, name: str) -> int | None:
-        kept = self._by_listing.get((form, id(listing)))
-        return kept[2] if kept is not None and kept[0] is listing and kept[1] == name else None
-
-    def _keep(self, listing: ToolListing, form: str, name: str, count: int) -> None:
-        if len(self._by_listing) >= _MAX_KEPT:
-            self._by_listing.clear()
-        self._by_listing[form, id(listing)] = (listing, name, count)
 
     def _counted(self, texts: list[str]) -> list[int]:
         keys = [hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest() for text in texts]

@@ -282,6 +282,12 @@ def named(*names: str) -> Gate:
     return Gate(Policy(agents={"a": Agent("a")}), registry)
 
 
+def test_tool_that_nothing_limits_is_one_listing_with_and_without_the_limits() -> None:
+    view = named("a", "b").view("a")
+
+    assert [id(row) for row in view.unrestricted_listings()] == [id(row) for row in view.listings()]
+
+
 def sent_names(view: AgentView, form: str) -> list[str]:
     return [row.get("function", row)["name"] for row in view.tools(form)]
 

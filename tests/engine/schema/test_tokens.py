@@ -79,3 +79,10 @@ def test_real_tools_are_counted(corpora: Path) -> None:
     ]
     count = count_tokens(listings, "mcp")
     assert all(tokens > 10 for tokens in count.per_tool.values())
+
+
+def test_what_was_made_of_a_tool_lasts_as_long_as_the_tool_however_many_there_are() -> None:
+    form = FORMATS["gemini"]
+    listings = [ToolListing(f"tool_{number}", "", {"type": "object", "properties": {}}) for number in range(5_000)]
+    made = [form.fitted(listing) for listing in listings]
+    assert all(form.fitted(listing) is fitted for listing, fitted in zip(listings, made, strict=True))

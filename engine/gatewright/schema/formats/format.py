@@ -16,8 +16,6 @@ from gatewright.schema.formats.listing import Level, ToolListing
 from gatewright.schema.formats.name import NameRule, fit_names, fitted_name
 from gatewright.schema.formats.step import KEEP, Step
 
-_MAX_KEPT = 4096
-
 
 @dataclass(frozen=True, slots=True)
 class ProviderLint:
@@ -59,26 +57,21 @@ class Spelling:
 
 
 class Format:
-    """One provider's spelling, with a memory of the tools it has spelled."""
+    """One provider's spelling."""
 
     def __init__(self, name: str, provider: str, spelling: Spelling) -> None:
         self.name = name
         self.provider = provider
         self._spelling = spelling
-        self._kept: dict[int, tuple[ToolListing, Fitted]] = {}
 
     def __repr__(self) -> str:
         return f"Format({self.name})"
 
     def fitted(self, listing: ToolListing) -> Fitted:
         """The spelling of one tool, made once for each listing."""
-        found = self._kept.get(id(listing))
-        if found is not None and found[0] is listing:
-            return found[1]
-        made = self._spelling.fit(listing)
-        if len(self._kept) >= _MAX_KEPT:
-            self._kept.clear()
-        self._kept[id(listing)] = (listing, made)
+        made: Fitted | None = listing.made.get(self)
+        if made is None:
+            made = listing.made[self] = self._spelling.fit(listing)
         return made
 
     def render(self, listing: ToolListing) -> dict[str, Any]:
