@@ -21,7 +21,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
 StateOption = Annotated[
     Path | None, typer.Option("--state", metavar="DIR", help="state folder (else GATEWRIGHT_STATE, .gatewright)")
 ]
-TrustOption = Annotated[bool, typer.Option("--trust", help="trust source folders outside the workspace from now on")]
+TrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="trust the folders and manifests outside the workspace that the policy names, from now on"
+    ),
+]
 
 
 @contextmanager

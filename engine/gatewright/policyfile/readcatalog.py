@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ TYPES = {str(kind): kind for kind in CatalogType}
 KEYS_OF_OTHERS = ("command", "args", "env", "cwd", "url", "headers_env", "module", "prefix")
 KEYS = ("id", "type", "manifest", "trusted", *KEYS_OF_OTHERS)
 OWN_ORIGIN = "built-in"
-_ABSOLUTE = re.compile(r"[/\\~]|[A-Za-z]:")
 
 
 def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
@@ -152,7 +150,7 @@ def _manifest(row: Row) -> str | None:
         why = "may not be blank" if not path.strip() else "may not hold control characters"
         row.fault("manifest", "bad-value", f"`manifest` {why}")
         return None
-    if _ABSOLUTE.match(path):
-        row.fault("manifest", "bad-value", "`manifest` must be relative to the policy file")
+    if path.startswith("~"):
+        row.fault("manifest", "bad-value", "`manifest` is a path as it stands: `~` stands for no folder")
         return None
     return path

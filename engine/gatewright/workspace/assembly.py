@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock
@@ -140,17 +141,31 @@ def broker_of(
     return PermissionBroker(store, clock, limits=limits, audit=audit)
 
 
-def catalog_book(folder: Path, tools: Iterable[Tool] = (), before: CatalogBook | None = None) -> CatalogBook:
-    """What the policies of a folder may name: the built-ins, ``tools``, and what the policy's own catalogs give.
+def catalog_book(
+    policy_path: Path,
+    tools: Iterable[Tool] = (),
+    before: CatalogBook | None = None,
+    *,
+    records: TrustRecords | None = None,
+    trust: Callable[[], bool] = bool,
+    given: Mapping[str, bytes] = MappingProxyType({}),
+) -> CatalogBook:
+    """What a policy file may name: the built-ins, ``tools``, and what the policy's own catalogs give.
 
-    What is planned is refused as not supported. Raises AlreadyRegistered for one of ``tools`` that has the name and
-    major version of another.
+    Manifests outside its folder are read where ``records`` (the user's own, if None) or ``trust`` say so; of those in
+    ``given`` that is taken instead. What is planned is refused as not supported. Raises AlreadyRegistered for one of
+    ``tools`` that has the name and major version of another.
     """
+
+    def trusts(catalog_id: str, manifest: Path) -> bool:
+        held = records or TrustRecords(key_folder(None))
+        return trust() or held.trusts_manifest(policy_path, catalog_id, manifest)
+
     registry = ToolRegistry()
     for tool in (*builtin_tools(), file_tool(), *tools):
         registry.register(tool)
     known = KnownTools(registry.facts(), declare=declare_rooted, rooted=rooted())
-    return CatalogBook(folder, known, registry.tools(), before)
+    return CatalogBook(policy_path.parent, known, registry.tools(), before, trusts=trusts, given=given)
 
 
 def load(policy_path: Path, known: KnownTools) -> LoadedPolicy:
@@ -165,7 +180,7 @@ def load_valid(policy_path: Path, known: KnownTools | None = None) -> tuple[Load
     be read, PolicyInvalid when it has errors.
     """
     if known is None:
-        known = catalog_book(policy_path.parent).known
+        known = catalog_book(policy_path).known
     elif known.catalogs is None:
         known = CatalogBook(policy_path.parent, known).known
     loaded = load(policy_path, known)

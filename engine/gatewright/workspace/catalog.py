@@ -1,4 +1,4 @@
-"""Tools that a policy gets from manifests in its folder: shown and gated here, run by the program that has them.
+"""Tools that a policy gets from manifests: shown and gated here, run by the program that has them.
 
 A manifest is read once for each reading of the policy, as data; nothing of it is executed.
 """
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import RegistrationError, SchemaError, WorkspaceError
@@ -36,6 +37,12 @@ _FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CL
 Key = tuple[str, int]
 Finding = tuple[Severity, str, str]
 Signature = tuple[int, int, int]
+Trusts = Callable[[str, Path], bool]
+"""Asked with the id of a catalog and the real path of its manifest."""
+
+
+def _trust_none(_catalog_id: str, _manifest: Path) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,7 @@ class Manifest:
     """One manifest as it was read: ``content`` None where there was no file, or none that could be read.
 
     ``tools`` holds those that a program's own ones do not replace, ``facts`` what a policy needs to know of them.
+    ``outside``: its real path where it lies outside the folder of the policy.
     """
 
     path: Path
@@ -52,14 +60,15 @@ class Manifest:
     facts: tuple[ToolFacts, ...] = ()
     problems: tuple[Finding, ...] = ()
     is_missing: bool = False
+    outside: Path | None = None
 
     def changed(self) -> bool:
         """Whether the file is no longer what was read."""
         now = _signature(self.path)
-        if now == self.signature:
+        if now == self.signature or (self.signature is None and self.content is not None):
             return False
         try:
-            return self.content is None or _content(self.path)[0] != self.content
+            return self.content is None or _content(_real(self.path) or self.path)[0] != self.content
         except (OSError, WorkspaceError):
             return True
 
@@ -69,12 +78,21 @@ class CatalogBook:
 
     ``own`` are the tools that are here already, and win; ``known`` what a policy may name without a catalog.
     ``before``: the book of the reading before, whose tools stay the same objects where nothing about them changed.
+    ``trusts``: whether the manifest of a catalog may be read at a real path outside the folder. ``given``: what is read
+    instead of such manifests, by the path that the policy writes.
     """
 
     def __init__(
-        self, folder: Path, known: KnownTools, own: Iterable[Tool] = (), before: CatalogBook | None = None
+        self,
+        folder: Path,
+        known: KnownTools,
+        own: Iterable[Tool] = (),
+        before: CatalogBook | None = None,
+        *,
+        trusts: Trusts = _trust_none,
+        given: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
-        self._folder = folder
+        self._folder, self._trusts, self._given = folder, trusts, given
         self._own: Mapping[Key, Tool] = {(tool.name, tool.major): tool for tool in own}
         self._reserved = frozenset((facts.name, facts.major) for facts in known.facts)
         ours = (one.facts.name for one in known.rooted)
@@ -127,10 +145,18 @@ class CatalogBook:
         """Where the manifests are, as the policy writes it."""
         return tuple(self._folder / catalog.manifest for catalog in catalogs)
 
-    def contents(self, catalogs: Iterable[Catalog]) -> dict[str, bytes]:
-        """What the manifests held when they were read, by the path that the policy writes."""
-        read = {catalog.manifest: self.manifest(catalog).content for catalog in catalogs}
-        return {name: content for name, content in read.items() if content is not None}
+    def contents(self, catalogs: Iterable[Catalog], *, outside: bool = False) -> dict[str, bytes]:
+        """What the manifests in the folder (or those ``outside``) held when they were read, by the path as written."""
+        read = {one.manifest: self.manifest(one) for one in catalogs}
+        return {
+            name: manifest.content
+            for name, manifest in read.items()
+            if manifest.content is not None and (manifest.outside is not None) == outside
+        }
+
+    def outside(self, catalogs: Iterable[Catalog]) -> dict[str, Path]:
+        """The id of each catalog whose manifest lies outside the folder, and its real path."""
+        return {one.catalog_id: real for one in catalogs if (real := self.manifest(one).outside) is not None}
 
     def changed(self, catalogs: Iterable[Catalog]) -> bool:
         """Whether one of the manifests on disk is no longer what was read."""
@@ -145,11 +171,16 @@ class CatalogBook:
     def _read(self, catalog: Catalog) -> Manifest:
         path = self._folder / catalog.manifest
         named = f"the manifest `{catalog.manifest}` of catalog `{catalog.catalog_id}`"
-        if not _is_within(path, self._folder):
-            advice = "copy the file into the folder of the policy"
-            return _failed(path, "not-trusted", f"{named} is outside the workspace: {advice}")
+        real = _real(path)
+        if real is None:
+            return _failed(path, "unreadable", f"{named} cannot be read: this is no path")
+        outside = None if _is_within(path, self._folder) else real
+        given = self._given.get(catalog.manifest)
+        if outside is not None and given is None and not self._trusts(catalog.catalog_id, outside):
+            message = f"{named} is outside the workspace, at `{outside}`, and is not trusted yet"
+            return _failed(path, "not-trusted", f"{message}: `gatewright check --trust` trusts it")
         try:
-            content, signature = _content(path)
+            content, signature = (given, None) if given is not None else _content(real)
             before = self._before.get(catalog)
             if before is not None and before.content == content and before.path == path:
                 return replace(before, signature=signature)
@@ -164,7 +195,7 @@ class CatalogBook:
             return _failed(path, "bad-manifest", str(error))
         if any(not problem.pointer for problem in refused):
             return _failed(path, "bad-manifest", f"{named}: {refused[0].message}")
-        return self._made(catalog, Manifest(path, content, signature), definitions, refused)
+        return self._made(catalog, Manifest(path, content, signature, outside=outside), definitions, refused)
 
     def _made(
         self,
@@ -263,6 +294,13 @@ def _is_within(path: Path, folder: Path) -> bool:
         return False
 
 
+def _real(path: Path) -> Path | None:
+    try:
+        return Path(os.path.realpath(path))
+    except (OSError, ValueError):
+        return None
+
+
 def _signature(path: Path) -> Signature | None:
     try:
         status = path.stat()
@@ -272,8 +310,11 @@ def _signature(path: Path) -> Signature | None:
 
 
 def _content(path: Path) -> tuple[bytes, Signature]:
-    """A regular file whole, waiting for nobody. Raises OSError, WorkspaceError where it is no file or too large."""
-    descriptor = os.open(os.path.realpath(path), os.O_RDONLY | _FLAGS)
+    """A regular file at a real path whole, waiting for nobody; no link is followed at its end.
+
+    Raises OSError, WorkspaceError where it is no file or too large.
+    """
+    descriptor = os.open(path, os.O_RDONLY | _FLAGS)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):

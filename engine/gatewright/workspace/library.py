@@ -48,4 +48,4 @@ def format_names() -> tuple[str, ...]:
 
 
 def _known(path: Path, tools: Iterable[Tool]) -> KnownTools:
-    return catalog_book(path.parent, tools).known
+    return catalog_book(path, tools).known

@@ -41,6 +41,14 @@ class TrustRecords:
         """Remember it. Raises WorkspaceError when the key folder cannot be written."""
         self._add(_digest("root", policy_path, name, folder))
 
+    def trusts_manifest(self, policy_path: Path, catalog_id: str, manifest: Path) -> bool:
+        """Whether exactly this manifest of a catalog of this policy was trusted."""
+        return _digest("manifest", policy_path, catalog_id, manifest) in self._read()
+
+    def trust_manifest(self, policy_path: Path, catalog_id: str, manifest: Path) -> None:
+        """Remember it. Raises WorkspaceError when the key folder cannot be written."""
+        self._add(_digest("manifest", policy_path, catalog_id, manifest))
+
     def _add(self, record: str) -> None:
         records = self._read() | {record}
         try:

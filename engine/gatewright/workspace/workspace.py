@@ -89,6 +89,7 @@ class Workspace:
         trust: bool,
         durable: bool,
         approvals: ApprovalLimits | None = None,
+        manifests: Mapping[str, bytes] | None = None,
     ) -> None:
         self.policy_path = policy_path
         self.folder = policy_path.parent
@@ -96,8 +97,10 @@ class Workspace:
         self._clock = clock
         self._lock, self._changing = threading.Lock(), threading.RLock()
         self._records, self._saved_views = TrustRecords(folders.keys), SavedViews()
-        self._tools, self._book = tools, catalog_book(self.folder, tools)
+        self._tools, self._manifests, self._trusting = tools, manifests or {}, trust
+        self._book = self._read_catalogs(None)
         loaded, policy, self.problems = self._read(self._book, trust=trust)
+        self._trusting = False
         self._adopt(policy, PolicyText(policy_path, loaded, policy, self._book.known), self._book)
         places = self._text.places(policy)
         self._watching: SourceWatching | None = None
@@ -341,7 +344,7 @@ class Workspace:
         problems of what was read. Raises WorkspaceError when it cannot be read, which raises the alarm too.
         """
         with self._changing:
-            book = catalog_book(self.folder, self._tools, self._book)
+            book = self._read_catalogs(self._book)
             try:
                 loaded, policy, problems = self._read(book, trust=False)
             except PolicyInvalid as error:
@@ -506,7 +509,15 @@ class Workspace:
         policy, text, book = self._now()
         bases = self._attachments.folders()
         files, left_out = book.contents(policy.catalogs), (self._folders.state, self._folders.keys)
-        return Sandbox(self, text.of(policy).text, bases, self._open_copy, files=files, left_out=left_out, watch=watch)
+        outside = book.contents(policy.catalogs, outside=True)
+
+        def open_copy(policy_path: Path, state: Path, keys: Path) -> Workspace:
+            folders = Folders.of(policy_path, state=state, keys=keys)
+            return Workspace(
+                policy_path, folders, self._clock, self._tools, trust=False, durable=False, manifests=outside
+            )
+
+        return Sandbox(self, text.of(policy).text, bases, open_copy, files=files, left_out=left_out, watch=watch)
 
     def __enter__(self) -> Self:
         """The workspace; closed at the end of the block."""
@@ -526,15 +537,25 @@ class Workspace:
             watching.close()
         self._parts.close()
 
-    def _open_copy(self, policy_path: Path, state: Path, keys: Path) -> Workspace:
-        return Workspace.open(policy_path, tools=self._tools, state=state, keys=keys, clock=self._clock, durable=False)
-
     def _read(self, book: CatalogBook, *, trust: bool) -> tuple[LoadedPolicy, Policy, tuple[Problem, ...]]:
         loaded = load(self.policy_path, book.known)
         problems = (*loaded.problems, *self._told_beside(loaded, loaded.policy, trust=trust))
         if loaded.policy is None or any(problem.is_error for problem in problems):
             raise PolicyInvalid(problems)
+        if trust:
+            for catalog_id, manifest in book.outside(loaded.policy.catalogs).items():
+                self._records.trust_manifest(self.policy_path, catalog_id, manifest)
         return loaded, loaded.policy, problems
+
+    def _read_catalogs(self, before: CatalogBook | None) -> CatalogBook:
+        return catalog_book(
+            self.policy_path,
+            self._tools,
+            before,
+            records=self._records,
+            trust=lambda: self._trusting,
+            given=self._manifests,
+        )
 
     def _put_in_force(
         self,

@@ -198,7 +198,51 @@ def test_manifest_outside_the_workspace_is_not_read(folder: Path) -> None:
     (folder / "desk.json").symlink_to(outside)
     code, message = refused(folder)[0]
     assert code == "not-trusted"
-    assert "copy the file into the folder of the policy" in message
+    assert str(outside) in message
+    assert "`gatewright check --trust` trusts it" in message
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_manifest_outside_the_workspace_works_with_trust_in_exactly_that_file(folder: Path, absolute: bool) -> None:
+    outside, keys = folder.parent / "outside.json", folder.parent / "keys"
+    outside.write_text(json.dumps([TICKET, SHELF]), encoding="utf-8")
+    named = str(outside) if absolute else "../outside.json"
+    text = POLICY.replace("desk.json", named)
+    write(folder, text + "[agents.b]\ntoolz = []\n")
+    with pytest.raises(PolicyInvalid, match="unknown key"):
+        Workspace.open(folder, keys=keys, trust=True)
+    write(folder, text)
+    with pytest.raises(PolicyInvalid) as refusal:
+        Workspace.open(folder, keys=keys)
+    assert [problem.code for problem in refusal.value.problems] == ["not-trusted"]
+
+    Workspace.open(folder, keys=keys, trust=True).close()
+
+    workspace = Workspace.open(folder, keys=keys)
+    assert workspace.decide("a", "ticket", {"action": "open"}).verdict == "ask"
+    assert workspace.reload() == ()
+    outside.write_text(json.dumps([TICKET]), encoding="utf-8")
+    assert workspace.changed_outside()
+    copy = workspace.sandbox()
+    assert copy.workspace.decide("a", "shelf", {"operation": "get"}).verdict == "ask"
+    assert not copy.workspace.changed_outside()
+    copy.close()
+    workspace.export(folder.parent / "out")
+    assert [path.name for path in (folder.parent / "out").iterdir()] == ["policy.toml"]
+    (folder.parent / "third.json").write_text(json.dumps([TICKET, SHELF]), encoding="utf-8")
+    write(folder, text.replace("outside.json", "third.json"))
+    assert [problem.code for problem in workspace.reload()] == ["not-trusted"]
+
+
+def test_saving_over_what_another_wrote_reads_no_manifest_that_is_not_trusted(folder: Path) -> None:
+    outside = folder.parent / "outside.json"
+    os.mkfifo(outside)
+    workspace = Workspace.open(folder, keys=folder.parent / "keys", trust=True)
+    write(folder, POLICY.replace("desk.json", "../outside.json"))
+
+    workspace.save(overwrite=True)
+
+    assert "outside.json" not in (folder / "policy.toml").read_text(encoding="utf-8")
 
 
 def test_bad_tool_is_set_aside_with_its_pointer_and_the_rest_stays(folder: Path, opened: Any) -> None:
