@@ -105,15 +105,13 @@ def _filtered(
 ) -> FilterResult:
     shaped = reduced_schema(schema, found, wanted)
     kept = bearing_names(shaped) | wanted
-    cleaned, borne = clean_wording(shaped, found, hidden, kept)
-    notes = [*lints, *_lints(cleaned, found, borne)]
+    cleaned = clean_wording(shaped, found, hidden, kept)
+    notes = [*lints, *_lints(cleaned, found, hidden & kept)]
     return FilterResult(_without_draft_name(cleaned, hidden - kept), tuple(notes), found, hidden, kept)
 
 
 def _lints(schema: Schema, found: OperationSet, borne: frozenset[str]) -> list[FilterLint]:
-    notes = [
-        FilterLint("kept-word", f"`{name}` stays in texts since something allowed bears it") for name in sorted(borne)
-    ]
+    notes = [FilterLint("kept-word", f"`{name}` stays since something allowed bears it") for name in sorted(borne)]
     if found.confidence == "low":
         notes.append(FilterLint("uncertain-field", f"`{found.field}` may be an ordinary parameter"))
     if schema.get("additionalProperties") is True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gatewright.schema.operation import OperationSet
-from gatewright.schema.prose import Words, clean_text
+from gatewright.schema.prose import clean_text
 from gatewright.schema.walk import (
     LISTS,
     MAPS,
@@ -17,6 +17,7 @@ from gatewright.schema.walk import (
     properties_of,
     walk,
 )
+from gatewright.schema.words import Words
 
 _NOT_TEXT = frozenset(
     {"$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor", "type", "format", "pattern", "required"}
@@ -35,12 +36,10 @@ def bearing_names(schema: Schema) -> frozenset[str]:
     return frozenset(names)
 
 
-def clean_wording(
-    schema: Schema, found: OperationSet, hidden: frozenset[str], kept: frozenset[str]
-) -> tuple[Schema, frozenset[str]]:
-    """``schema`` with cleaned texts, and the hidden names left in them because something allowed bears them."""
+def clean_wording(schema: Schema, found: OperationSet, hidden: frozenset[str], kept: frozenset[str]) -> Schema:
+    """``schema`` with cleaned texts."""
     cleaner = _Cleaner(hidden, kept, frozenset(found.names) - hidden)
-    return cleaner.schema(_without_hidden_samples(schema, found, hidden)), frozenset(cleaner.borne)
+    return cleaner.schema(_without_hidden_samples(schema, found, hidden))
 
 
 class _Cleaner:
@@ -49,7 +48,6 @@ class _Cleaner:
     def __init__(self, hidden: frozenset[str], kept: frozenset[str], operations: frozenset[str]) -> None:
         self.hidden, self.kept, self.operations = hidden, kept, operations
         self.words = Words(hidden, kept, operations)
-        self.borne: set[str] = set()
 
     def schema(self, schema: Schema) -> Schema:
         result: Schema = {}
@@ -65,9 +63,7 @@ class _Cleaner:
     def _value(self, value: Any) -> Any:
         """Any value under a keyword that is not a schema keyword: texts are cleaned, what is left empty goes."""
         if isinstance(value, str):
-            cleaned = clean_text(value, self.hidden, self.kept, operations=self.operations)
-            self.borne |= self.words.borne(cleaned)
-            return cleaned
+            return clean_text(value, self.hidden, self.kept, operations=self.operations)
         if (array := as_list(value)) is not None:
             return [cleaned for item in array if (cleaned := self._value(item)) not in ("", {}) or cleaned == item]
         if (table := as_object(value)) is not None:

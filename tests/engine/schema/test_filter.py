@@ -210,4 +210,14 @@ def test_labels_beside_an_enum_are_trimmed_with_it() -> None:
 
 def test_the_result_cleans_texts_outside_the_schema_alike() -> None:
     result = filter_with_lints(tool(), ["read"])
-    assert result.clean("Files: read, append, or delete them. Delete is final.") == "Files: read them."
+    assert result.clean("Files: read, append, or delete. Delete is final.") == "Files: read."
+
+
+def test_a_hidden_name_that_is_another_parameters_legal_value_is_told() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"action": {"enum": ["reply", "comment"]}, "to": {"enum": ["comment", "thread"]}},
+        "required": ["action"],
+    }
+    result = filter_with_lints(schema, ["reply"])
+    assert [(lint.code, "`comment`" in lint.message) for lint in result.lints] == [("kept-word", True)]

@@ -11,29 +11,27 @@ from gatewright.schema import clean_text
         ("Manage keys: list/get/create", "get create", "list", "Manage keys: list"),
         ("Manage keys: list, get, or create.", "get", "list create", "Manage keys: list or create."),
         ("Required for get, update, delete.", "get delete", "update", "Required for update."),
+        ("Name for create/rename operations.", "rename", "create", "Name for create operations."),
+        ("Create, update, and delete rules.", "delete", "create update", "Create and update rules."),
+        ("Get, `put` or drop.", "get", "put drop", "`put` or drop."),
+        ("You can get, put or log in.", "log", "get put", ""),
+        ("get and check are read-only.", "check", "get", ""),
+        ("Takes either get or put.", "put", "get", ""),
         ("The name. Required for create.", "create", "list", "The name."),
-        ("Name for create/rename operations.", "rename", "create", "Name for create operation."),
-        ("Base64 content for upload.", "upload", "list", "Base64 content."),
-        ("Needed by every action except list.", "list", "get", "Needed by every action."),
+        ("Call delete_all before this, or peek.", "delete_all", "peek", ""),
+        ("Looks. Call delete_all before this, or peek. Be quick.", "delete_all", "peek", "Looks. Be quick."),
         ("Overwrite it (create only).", "create", "list", "Overwrite it."),
-        ("Recipients (required for send, optional for draft)", "send", "draft", "Recipients (optional for draft)"),
-        ("Mailbox — required when action is 'move'", "move", "flag", "Mailbox"),
-        ("Create, update, and delete rules.", "update delete", "create", "Create rules."),
-        ("List boards or get board details.", "list", "get", "Get board details."),
-        ("Manage tags: list all tags, create a tag, or delete a tag.", "delete", "list create",
-         "Manage tags: list all tags or create a tag."),
-        ("Use action 'a1' to look, 'b1' to store, or 'c1' to send.", "b1", "a1 c1",
-         "Use action 'a1' to look or 'c1' to send."),
-        ("put: stores it; drop: forgets it; peek: looks.", "drop", "put peek", "put: stores it; peek: looks."),
-        ("Mode: replace clears it, add merges cells, keep does nothing", "add", "replace keep",
-         "Mode: replace clears it, keep does nothing"),
-        ("get and check are read-only.", "check", "get", "get is read-only."),
+        ("Manage tags: list all tags, create a tag, or delete a tag.", "delete", "list create", "Manage tags."),
+        ("Actions are: list all tags, or delete a tag.", "delete", "list", ""),
+        ("put: stores it; drop: forgets it; peek: looks.", "drop", "put peek", ""),
         ("The tool reads. Delete is final. It cannot be undone. Be careful.", "delete", "read",
          "The tool reads. Be careful."),
         ("Nothing to see here.", "delete", "read", "Nothing to see here."),
         ("delete", "delete", "read", ""),
         ("See list_items and listing.", "list", "get", "See list_items and listing."),
-        ("Comment text. Required for comment.", "comment", "reply comment", "Comment text."),
+        ("It lists. To prioritize backlog, ask.", "prioritize_backlog", "list", "It lists."),
+        ("It lists. Delete\nall of it.", "deleteAll", "list", "It lists."),
+        ("It takes get issue labels.", "get_issue", "get_issue_labels", "It takes get issue labels."),
     ],
 )  # fmt: skip
 def test_hidden_operations_leave_a_sentence(text: str, hidden: str, kept: str, wanted: str) -> None:
@@ -56,11 +54,6 @@ def test_a_section_about_a_hidden_operation_goes_whole() -> None:
     assert clean_text(text, ["drop"], ["fetch"]) == start + "# Notes\nEnd."
 
 
-def test_numbered_steps_are_numbered_anew() -> None:
-    text = "Steps:\n1. open it\n2. use append\n3. close it"
-    assert clean_text(text, ["append"], ["open"]) == "Steps:\n1. open it\n2. close it"
-
-
 def test_a_code_block_that_names_a_hidden_operation_goes() -> None:
     text = "Use it.\n```\ncall(op='drop')\n```\nEnd."
     assert clean_text(text, ["drop"], ["get"]) == "Use it.\nEnd."
@@ -72,7 +65,7 @@ def test_a_legal_value_keeps_its_exact_spelling_only() -> None:
 
 def test_a_long_text_loses_every_mention() -> None:
     text = "Required for list, get, drop. " * 2_000
-    assert clean_text(text, ["drop"], ["list", "get"]) == ("Required for list, get. " * 2_000).strip()
+    assert clean_text(text, ["drop"], ["list", "get"]) == "Required for list, get. " * 2_000
 
 
 def test_the_first_of_several_names_goes_without_the_word_that_leads_them() -> None:
@@ -82,8 +75,10 @@ def test_the_first_of_several_names_goes_without_the_word_that_leads_them() -> N
     )
 
 
-def test_what_introduces_a_list_stays_when_nothing_of_the_list_does() -> None:
-    text = "Manage the storages of a service: list/create, plus backups: run_all/run_one."
-    assert clean_text(text, ["list", "create", "run_one"], ["run_all"], operations=["run_all"]) == (
-        "Manage the storages of a service."
-    )
+def test_a_list_of_operations_shrinks_though_a_parameter_bears_a_hidden_name() -> None:
+    assert clean_text("Do put, or drop.", ["drop"], ["put", "drop"], operations=["put"]) == "Do put."
+
+
+def test_a_row_about_a_hidden_operation_goes_with_what_it_says_further_on() -> None:
+    text = "Args:\n    drop: forgets it. Really gone.\n    put: stores it."
+    assert clean_text(text, ["drop"], ["put"]) == "Args:\n    put: stores it."

@@ -68,8 +68,7 @@ def test_hidden_operations_leave_the_description_of_a_strangers_tool() -> None:
 
     assert issues.description_for(frozenset(names(issues))) == WORDS
     shown = issues.description_for(frozenset({"list", "create_issue"}))
-    assert "create_issue" in shown
-    assert "delete_issue" not in shown
+    assert shown == "Works on issues."
     assert "delete_issue" not in issues.description_for(frozenset({"list"}), "Mind `delete_issue`.")
 
 
