@@ -13,6 +13,8 @@ from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption
 from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.workspace import audit_log
 
+_MOST_TOLD = 5
+
 
 def table() -> typer.Typer:
     """The two commands, as a group."""
@@ -32,6 +34,7 @@ def verify(
 ) -> None:
     """Prove the chain of the log; exit 1 when a row was edited, removed, moved, added or cut off.
 
+    Calls that were begun and have no end, being under way or killed, are told and are no failure.
     Without ``--moved`` it changes nothing.
     """
     log = audit_log(policy, state=state)
@@ -45,6 +48,12 @@ def verify(
         for problem in report.problems:
             print_error(problem)
         print_line(f"{report.rows} rows proved, {len(report.problems)} problems")
+        if report.unended:
+            print_line(f"{len(report.unended)} calls without an end (under way or killed):")
+        for row in report.unended[:_MOST_TOLD]:
+            print_line(f"  {row.time} {row.agent} {row.tool} {row.call_id}")
+        if len(report.unended) > _MOST_TOLD:
+            print_line(f"  and {len(report.unended) - _MOST_TOLD} more")
     raise typer.Exit(Exit.OK if report.is_sound else Exit.PROBLEMS)
 
 

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from gatewright.gate.alarm import Alarm
     from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Approver
     from gatewright.gate.approvalstore import ApprovalStore
-    from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowKind
+    from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
     from gatewright.gate.broker import PermissionBroker
     from gatewright.gate.call import Status
-    from gatewright.gate.chain import AuditReport, AuditRow
+    from gatewright.gate.chain import AuditReport, AuditRow, RowKind
     from gatewright.gate.decision import Decision, RuleRef, StageTrace
     from gatewright.gate.gate import Gate
     from gatewright.gate.grant import Grant, Remember
@@ -99,10 +99,10 @@ door(
         "gatewright.gate.alarm": ("Alarm",),
         "gatewright.gate.approval": ("ApprovalLimits", "Approval", "ApprovalRequest", "Approver"),
         "gatewright.gate.approvalstore": ("ApprovalStore",),
-        "gatewright.gate.audit": ("AuditEntry", "AuditLog", "AuditUnavailable", "RowKind"),
+        "gatewright.gate.audit": ("AuditEntry", "AuditLog", "AuditUnavailable"),
         "gatewright.gate.broker": ("PermissionBroker",),
         "gatewright.gate.call": ("Status",),
-        "gatewright.gate.chain": ("AuditReport", "AuditRow"),
+        "gatewright.gate.chain": ("AuditReport", "AuditRow", "RowKind"),
         "gatewright.gate.decision": ("Decision", "RuleRef", "StageTrace"),
         "gatewright.gate.gate": ("Gate",),
         "gatewright.gate.grant": ("Grant", "Remember"),

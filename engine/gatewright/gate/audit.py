@@ -17,7 +17,6 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,17 @@ from gatewright.gate.auditfile import (
     misplaced,
     read_rows,
 )
-from gatewright.gate.chain import START_MAC, AuditReport, AuditRow, Seal, Unsealed, end_of, log_id_of, verified
+from gatewright.gate.chain import (
+    START_MAC,
+    AuditReport,
+    AuditRow,
+    RowKind,
+    Seal,
+    Unsealed,
+    end_of,
+    log_id_of,
+    verified,
+)
 from gatewright.gate.keys import AnchorFile, Home, KeyRing
 from gatewright.record import PrivateFolder, renew_after_fork
 
@@ -47,25 +56,6 @@ if TYPE_CHECKING:
 
 class AuditUnavailable(WorkspaceError):
     """The log cannot be written or its key is not here; calls are denied while it lasts."""
-
-
-class RowKind(StrEnum):
-    """What a row records; a call ends in exactly one of the last five."""
-
-    LOG_OPENED = "LogOpened"
-    LOG_MOVED = "LogMoved"
-    POLICY_CHANGED = "PolicyChanged"
-    GRANT_REVOKED = "GrantRevoked"
-    TOOL_INVOKED = "ToolInvoked"
-    CAPABILITY_CHECK = "CapabilityCheck"
-    POLICY_DECISION = "PolicyDecision"
-    APPROVAL_REQUESTED = "ApprovalRequested"
-    APPROVAL_RESOLVED = "ApprovalResolved"
-    TOOL_COMPLETED = "ToolCompleted"
-    TOOL_FAILED = "ToolFailed"
-    TOOL_TIMED_OUT = "ToolTimedOut"
-    TOOL_ABANDONED = "ToolAbandoned"
-    TOOL_DENIED = "ToolDenied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +159,10 @@ class AuditLog:
             raise AuditUnavailable(f"the audit log `{self.path}` cannot be read: {_words(error)}") from error
 
     def verify(self) -> AuditReport:
-        """Go through the whole chain. It writes nothing, and may be called while others write."""
+        """Go through the whole chain: what is wrong with it, and which calls have no end.
+
+        It writes nothing, and may be called while others write.
+        """
         try:
             return self._verified(Home.of(self.path.parent))
         except (AuditUnavailable, OSError) as error:

@@ -25,7 +25,8 @@ from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.gate.approval import ApprovalLimits
 from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge
-from gatewright.gate.audit import AuditEntry, RowKind
+from gatewright.gate.audit import AuditEntry
+from gatewright.gate.chain import RowKind
 from gatewright.record import renew_after_fork
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.gate import message, record
 from gatewright.gate.approval import Answer, Approval, ApprovalRequest
-from gatewright.gate.audit import AuditUnavailable, RowKind
+from gatewright.gate.audit import AuditUnavailable
 from gatewright.gate.broker import PermissionBroker
 from gatewright.gate.call import CallState, RowBuilder, Status
+from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import NO_FACTS, Decision
 from gatewright.gate.grant import Remember
 from gatewright.gate.outcome import Outcome

@@ -9,6 +9,7 @@ import hmac
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.jsonvalue import JsonValue, canonical_json
@@ -17,10 +18,31 @@ if TYPE_CHECKING:
     from gatewright.gate.keys import Anchor
 
 START_MAC = "0" * 64
-OPENED = "LogOpened"
 _MOST_PROBLEMS = 50
 Unsealed = tuple[int, str, str, str, str, str, str, str, str]
 """A row without its MAC: seq, time, kind, call_id, agent, session, tool, operation, body."""
+
+
+class RowKind(StrEnum):
+    """What a row records; a call ends in exactly one of the last five."""
+
+    LOG_OPENED = "LogOpened"
+    LOG_MOVED = "LogMoved"
+    POLICY_CHANGED = "PolicyChanged"
+    GRANT_REVOKED = "GrantRevoked"
+    TOOL_INVOKED = "ToolInvoked"
+    CAPABILITY_CHECK = "CapabilityCheck"
+    POLICY_DECISION = "PolicyDecision"
+    APPROVAL_REQUESTED = "ApprovalRequested"
+    APPROVAL_RESOLVED = "ApprovalResolved"
+    TOOL_COMPLETED = "ToolCompleted"
+    TOOL_FAILED = "ToolFailed"
+    TOOL_TIMED_OUT = "ToolTimedOut"
+    TOOL_ABANDONED = "ToolAbandoned"
+    TOOL_DENIED = "ToolDenied"
+
+
+_ENDS = tuple(RowKind)[-5:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +69,14 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What verifying found: how many rows are proved, and what is wrong, in words."""
+    """What verifying found: how many rows are proved, what is wrong, in words, and where calls begin that have no end.
+
+    Such a call is under way, in this process or another, or it was killed.
+    """
 
     rows: int
     problems: tuple[str, ...]
+    unended: tuple[AuditRow, ...] = ()
 
     @property
     def is_sound(self) -> bool:
@@ -58,8 +84,11 @@ class AuditReport:
         return not self.problems
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Shape: rows, sound, problems."""
-        return {"rows": self.rows, "sound": self.is_sound, "problems": list(self.problems)}
+        """Shape: rows, sound, problems, unended: id, agent, tool and time of each call without an end."""
+        calls: list[JsonValue] = [
+            {"call_id": row.call_id, "agent": row.agent, "tool": row.tool, "time": row.time} for row in self.unended
+        ]
+        return {"rows": self.rows, "sound": self.is_sound, "problems": list(self.problems), "unended": calls}
 
 
 class Seal:
@@ -102,6 +131,7 @@ class _Walk:
         self._proved = 0
         self._problems = problems
         self._more = 0
+        self._begun: dict[str, AuditRow] = {}
 
     def step(self, row: AuditRow) -> None:
         if type(row.seq) is not int:  # the table itself was changed
@@ -117,7 +147,12 @@ class _Walk:
         problem = _row_problem(row, self._seal, self._previous) if self._previous is not None else ""
         if problem:
             self.object(problem)
-        self._proved += problem is None
+        if problem is None:
+            self._proved += 1
+            if row.kind == RowKind.TOOL_INVOKED:
+                self._begun[row.call_id] = row
+            elif row.kind in _ENDS:
+                self._begun.pop(row.call_id, None)
         self.last, self._previous = row.seq, row.mac if isinstance(row.mac, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
 
     def object(self, problem: str) -> None:
@@ -128,7 +163,7 @@ class _Walk:
 
     def report(self) -> AuditReport:
         more = (f"and {self._more:,} more problems",) if self._more else ()
-        return AuditReport(self._proved, (*self._problems, *more))
+        return AuditReport(self._proved, (*self._problems, *more), tuple(self._begun.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +176,7 @@ class Resumption:
 
 def resumption_of(row: AuditRow) -> Resumption | None:
     """What a row says that goes on from an anchor that the log did not reach; None for every other row."""
-    if row.kind != OPENED or row.seq == 1:
+    if row.kind != RowKind.LOG_OPENED or row.seq == 1:
         return None
     body = _body(row)
     seq, mac = body.get("anchor"), body.get("previous")

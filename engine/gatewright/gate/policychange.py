@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate.audit import AuditEntry, RowKind
+from gatewright.gate.audit import AuditEntry
+from gatewright.gate.chain import RowKind
 
 if TYPE_CHECKING:
     from gatewright.base.problem import Problem

@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate.audit import AuditEntry, AuditLog, RowKind
+from gatewright.gate.audit import AuditEntry, AuditLog
+from gatewright.gate.chain import RowKind
 from gatewright.gate.excerpt import bounded
 from gatewright.gate.grant import Remember
 from gatewright.gate.scrub import scrub_text, scrub_value

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from gatewright.cli.main import main
+from gatewright.gate import AuditEntry, RowKind
+from gatewright.workspace import audit_log
 
 DENIED = '{"op": "delete", "path": "README.md"}'
 
@@ -29,6 +31,28 @@ def test_a_log_that_nobody_touched_is_proved(called: Path, capsys: pytest.Captur
     report = json.loads(capsys.readouterr().out)
     assert report["sound"]
     assert report["rows"] >= 5
+
+
+def test_calls_that_were_killed_are_told_the_first_few_with_agent_and_tool(
+    called: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "verify", str(called)]) == 0
+    assert "without an end" not in capsys.readouterr().out
+    log = audit_log(called)
+    for number in range(7):
+        log.append([AuditEntry(RowKind.TOOL_INVOKED, f"call-{number}", "archivist", "", "file")])
+    log.close()
+
+    assert main(["audit", "verify", str(called)]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert main(["audit", "verify", str(called), "--json"]) == 0
+    unended = json.loads(capsys.readouterr().out)["unended"]
+
+    assert told[1] == "7 calls without an end (under way or killed):"
+    assert [line.split()[1:] for line in told[2:7]] == [["archivist", "file", f"call-{n}"] for n in range(5)]
+    assert told[7:] == ["  and 2 more"]
+    assert [call["call_id"] for call in unended] == [f"call-{number}" for number in range(7)]
+    assert unended[0] == {"call_id": "call-0", "agent": "archivist", "tool": "file", "time": told[2].split()[0]}
 
 
 def test_export_prints_every_row_as_one_line_of_json(called: Path, capsys: pytest.CaptureFixture[str]) -> None:

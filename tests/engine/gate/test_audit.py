@@ -50,6 +50,20 @@ def test_untouched_log_is_sound(tmp_path: Path) -> None:
     assert (report.rows, report.problems) == (6, ())
 
 
+def test_call_that_was_begun_and_never_ended_is_told_and_is_no_problem(tmp_path: Path) -> None:
+    log = filled(tmp_path, 7)
+    for number, end in enumerate(tuple(RowKind)[-5:]):
+        log.append([AuditEntry(RowKind.POLICY_DECISION, f"call-{number + 1}"), AuditEntry(end, f"call-{number + 1}")])
+    report = log.verify()
+    log.close()
+
+    assert report.is_sound
+    assert [(row.call_id, row.agent, row.tool) for row in report.unended] == [
+        ("call-0", "a", "file"),
+        ("call-6", "a", "file"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("statement", "said"),
     [

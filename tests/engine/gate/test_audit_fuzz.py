@@ -189,7 +189,7 @@ def test_workspace_that_was_renamed_keeps_its_log(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from gatewright.gate.audit import AuditEntry, AuditLog, RowKind
+from gatewright.gate import AuditEntry, AuditLog, RowKind
 folder = Path(sys.argv[1])
 log = AuditLog(folder / "state", folder / "keys")
 number = 0
