@@ -17,6 +17,7 @@ from gatewright.base.jsonvalue import canonical_json
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema import inline_references, narrow
 from gatewright.schema.check import SchemaChecker
+from gatewright.schema.closure import with_closed_arguments
 from gatewright.schema.contradiction import is_off
 from gatewright.schema.walk import Schema, as_object, map_children, objects, properties_of, required_of, walk
 from gatewright.tools.parameter import Role
@@ -47,12 +48,16 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """A schema that says the limits on ``names`` itself, compiled; ``unsaid``: other fields, and why it cannot."""
+    """A schema that says the limits on ``names`` itself, compiled; ``unsaid``: other fields, and why it cannot.
+
+    ``open_why``: why it takes arguments that it does not name although it should not.
+    """
 
     schema: Schema = field(hash=False)
     checker: SchemaChecker | None
     names: frozenset[str]
     unsaid: tuple[tuple[str, str], ...] = ()
+    open_why: str = ""
 
 
 def limits_of(rules: Iterable[BoundRule], shown: frozenset[str]) -> tuple[Limit, ...]:
@@ -76,8 +81,10 @@ def _limits(bound: BoundRule, shown: frozenset[str]) -> Iterator[Limit]:
         yield Limit(name, None if operations == shown else operations, digest, schema)
 
 
-def narrowed(tool: Tool, shown: frozenset[str], schema: Schema, limits: Iterable[Limit]) -> Narrowed:
-    """``schema``, shown for those operations, with every limit that it can say."""
+def narrowed(
+    tool: Tool, shown: frozenset[str], schema: Schema, limits: Iterable[Limit], *, closed: bool = False
+) -> Narrowed:
+    """``schema``, shown for those operations, with every limit that it can say; ``closed``: to unknown arguments."""
     reading = _Reading(tool, shown, schema)
     result, checker, names, unsaid = schema, None, set[str](), dict[str, str]()
     for limit in limits:
@@ -94,7 +101,15 @@ def narrowed(tool: Tool, shown: frozenset[str], schema: Schema, limits: Iterable
                 why = _OTHER_WORDS
         if why:
             unsaid[limit.name] = why
-    return Narrowed(result, checker, frozenset(names), tuple(unsaid.items()))
+    open_why = ""
+    if closed:
+        try:
+            wanted, open_why = with_closed_arguments(result)
+            checker = checker if wanted is result else SchemaChecker(wanted)
+            result = wanted
+        except _UNREADABLE:
+            open_why = "its references cannot be read"
+    return Narrowed(result, checker, frozenset(names), tuple(unsaid.items()), open_why)
 
 
 class _Reading:
@@ -109,10 +124,11 @@ class _Reading:
         parameters = [one for name in shown for one in tool.parameters(name)]
         self._marked = frozenset(one.name for one in parameters if one.role is not Role.PLAIN)
         self._taken = frozenset(one.name for one in parameters) | _declared(schema)
+        self._names_none = not tool.has_operations and not self._taken
 
     def takes(self, limit: Limit) -> bool:
         """Whether a call that fits the schema may give the field."""
-        return limit.name in self._taken
+        return self._names_none or limit.name in self._taken
 
     def obstacle(self, limit: Limit) -> str:
         """Why the schema cannot hold it: for values as they are sent, without naming what is not shown."""

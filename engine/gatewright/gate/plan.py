@@ -169,7 +169,10 @@ def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -
         from gatewright.gate.narrowing import limits_of
 
         limits = limits_of(rules, right.shown)
-    return shapes.shape(tool, right.shown, described(layers.policy, tool), limits=limits)
+    settings = settings_of(layers.policy, tool.name, tool.major)
+    extra = settings.extra_arguments if settings is not None else None
+    closed = extra is Verdict.DENY or (extra is None and bool(limits))
+    return shapes.shape(tool, right.shown, described(layers.policy, tool), limits=limits, closed=closed)
 
 
 def _constraining(layers: Layers, facts: ToolFacts) -> list[BoundRule]:

@@ -28,12 +28,15 @@ from gatewright.policy.verdict import Verdict
 from gatewright.schema import discover_operations
 from gatewright.schema.filter import reduced_schema
 from gatewright.schema.selector import KEYED_FIELD, FieldRules, naming, over, places_of
+from gatewright.schema.shapes.inplace import in_place
+from gatewright.schema.walk import properties_of
 
 if TYPE_CHECKING:
     from gatewright.gate.agentsnapshot import AgentSnapshot
     from gatewright.gate.condition import Constraint
     from gatewright.gate.gate import Gate
     from gatewright.gate.plan import OperationPlan, ToolPlan
+    from gatewright.gate.shape import ToolShape
     from gatewright.schema.check import SchemaChecker
     from gatewright.schema.fieldpath import Steps
     from gatewright.schema.formats import ToolListing
@@ -212,6 +215,9 @@ class _Run:
     def _limited(self, agent_id: str, plan: ToolPlan, operation: str, arguments: dict[str, JsonValue]) -> Iterator[str]:
         """One call for each constrained field that nothing but the constraint denies."""
         name, shape = plan.tool.name, plan.shape
+        stranger = _with_stranger(shape, arguments) if shape is not None and shape.closed else None
+        if stranger is not None and self._passes(agent_id, name, stranger, through_schema=True):
+            yield "a call with an argument that the schema does not name fits it"
         for constraint in plan.operations[operation].constraints if shape is not None else ():
             for field, checker in constraint.fields if constraint.source_id is None else ():
                 if (field,) in (plan.tool.selector.places if plan.tool.selector is not None else ()):
@@ -313,6 +319,16 @@ def _within(arguments: dict[str, JsonValue], constraints: tuple[Constraint, ...]
                 except (LookupError, TypeError, GatewrightError):
                     continue
     return arguments
+
+
+def _with_stranger(shape: ToolShape, arguments: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
+    """The call with an argument more, one that the schema names nowhere; None where patterns name it."""
+    parts = in_place(shape.listing.schema)
+    if any("patternProperties" in part for part in parts):
+        return None
+    known = {name for part in parts for name in properties_of(part)}
+    added = next(name for at in range(len(known) + 1) if (name := f"stranger_{at}") not in known)
+    return {**arguments, added: None}
 
 
 def _breaking(

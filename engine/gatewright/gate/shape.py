@@ -27,7 +27,8 @@ class ToolShape:
     """A tool with ``shown`` as its operations; checker and renderings are made when they are first asked for.
 
     ``narrowed``: the fields whose constraints the schema says, where it was made from a shape that says none;
-    ``unsaid``: the fields whose constraints it does not say, and why.
+    ``unsaid``: the fields whose constraints it does not say, and why. ``closed``: whether it takes no argument that it
+    does not name; ``open_why``: why it does although it should not, empty where that does not hold.
     ``tried``: what the self-check read off the listing (None) and the calls that it made, by operation.
     """
 
@@ -39,21 +40,24 @@ class ToolShape:
         self.listing = listing
         self.narrowed = _NO_NAMES
         self.unsaid: tuple[tuple[str, str], ...] = ()
+        self.closed = False
+        self.open_why = ""
         self.tried: dict[str | None, Any] = {}
         self._narrowed_from = narrowed_from
         self._rendered: dict[tuple[str, str], dict[str, Any]] = {}
 
-    def limited(self, limits: tuple[Limit, ...]) -> ToolShape:
-        """The shape whose schema says the limits too, as far as it can."""
+    def limited(self, limits: tuple[Limit, ...], *, closed: bool = False) -> ToolShape:
+        """The shape whose schema says the limits too, as far as it can; ``closed``: and takes no unknown argument."""
         from gatewright.gate.narrowing import narrowed
         from gatewright.schema.formats import ToolListing
 
-        found = narrowed(self.tool, self.shown, self.listing.schema, limits)
+        found = narrowed(self.tool, self.shown, self.listing.schema, limits, closed=closed)
         listing = self.listing
         if found.schema is not listing.schema:
             listing = ToolListing(listing.name, listing.description, found.schema)
         other = ToolShape(self.tool, self.shown, listing, self)
         other.narrowed, other.unsaid = found.names, found.unsaid
+        other.closed, other.open_why = closed and not found.open_why, found.open_why
         if found.checker is not None:
             other.checker = found.checker
         return other
@@ -99,23 +103,30 @@ class ShapeCache:
     def __init__(self) -> None:
         self.conditions = Conditions()
         self.declared = DeclaredTools()
-        self._shapes: dict[tuple[str, int, frozenset[str], str | None, tuple[Limit, ...]], ToolShape] = {}
+        self._shapes: dict[tuple[str, int, frozenset[str], str | None, tuple[Limit, ...], bool], ToolShape] = {}
         self._lock = threading.Lock()
 
     def shape(
-        self, tool: Tool, shown: frozenset[str], description: str | None = None, *, limits: tuple[Limit, ...] = ()
+        self,
+        tool: Tool,
+        shown: frozenset[str],
+        description: str | None = None,
+        *,
+        limits: tuple[Limit, ...] = (),
+        closed: bool = False,
     ) -> ToolShape | None:
         """The shape, or None when nothing is shown. Raises GatewrightError when the tool has no usable schema.
 
-        ``description`` stands in place of the tool's own. ``limits``: what the schema says as far as it can.
+        ``description`` stands in place of the tool's own. ``limits``: what the schema says as far as it can;
+        ``closed``: it takes no argument that it does not name.
         """
-        key = (tool.name, tool.major, shown, description, limits)
+        key = (tool.name, tool.major, shown, description, limits, closed)
         found = self._shapes.get(key)
         if found is not None and found.tool is tool:
             return found
-        if limits:
+        if limits or closed:
             whole = self.shape(tool, shown, description)
-            shape = whole.limited(limits) if whole is not None else None
+            shape = whole.limited(limits, closed=closed) if whole is not None else None
         else:
             listing = _listing(tool, shown, description)
             shape = ToolShape(tool, shown, listing) if listing is not None else None

@@ -135,7 +135,7 @@ class AgentView:
         if found is None:
             lints = format_named(format).lints_all(self._listings)
             for shape in self._shapes:
-                if shape.unsaid:
+                if shape.unsaid or shape.open_why:
                     name = shape.listing.name
                     lints[name] = (*lints.get(name, ()), *_unsaid_lints(shape, format))
             found = self._lints[format] = MappingProxyType(lints)
@@ -252,3 +252,7 @@ def _unsaid_lints(shape: ToolShape, form: str) -> Iterator[ProviderLint]:
             "the gate checks it, so say it in the tool's description too",
         )
         yield ProviderLint("constraint-not-shown", format_named(form).provider, pointer, reason, advice, "looser")
+    if shape.open_why:
+        reason = f"arguments that the schema does not name are let through: {shape.open_why}"
+        advice = "constrain each argument that matters, and look at what the tool does with others"
+        yield ProviderLint("arguments-open", format_named(form).provider, "", reason, advice, "note")

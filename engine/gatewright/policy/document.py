@@ -86,6 +86,8 @@ class ToolSettings:
 
     ``safety_tier`` holds for the operations that ``operation_tiers`` does not name. ``operation_field``: the field of a
     stranger's schema that selects operations, empty for none; ``operations``: what a free text there may be.
+    ``extra_arguments``: whether a call may give arguments that the schema does not name; None: not where it is
+    constrained.
     """
 
     timeout_s: float | None = None
@@ -95,6 +97,7 @@ class ToolSettings:
     description: str | None = None
     operation_field: str | None = None
     operations: tuple[str, ...] | None = None
+    extra_arguments: Verdict | None = None
 
     @property
     def declares(self) -> bool:

@@ -159,6 +159,8 @@ def plain_policy_rule(rule: PolicyRule) -> Plain:
 def plain_tool_settings(settings: ToolSettings) -> Plain:
     """``[tools.NAME]``: what the operator overrides."""
     data = _present({"operation_field": settings.operation_field, "operations": _words(settings.operations)})
+    if settings.extra_arguments is not None:
+        data["extra_arguments"] = str(settings.extra_arguments)
     if settings.timeout_s is not None:
         data["timeout"] = plain_duration(settings.timeout_s)
     if settings.safety_tier is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gatewright.policy.document import ToolSettings
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
+from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.readagent import read_timeout
 from gatewright.policyfile.readdeclaration import Declaration
 from gatewright.policyfile.report import shown
@@ -19,7 +20,17 @@ if TYPE_CHECKING:
     from gatewright.policyfile.row import Row
 
 TIERS = {str(tier): tier for tier in SafetyTier}
-KEYS = ("operation_field", "operations", "operation_tiers", "safety_tier", "timeout", "scrub", "description")
+EXTRA = {str(verdict): verdict for verdict in (Verdict.ALLOW, Verdict.DENY)}
+KEYS = (
+    "operation_field",
+    "operations",
+    "extra_arguments",
+    "operation_tiers",
+    "safety_tier",
+    "timeout",
+    "scrub",
+    "description",
+)
 _NOTHING = Declaration()
 
 
@@ -47,6 +58,7 @@ def _settings(row: Row, facts: tuple[ToolFacts, ...], names: Names, declared: De
         description=_description(row),
         operation_field=declared.field,
         operations=declared.operations,
+        extra_arguments=row.choice("extra_arguments", EXTRA),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Decision, Gate, selfcheck
 from gatewright.gate.shape import ToolShape
 from gatewright.gate.violation import ConstraintViolation, violation_of
-from gatewright.policy.document import Agent, Policy
+from gatewright.policy.document import Agent, Policy, ToolSettings
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
@@ -102,10 +103,11 @@ def limit(tool: str, *operations: str, priority: int = 5, rule_id: str = "", **f
     )
 
 
-def gate_of(tool: Tool, *rules: ToolRule) -> Gate:
+def gate_of(tool: Tool, *rules: ToolRule, extra: Verdict | None = None) -> Gate:
     registry = ToolRegistry()
     registry.register(tool)
-    return Gate(Policy(agents={"a": Agent("a", tool_rules=rules)}), registry)
+    settings = {tool.name: ToolSettings(extra_arguments=extra)} if extra else {}
+    return Gate(Policy(agents={"a": Agent("a", tool_rules=rules)}, tools=settings), registry)
 
 
 def schema_of(gate: Gate, agent: str = "a") -> dict[str, Any]:
@@ -427,3 +429,96 @@ def test_default_of_null_is_checked_like_any_other() -> None:
     assert stage_and_code(gate.decide("a", "remote", {"guests": None})) == ("schema", "argument-constraint")
     assert gate.decide("a", "remote", {"guests": ["x"], "cc": ["y"]}).verdict is Verdict.DENY
     assert gate.decide("a", "remote", {"guests": ["x"]}).verdict is not Verdict.DENY
+
+
+MAIL: dict[str, Any] = {"type": "object", "properties": {"to": {"type": "string"}, "cc": {"type": "string"}}}
+PINNED = limit("remote", cc=False)
+
+
+@pytest.mark.parametrize("extra", [None, Verdict.DENY])
+def test_a_constrained_tool_takes_no_argument_that_its_schema_does_not_name(extra: Verdict | None) -> None:
+    gate = gate_of(stranger(MAIL), PINNED, extra=extra)
+
+    assert schema_of(gate)["additionalProperties"] is False
+    assert stage_and_code(gate.decide("a", "remote", {"to": "x", "CC": "y"})) == ("schema", "schema-mismatch")
+    assert gate.decide("a", "remote", {"to": "x"}).verdict is not Verdict.DENY
+    assert not gate.view("a").lints("mcp")
+    assert selfcheck(gate).differences == ()
+
+
+def test_unknown_arguments_may_be_left_open_or_closed_without_a_constraint() -> None:
+    left_open = gate_of(stranger(MAIL), PINNED, extra=Verdict.ALLOW)
+    closed = gate_of(stranger(MAIL), extra=Verdict.DENY)
+
+    assert "additionalProperties" not in schema_of(left_open)
+    assert left_open.decide("a", "remote", {"to": "x", "CC": "y"}).verdict is not Verdict.DENY
+    assert not left_open.view("a").lints("mcp")
+    assert schema_of(closed) == {**MAIL, "additionalProperties": False}
+    assert stage_and_code(closed.decide("a", "remote", {"CC": "y"})) == ("schema", "schema-mismatch")
+    assert schema_of(gate_of(stranger(MAIL))) == MAIL
+
+
+def test_an_edit_of_the_setting_is_shown_at_once() -> None:
+    gate = gate_of(stranger(MAIL))
+    gate.reload(replace(gate.policy, tools={"remote": ToolSettings(extra_arguments=Verdict.DENY)}))
+
+    assert schema_of(gate)["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("said", [True, {}, {"type": "string"}])
+@pytest.mark.parametrize("keyword", ["additionalProperties", "unevaluatedProperties"])
+def test_what_a_schema_opens_itself_stays_open_and_a_lint_says_so(keyword: str, said: Any) -> None:
+    gate = gate_of(stranger({**MAIL, keyword: said}), PINNED)
+
+    assert schema_of(gate)[keyword] == said
+    assert gate.decide("a", "remote", {"CC": "y"}).verdict is not Verdict.DENY
+    assert [lint.code for lint in gate.view("a").lints("mcp")["remote"]] == ["arguments-open"]
+
+
+TEXT: dict[str, Any] = {"type": "string"}
+BY_ID: dict[str, Any] = {"type": "object", "properties": {"id": TEXT}, "required": ["id"]}
+BY_NAME: dict[str, Any] = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
+NAMED: dict[str, Any] = {"to": TEXT, "cc": TEXT}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": NAMED, "anyOf": [BY_ID, BY_NAME]},
+        {"type": "object", "properties": NAMED, "oneOf": [BY_ID, BY_NAME]},
+        {"type": "object", "properties": NAMED, "allOf": [{"$ref": "#/$defs/id"}], "$defs": {"id": BY_ID}},
+        {"$ref": "#/definitions/all", "definitions": {"all": {**BY_ID, "properties": {**NAMED, "id": TEXT}}}},
+        {"type": "object", "properties": NAMED, "if": {"required": ["cc"]}, "else": BY_ID},
+        {"type": "object", "properties": NAMED, "allOf": [{"patternProperties": {"^id$": TEXT}}]},
+        {"type": "object", "properties": NAMED, "required": ["id"]},
+        {"anyOf": [{**BY_ID, "properties": {**NAMED, "id": TEXT}, "additionalProperties": False}]},
+    ],
+)
+def test_every_way_to_name_an_argument_counts_when_a_schema_is_closed(schema: dict[str, Any]) -> None:
+    gate = gate_of(stranger(schema), PINNED)
+
+    assert gate.decide("a", "remote", {"to": "x", "id": "1"}).verdict is not Verdict.DENY
+    assert stage_and_code(gate.decide("a", "remote", {"to": "x", "id": "1", "CC": "y"}))[0] == "schema"
+    assert not [one for one in gate.view("a").lints("mcp").get("remote", ()) if one.code == "arguments-open"]
+    assert selfcheck(gate).differences == ()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_takes_a_closed_schema_with_a_union_and_calls_come_back(form: str) -> None:
+    schema = {"type": "object", "properties": NAMED, "anyOf": [BY_ID, BY_NAME]}
+    view = gate_of(stranger(schema), limit("remote", to={"enum": ["x"]})).view("a")
+    name, arguments = view.restore(form, "remote", json.dumps({"to": "x", "id": "1"}))
+
+    assert (name, arguments if isinstance(arguments, dict) else json.loads(arguments)) == (
+        "remote",
+        {"to": "x", "id": "1"},
+    )
+    assert all(lint.level != "refused" for lints in view.lints(form).values() for lint in lints)
+
+
+def test_a_tool_that_names_no_argument_takes_those_that_are_constrained() -> None:
+    gate = gate_of(stranger({"type": "object"}), limit("remote", to={"enum": ["x"]}))
+
+    assert gate.decide("a", "remote", {"to": "x"}).verdict is not Verdict.DENY
+    assert gate.decide("a", "remote", {"to": "y"}).verdict is Verdict.DENY
+    assert stage_and_code(gate.decide("a", "remote", {"to": "x", "cc": "y"})) == ("schema", "schema-mismatch")

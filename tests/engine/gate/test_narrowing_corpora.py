@@ -13,6 +13,7 @@ from jsonschema import validators
 from gatewright.builtins import builtin_tools, file_tool
 from gatewright.gate import Gate, selfcheck
 from gatewright.schema.check import SchemaChecker
+from gatewright.schema.shapes.inplace import in_place
 from gatewright.schema.walk import properties_of
 from gatewright.tools.parameter import Role
 from gatewright.tools.tool import Tool
@@ -60,6 +61,7 @@ def counts_of(maker: Maker, tool: Tool, calls: int) -> tuple[int, int]:
     checkers = {
         json.dumps(schema): SchemaChecker(schema).is_valid for rule in rules for schema in fields_of(rule).values()
     }
+    named = {name for part in in_place(whole) for name in properties_of(part)}
     passed = refused = 0
     for _ in range(calls):
         call: Call = maker.call(whole)
@@ -71,7 +73,7 @@ def counts_of(maker: Maker, tool: Tool, calls: int) -> tuple[int, int]:
         )
         assert passing == after.is_valid(call), told
         if says_all(gate, tool):
-            assert passing == (fits and satisfied), told
+            assert passing == (fits and satisfied and call.keys() <= named), told
         if satisfied and unlimited.is_valid(call):
             assert left.issuperset(tool.operations_of(call) or ()), told
         passed += passing

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gatewright.base.errors import RegistrationError
-from gatewright.gate import Gate, SelfCheck, selfcheck
+from gatewright.gate import Gate, SelfCheck, narrowing, selfcheck
 from gatewright.gate.narrowing import Limit
 from gatewright.gate.shape import ToolShape
 from gatewright.gate.witness import witness
@@ -18,6 +18,7 @@ from gatewright.policy.document import Agent, Policy
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, ToolRule
 from gatewright.schema import SchemaChecker
 from gatewright.schema.selector import FieldRules, naming, over
+from gatewright.schema.walk import Schema
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.registry import ToolRegistry
@@ -104,7 +105,8 @@ def test_constraint_that_the_shown_schema_leaves_out_is_found_out(monkeypatch: p
     gate = Gate(Policy(agents={"x": Agent("x", tool_rules=(ToolRule("t", SMALL),))}), registry)
     assert selfcheck(gate) == SelfCheck(2)
 
-    def unlimited(shape: ToolShape, _: tuple[Limit, ...]) -> ToolShape:
+    def unlimited(shape: ToolShape, _: tuple[Limit, ...], *, closed: bool) -> ToolShape:
+        assert closed
         return shape
 
     monkeypatch.setattr(ToolShape, "limited", unlimited)
@@ -114,6 +116,21 @@ def test_constraint_that_the_shown_schema_leaves_out_is_found_out(monkeypatch: p
         ("a", "a call that the constraint on `size` denies fits the shown schema"),
         ("b", "a call that the constraint on `size` denies fits the shown schema"),
     ]
+
+
+def test_schema_that_takes_unknown_arguments_though_it_should_be_closed_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def still_open(schema: Schema) -> tuple[Schema, str]:
+        return schema, ""
+
+    schema: dict[str, Any] = {"type": "object", "properties": {"size": {"type": "integer"}}}
+    registry = ToolRegistry()
+    registry.register(DefinedTool(ToolDefinition("t", "", schema), origin="there"))
+    monkeypatch.setattr(narrowing, "with_closed_arguments", still_open)
+    result = selfcheck(Gate(Policy(agents={"x": Agent("x", tool_rules=(ToolRule("t", SMALL),))}), registry))
+
+    assert [row.what for row in result.differences] == ["a call with an argument that the schema does not name fits it"]
 
 
 def test_field_rules_look_at_the_operation_only() -> None:

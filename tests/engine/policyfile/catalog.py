@@ -269,6 +269,7 @@ _settings = st.builds(
     st.just({}),
     st.booleans(),
     st.none() | _free.filter(lambda text: bool(text.strip())),
+    extra_arguments=st.sampled_from([None, Verdict.ALLOW, Verdict.DENY]),
 )
 
 

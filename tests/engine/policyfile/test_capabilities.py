@@ -20,6 +20,7 @@ from gatewright.policy.capability import (
 from gatewright.policy.document import ToolSettings
 from gatewright.policy.rule import MaxCalls, ToolRule
 from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
 from tests.engine.policyfile.catalog import load, policy_of
 
 HEAD = "gatewright = 1\n"
@@ -98,7 +99,8 @@ def test_a_fault_of_a_capability_is_named_with_its_place(
 
 def test_the_settings_of_a_tool_are_read() -> None:
     tiers = "safety_tier = 'privileged'\noperation_tiers = { read = 'read_only', save = 'side_effecting' }\n"
-    policy = policy_of(f"{HEAD}[tools.file]\ntimeout = '2s'\n{tiers}scrub = false\ndescription = 'Our files'\n")
+    rest = "scrub = false\ndescription = 'Our files'\nextra_arguments = 'deny'\n"
+    policy = policy_of(f"{HEAD}[tools.file]\ntimeout = '2s'\n{tiers}{rest}")
 
     assert policy.tools["file"] == ToolSettings(
         2,
@@ -106,6 +108,7 @@ def test_the_settings_of_a_tool_are_read() -> None:
         {"read": SafetyTier.READ_ONLY, "save": SafetyTier.SIDE_EFFECTING},
         scrub=False,
         description="Our files",
+        extra_arguments=Verdict.DENY,
     )
 
 
@@ -114,6 +117,7 @@ TOOL_FAULTS = [
     ("[tools.file]\noperation_tiers = { raed = 'read_only' }\n", "unknown-operation", 3, 21, "read"),
     ("[tools.file]\noperation_tiers = { read = 'none' }\n", "unknown-variant", 3, 28, None),
     ("[tools.calc]\noperation_tiers = { read = 'read_only' }\n", "operations-on-plain-tool", 3, 1, None),
+    ("[tools.file]\nextra_arguments = 'ask'\n", "unknown-variant", 3, 19, None),
     ("[tools.file]\nscrub = 'no'\n", "wrong-type", 3, 9, None),
     ("[tools.file]\ndescription = ' '\n", "bad-value", 3, 15, None),
     ("[tools.file]\noperations = ['read']\n", "operations-declared", 3, 1, None),
