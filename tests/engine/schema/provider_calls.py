@@ -7,7 +7,6 @@ from typing import Any, cast
 from gatewright.schema import Format, Schema, SchemaChecker, ToolListing
 from gatewright.schema.walk import as_object
 
-DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 TYPES = ["null", "boolean", "integer", "number", "string", "array", "object"]
 TEXTS = [
     "",
@@ -162,10 +161,9 @@ def sent_schema(form: str, body: Schema, *, closed: bool = False) -> SchemaCheck
         case "mcp":
             return SchemaChecker(body["inputSchema"])
         case "openai":
-            function = body["function"]
-            return SchemaChecker(_asserting(function["parameters"], strict=function.get("strict", False)))
+            return SchemaChecker(body["function"]["parameters"])
         case "openai-responses":
-            return SchemaChecker(_asserting(body["parameters"], strict=body["strict"]))
+            return SchemaChecker(body["parameters"])
         case "anthropic":
             return SchemaChecker(body["input_schema"])
         case "gemini":
@@ -174,11 +172,6 @@ def sent_schema(form: str, body: Schema, *, closed: bool = False) -> SchemaCheck
             )
         case _:
             return SchemaChecker(body["schema"])
-
-
-def _asserting(schema: Schema, *, strict: bool) -> Schema:
-    """Strict mode makes a model keep to the formats it knows, which only the old draft asserts."""
-    return {**schema, "$schema": DRAFT_7} if strict else schema
 
 
 def from_openapi(schema: Schema, *, closed: bool = False) -> Schema:

@@ -205,6 +205,29 @@ def test_nesting_that_gemini_may_refuse_is_told() -> None:
     assert "deep" in codes("gemini", {"type": "object", "properties": {"all": {"type": "array", "items": deep}}})
 
 
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    "address", ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
+)
+@pytest.mark.parametrize("kind", ["date-time", "uri", "colour"])
+def test_a_format_is_a_note_that_no_provider_is_said_to_lose_and_no_gate_to_check(
+    name: str, address: str, kind: str
+) -> None:
+    text: Schema = {"type": "string", "format": kind}
+    inner: Schema = {"type": "object", "properties": {"at": text}, "additionalProperties": False, "required": ["at"]}
+    schema: Schema = {
+        "$schema": address,
+        "type": "object",
+        "properties": {"when": text, "pair": {"type": "array", "items": inner}},
+        "required": ["when", "pair"],
+        "additionalProperties": False,
+    }
+    said = [lint.message for lint in format_named(name).lints(ToolListing("file", "", schema))]
+    assert not [message for message in said if "format" in message or kind in message]
+    assert json.dumps(sent(name, schema)).count(kind) == 2
+    assert SchemaChecker(schema).is_valid({"when": "soon", "pair": []})
+
+
 def test_a_schema_whose_definitions_hold_each_other_stays_small_for_gemini_and_says_where_it_ends() -> None:
     names = [f"part{number}" for number in range(20)]
     inner = {name: {"$ref": f"#/$defs/{name}"} for name in names}

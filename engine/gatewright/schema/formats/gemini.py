@@ -41,7 +41,7 @@ def _fit(listing: ToolListing) -> Fitted:
     parts = loose.parts()
     if parts is None:
         return Fitted(lambda name: _body(name, listing, {}), KEEP, loose.lints)
-    lints = [lint for lint in loose.lints if lint.code != "format"]
+    lints = [*loose.lints]
 
     def tell(code: str, place: Pointer, what: str) -> None:
         pointer = pointer_text(place)

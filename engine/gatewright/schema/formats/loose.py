@@ -57,9 +57,6 @@ def loose_form(shown: Schema, provider: str) -> Loose:
     if step is not KEEP:
         lints.append(_wrapped_lint(plain.schema, provider, next(iter(root["properties"]))))
     schema = {**root, "$defs": plain.definitions} if plain.definitions else root
-    if plain.asserts_format and any("format" in node for _, node in walk(schema)):
-        lints += _kept_dialect(schema, provider)
-        schema = _dated(schema)
     return Loose(_with_root(schema), step, tuple(lints), shown, (plain, root))
 
 
@@ -103,19 +100,3 @@ def _with_items(value: Any) -> Any:
         return table
     current = map_children(table, _with_items)
     return {**current, "items": {}} if current.get("type") == "array" and "items" not in current else current
-
-
-def _kept_dialect(schema: Schema, provider: str) -> list[ProviderLint]:
-    if not _needs_new_dialect(schema):
-        return []
-    reason = "`format` is checked in draft 7 but not in the draft that this has to be sent in"
-    return [ProviderLint("format", provider, "", reason, "the gate still checks it", "looser")]
-
-
-def _dated(schema: Schema) -> Schema:
-    return schema if _needs_new_dialect(schema) else {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
-
-
-def _needs_new_dialect(schema: Schema) -> bool:
-    new = {"prefixItems", "dependentRequired", "dependentSchemas", "$defs"}
-    return any(new & set(node) or ("$ref" in node and len(node) > 1) for _, node in walk(schema))

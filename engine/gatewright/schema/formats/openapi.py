@@ -194,18 +194,13 @@ class _Writer:
                     least if bound not in result else (max if bound == "minimum" else min)(result[bound], least)
                 )
             elif keyword == "format":
-                result = self._format(result, value, place)
+                result = {**result, "format": value} if value == "date-time" else with_text(result, f"Format: {value}.")
             elif keyword not in ANNOTATIONS | {"type"}:
                 self._tell("dropped", (*place, keyword), keyword)
         for keyword, pick in (("minimum", max), ("maximum", min)):
             if keyword in schema and kind == "integer":
                 result[keyword] = pick(result[keyword], schema[keyword])
         return _explained(result, schema), KEEP
-
-    def _format(self, result: Schema, value: Any, place: Pointer) -> Schema:
-        if self._plain.asserts_format and result["type"] == "string":
-            self._tell("dropped", (*place, "format"), f"format: {value}")
-        return {**result, "format": value} if value == "date-time" else with_text(result, f"Format: {value}.")
 
     @staticmethod
     def _values(schema: Schema, values: list[Any], kind: str) -> tuple[Schema, Step]:

@@ -1,8 +1,8 @@
 """A shown schema in a plain form that accepts the same: 2020-12, references inlined, unions of constants as enums,
 conjunctions merged, keywords that say nothing left out. It knows no provider.
 
-Drafts: https://json-schema.org/draft/2020-12/release-notes lists what changed since draft 7. `format` is an assertion
-in draft 7 for the engine that checks calls, an annotation since; `Plain.asserts_format` tells which.
+Drafts: https://json-schema.org/draft/2020-12/release-notes lists what changed since draft 7. `format` stays, as
+the note that it is in every draft.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ class Plain:
     """The plain form; ``definitions`` are the ones that refer to themselves, named by `#/$defs/...` in it."""
 
     schema: Schema
-    asserts_format: bool
     definitions: Schema = field(default_factory=dict[str, Any])
 
 
@@ -46,7 +45,7 @@ def plain_form(shown: Schema) -> Plain:
     if whole.get("type") != "object":
         whole = merged({"type": "object"}, whole) or {"type": "object", "allOf": [whole]}
     kept = {name: tidy.schema(table) for name, value in definitions.items() if (table := as_object(value)) is not None}
-    return Plain(whole, old, kept)
+    return Plain(whole, kept)
 
 
 def _refers_to_root(value: Any) -> bool:
