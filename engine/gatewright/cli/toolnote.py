@@ -15,7 +15,7 @@ LEVELS = ("refused", "looser", "narrower", "note")
 
 
 def notes(listings: Sequence[ToolListing], form: str, unrestricted: Sequence[ToolListing]) -> Iterator[str]:
-    """The tokens of each tool and in all, then the lints, the gravest first; one line each."""
+    """The tokens of each tool and in all, then the lints, the gravest first; a note that repeats is one line."""
     count = count_tokens(listings, form, unrestricted)
     about = "" if count.exact else "about "
     for name, tokens in count.per_tool.items():
@@ -24,8 +24,14 @@ def notes(listings: Sequence[ToolListing], form: str, unrestricted: Sequence[Too
     saving = f"{count.saving or 0:.0%} less than unrestricted"
     yield f"{about}{count.total:,} tokens in all ({count.encoding}), {how}, {saving}"
     found = [(name, lint) for name, lints in format_named(form).lints_all(listings).items() for lint in lints]
+    noted: dict[str, list[str]] = {}
     for name, lint in sorted(found, key=lambda row: LEVELS.index(row[1].level)):
-        yield _line(name, lint)
+        if lint.level == "note":
+            noted.setdefault(lint.message, []).append(_line(name, lint))
+        else:
+            yield _line(name, lint)
+    for message, lines in noted.items():
+        yield lines[0] if len(lines) == 1 else f"note: {len(lines):,} times: {message}"
 
 
 def _line(name: str, lint: ProviderLint) -> str:

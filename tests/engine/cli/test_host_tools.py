@@ -84,3 +84,16 @@ def test_check_tells_a_bad_manifest_at_its_line(folder: Path, run: Runner) -> No
     assert status == 1
     assert "policy.toml:6:" in err
     assert "bad-manifest" in err
+
+
+def test_note_about_many_tools_is_one_line_with_their_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    open_schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    rows = [{"name": f"t{number}", "inputSchema": open_schema} for number in range(40)]
+    (tmp_path / "tools.json").write_text(json.dumps({"tools": rows}), encoding="utf-8")
+
+    assert main(["preview", str(tmp_path / "tools.json"), "--format", "openai"]) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 1
+    assert "40 times: not in strict mode" in notes[0]
