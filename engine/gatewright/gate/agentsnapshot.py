@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _NO_TOOLS: frozenset[str] = frozenset()
 _T = TypeVar("_T")
 Chosen = Mapping[str, "ToolFacts"]
+_Asked = tuple[tuple[str, ...], bool]
+"""The majors that an agent asks for, and whether some tools are held from it."""
+_NONE_HELD: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,16 @@ class _Kept(Generic[_T]):
 
 @dataclass(frozen=True)
 class Ground:
-    """What agents are compiled from. It holds no compiled agent, so that one kept over many edits keeps no other."""
+    """What agents are compiled from. It holds no compiled agent, so that one kept over many edits keeps no other.
+
+    ``held``: the tools that are kept from agents which list none, since they came in after the policy.
+    """
 
     policy: Policy
     offer: Offer
     shapes: ShapeCache = field(hash=False)
-    choices: dict[tuple[str, ...], Chosen] = field(default_factory=dict[tuple[str, ...], Chosen], hash=False)
+    held: frozenset[Key] = frozenset()
+    choices: dict[_Asked, Chosen] = field(default_factory=dict["_Asked", Chosen], hash=False)
 
     @property
     def facts(self) -> tuple[ToolFacts, ...]:
@@ -78,10 +85,27 @@ class Ground:
         return self.offer.tools
 
     def chosen(self, agent: Agent) -> Chosen:
-        """One major of each tool by bare name: the same object for all who ask for the same majors."""
-        asked = tuple(name for name in agent.tools or () if "@" in name)
+        """One major of each tool by bare name: the same object for all who ask for the same majors.
+
+        A major that is held does not take the place of one that is not.
+        """
+        held = self.held if agent.tools is None else _NONE_HELD
+        asked = tuple(name for name in agent.tools or () if "@" in name), bool(held)
         found = self.choices.get(asked)
-        return found if found is not None else self.choices.setdefault(asked, chosen_tools(self.facts, asked))
+        if found is None:
+            chosen = chosen_tools((row for row in self.facts if (row.name, row.major) not in held), asked[0])
+            if held:
+                chosen = chosen_tools(self.facts, ()) | chosen
+            found = self.choices.setdefault(asked, chosen)
+        return found
+
+    def holding(self, agent: Agent, facts: ToolFacts) -> Reason | None:
+        """Why the agent has to do without a tool that came in after the policy."""
+        if agent.tools is not None or (facts.name, facts.major) not in self.held:
+            return None
+        text = f"`{facts.name}` came in after the policy, and agent `{agent.agent_id}` lists no tools"
+        text += ": it is held until the policy is edited or read again, as `new_tools` says"
+        return Reason(Layer.TOOLS, Verdict.DENY, "new-tool-held", text, ("defaults", "new_tools"))
 
     @once
     def misfits(self) -> Mapping[str, Reason]:
@@ -293,7 +317,8 @@ class AgentSnapshot:
         return tuple(reason for reason in reasons if reason.code in _PROBLEMS)
 
     def _right(self, facts: ToolFacts, layers: Layers) -> ToolRight:
-        right = layers.right(facts, self._ground.offer.unusable.get((facts.name, facts.major)))
+        shut = self._ground.offer.unusable.get((facts.name, facts.major)) or self._ground.holding(self.agent, facts)
+        right = layers.right(facts, shut)
         if not right.shown or not self._ground.tools[facts.name, facts.major].schema_may_fail:
             return right
         wrong = self._unusable_schema(facts, right, layers)

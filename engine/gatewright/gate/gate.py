@@ -140,7 +140,8 @@ class Gate:
         ``places`` resolves the addresses of the new policy, ``sources`` has its levels, ``roots`` its roots, ``blocks``
         goes by those levels; without them the old ones stay.
         ``tools`` changes the registry, if that has to go with it: nobody sees the one without the other. A good policy
-        ends an alarm. Raises PolicyInvalid for one that limits a tool which is not there; the old one stays.
+        ends an alarm, and no tool that is there is new from then on (``new_tools``). Raises PolicyInvalid for one that
+        limits a tool which is not there; the old one stays.
         """
         with self._lock:
             old = self._force
@@ -150,7 +151,7 @@ class Gate:
             ports = old.ports if sources is None else replace(old.ports, sources=sources)
             ports = ports if roots is None else replace(ports, roots=roots)
             ports = ports if blocks is None else replace(ports, blocks=blocks)
-            snapshot = old.snapshot.renewed(policy, changed)
+            snapshot = old.snapshot.renewed(policy, changed, accepts=True)
             self._force = InForce(snapshot, places or old.places, ports, old.keys)
             self._views = {agent_id: held for agent_id, held in self._views.items() if agent_id in policy.agents}
         self._bell.clear()

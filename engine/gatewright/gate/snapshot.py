@@ -19,6 +19,7 @@ from gatewright.policy.right import Reason
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
+    from gatewright.gate.declared import Key
     from gatewright.gate.operationproof import Cell
     from gatewright.policy.document import Policy
     from gatewright.policy.edit import ChangeSet
@@ -28,11 +29,17 @@ if TYPE_CHECKING:
 class Snapshot:
     """One policy and one revision of the registry. Everything read from it belongs together.
 
-    ``facts``: of every tool, as the policy declares it.
+    ``facts``: of every tool, as the policy declares it. ``known``: the tools that are not new to whoever wrote the
+    policy; None: all that are there.
     """
 
     def __init__(
-        self, policy: Policy, registry: ToolRegistry, shapes: ShapeCache | None = None, before: Snapshot | None = None
+        self,
+        policy: Policy,
+        registry: ToolRegistry,
+        shapes: ShapeCache | None = None,
+        before: Snapshot | None = None,
+        known: frozenset[Key] | None = None,
     ) -> None:
         self.policy = policy
         self.registry = registry
@@ -41,7 +48,10 @@ class Snapshot:
         same = before is not None and before.revision == self.revision and before.policy.tools == policy.tools
         self._offer = before._offer if before and same else offered(policy, registry, self.shapes.declared)
         self.facts = self._offer.facts
-        self._ground = Ground(policy, self._offer, self.shapes)
+        there = frozenset(self._offer.tools)
+        self._known = there if known is None else known
+        self._held = there - self._known if policy.defaults.new_tools == "hold" else _NONE
+        self._ground = Ground(policy, self._offer, self.shapes, self._held)
         self._agents: dict[str, AgentSnapshot] = {}
         self._digests = AgentDigests()
         self._index = OperationIndex()
@@ -92,15 +102,22 @@ class Snapshot:
             verdict = self._indexed(agent_id).get(tool, _NO_CELL).get(operation, _DENY)
         return OperationProof((self, agent_id, tool, operation, verdict))
 
-    def renewed(self, policy: Policy, changed: ChangeSet | None) -> Snapshot:  # noqa: ARG002 found out anew, so that a wrong one leaves nothing stale
-        """The snapshot of another policy over the tools as they are now."""
+    def renewed(
+        self,
+        policy: Policy,
+        changed: ChangeSet | None,  # noqa: ARG002 found out anew, so that a wrong one leaves nothing stale
+        *,
+        accepts: bool = False,
+    ) -> Snapshot:
+        """The snapshot of another policy over the tools as they are now; ``accepts``: none of them is new any more."""
         from gatewright.gate.concern import concerned, differ_in_agents_alone
 
-        fresh = Snapshot(policy, self.registry, self.shapes, self)
-        if fresh.facts == self.facts:
+        fresh = Snapshot(policy, self.registry, self.shapes, self, None if accepts else self._known)
+        as_held = fresh._held == self._held
+        if as_held and fresh.facts == self.facts:
             fresh._ground.choices.update(self._ground.choices)
         fresh._digests = self._digests
-        same = fresh.revision == self.revision and policy.tools == self.policy.tools
+        same = fresh.revision == self.revision and as_held and policy.tools == self.policy.tools
         swapped = frozenset[str]() if same else self._swapped(fresh)
         compiled_by = {id(one.policy): one.policy for one in list(self._agents.values())}
         alike = {key for key, one in compiled_by.items() if same and differ_in_agents_alone(one, policy)}
@@ -122,9 +139,10 @@ class Snapshot:
         return fresh
 
     def _swapped(self, fresh: Snapshot) -> frozenset[str]:
-        """The names of the tools that came, went, or are others now, and of those that rules fit differently."""
+        """The names of the tools that came, went, changed, are held or held no more, or that rules fit differently."""
         before, now = self._offer.tools, fresh._offer.tools
         names = {key[0] for key in before.keys() | now.keys() if before.get(key) is not now.get(key)}
+        names |= {name for name, _ in self._held ^ fresh._held}
         misfits = self._ground.misfits.keys() | fresh._ground.misfits.keys()
         names |= {name for name in misfits if self._ground.misfits.get(name) != fresh._ground.misfits.get(name)}
         return frozenset(names)
@@ -139,5 +157,6 @@ class Snapshot:
 
 SMALL_RULES = 200
 """Below so many rules and agents a digest is made in a few milliseconds; 100,000 take a second."""
+_NONE: frozenset[Key] = frozenset()
 _DENY = Verdict.DENY
 _NO_CELL: Mapping[str, Verdict] = {}

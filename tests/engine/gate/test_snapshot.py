@@ -137,6 +137,9 @@ def counting() -> Generator[Counted]:
         patch.undo()
 
 
+TAKES_NEW = replace(BASE, defaults=Defaults(new_tools="allow"))
+
+
 def gate_of(policy: Policy = BASE, *tools: Tool) -> Gate:
     registry = ToolRegistry()
     for tool in tools or (Notes(), Files(), Web(), Clock()):
@@ -324,9 +327,9 @@ def test_flat_denial_says_which_layer_and_where(agent: str, tool: str, operation
 
 
 def test_flat_answer_follows_edits_and_tools() -> None:
-    gate = gate_of(BASE, Notes())
+    gate = gate_of(TAKES_NEW, Notes())
     before = gate.check(READER, "notes", "write")
-    gate.reload(of(BASE, READER, tool_rules=ONLY_READ))
+    gate.reload(of(TAKES_NEW, READER, tool_rules=ONLY_READ))
     withdraw = gate.snapshot().registry.register(Clock())
 
     assert (before.is_open, gate.check(READER, "notes", "write").is_open) == (True, False)
@@ -373,7 +376,7 @@ def test_digest_after_an_edit_is_that_of_a_fresh_snapshot() -> None:
 
 def test_tool_that_comes_without_the_operations_of_a_rule_is_closed_and_named() -> None:
     rule = ToolRule("clock", AllowedOperations(frozenset({"now", "set"})))
-    gate = gate_of(of(BASE, READER, tool_rules=(rule,)), Notes())
+    gate = gate_of(of(TAKES_NEW, READER, tool_rules=(rule,)), Notes())
     assert gate.problems() == ()
     gate.snapshot().registry.register(Clock())
     decision = gate.decide(READER, "clock", {"op": "now"})

@@ -160,7 +160,7 @@ def test_change_set_that_forgets_an_agent_leaves_nothing_stale(make_world: MakeW
 
 def test_tool_that_comes_and_goes_is_seen_at_the_next_call(make_world: MakeWorld) -> None:
     world = make_world(POLICY)
-    world.gate.reload(world.gate.policy.with_agent(Agent("free")))
+    world.gate.reload(world.gate.policy.with_agent(Agent("free", tools=("wait",))))
     before = world.decide("wait", {"op": "politely"}, agent="free")
     withdraw = world.registry.register(GateTool())
     during = world.decide("wait", {"op": "politely"}, agent="free")
@@ -220,11 +220,11 @@ def test_policy_swapped_while_tools_change_stays_in_force(world: World, monkeypa
     inside, swapped = threading.Event(), threading.Event()
     renewed = Snapshot.renewed
 
-    def slow(self: Snapshot, policy: Policy, changed: ChangeSet | None) -> Snapshot:
+    def slow(self: Snapshot, policy: Policy, changed: ChangeSet | None, *, accepts: bool = False) -> Snapshot:
         if threading.current_thread() is reader:
             inside.set()
             swapped.wait(0.2)  # as long as the swap may not come between, it cannot
-        return renewed(self, policy, changed)
+        return renewed(self, policy, changed, accepts=accepts)
 
     def swap() -> None:
         inside.wait()
