@@ -71,11 +71,14 @@ class MemorySources:
 
     def text_of(self, at: Located) -> str | None:
         block = self.blocks.get(_key(at))
-        return block.text if block else self.disk.get(_key(at))
+        return block.text if block else self._on_disk(at)
 
     def assess_text(self, at: Located, new_text: str) -> Assessment:
         block = self.blocks.get(_key(at))
         return Assessment(diff=_diff(block.text if block else self.disk.get(_key(at), ""), new_text))
+
+    def assess_create(self, at: Located, content: str) -> Assessment:
+        return Assessment(Action.APPEND, diff=_diff("", content))
 
     async def read(self, at: Located) -> FileText:
         block = self.blocks.get(_key(at))
@@ -120,7 +123,9 @@ class MemorySources:
         self.blocks[_key(at)] = Block(text, text)
         return {"label": self.label_of(at), "size": len(text.encode()), "lines": text.count("\n")}
 
-    async def save(self, at: Located, granted: Action, *, approved: Approved = False) -> JsonValue:
+    async def save(
+        self, at: Located, granted: Action, *, asked: Approved = False, approved: Approved = False
+    ) -> JsonValue:
         self._permit(at, granted, approved)
         block = self._loaded(at)
         if self.disk.get(_key(at)) != block.seen_on_disk:

@@ -14,7 +14,7 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.blockplace import Label, no_file_block, text_argument
-from gatewright.builtins.result import done, place
+from gatewright.builtins.result import agreed, done, place
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment, Located
@@ -51,7 +51,9 @@ class BlockTool(Tool):
         """Bring what a block holds into your context; the block of a file takes the text from disk first."""
         if _is_file(label, source_id):
             at = _file_at(context, label, source_id)
-            return done(f"`{at.relative}` is in its block", await context.require_sources().load(at))
+            sources = context.require_sources()
+            asked = context.agreed and agreed(context, lambda: sources.assess_load(at).change())
+            return done(f"`{at.relative}` is in its block", await sources.load(at, asked=asked))
         data = await context.require_blocks().content(label, agent_id=context.agent_id)
         archived = isinstance(data, dict) and data.get("type") == "archival"
         return done(

@@ -20,7 +20,7 @@ from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Approved, Assessment, Located
 from gatewright.policy.tier import SafetyTier
 from gatewright.sources.filesource import MAX_LISTED
-from gatewright.sources.filetext import with_change, with_lines, with_patch
+from gatewright.sources.filetext import in_line_ending_of, with_change, with_lines, with_patch
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
@@ -120,7 +120,7 @@ class FileTool(Tool):
         """Take the text of a file from disk into its block."""
         at = _at_path(context, path, source)
         sources = context.require_sources()
-        asked = context.agreed and agreed(context, lambda: sources.assess_load(at).diff)
+        asked = context.agreed and agreed(context, lambda: sources.assess_load(at).change())
         return done(f"`{at.relative}` is in its block", await sources.load(at, asked=asked))
 
     @operation(actions=(Action.READ,))
@@ -128,7 +128,7 @@ class FileTool(Tool):
         """Throw away what the block of a file holds and take the text on disk instead."""
         at = _at_path(context, path, source)
         sources = context.require_sources()
-        asked = context.agreed and agreed(context, lambda: sources.assess_reload(at).diff)
+        asked = context.agreed and agreed(context, lambda: sources.assess_reload(at).change())
         return done(f"the block of `{at.relative}` holds what is on disk", await sources.reload(at, asked=asked))
 
     @operation(
@@ -148,8 +148,8 @@ class FileTool(Tool):
         if context.granted is None:
             raise ToolFailure("writing was not granted", code="not-granted")
         sources = context.require_sources()
-        approved = agreed(context, lambda: sources.assess_save(at).diff)
-        data = await sources.save(at, context.granted, approved=approved)
+        approved = agreed(context, lambda: sources.assess_save(at).change())
+        data = await sources.save(at, context.granted, asked=context.agreed and approved, approved=approved)
         return done(f"`{at.relative}` is on disk", data)
 
     @operation(actions=(Action.APPEND,))
@@ -233,10 +233,9 @@ class FileTool(Tool):
             case "delete":
                 return sources.assess_delete(_of(arguments, context), recursive=arguments.get("recursive") is True)
             case "create":
-                change = sources.assess_text(_of(arguments, context), _text(arguments, "content") or "")
-                return Assessment(known.action, change.ask, change.diff)
+                return sources.assess_create(_of(arguments, context), _text(arguments, "content") or "")
             case "append" | "replace" | "insert" | "patch":
-                later = partial(_diff, arguments, context, _edit_of(operation, arguments))
+                later = partial(_diff_at, context, _of(arguments, context), _edit_of(operation, arguments))
                 return Assessment(known.action, later=cache(later))
             case _:
                 return known
@@ -280,7 +279,7 @@ class _Edit:
     """A change of a text as its arguments say it. ``passage``: what is shown where the whole text cannot be had."""
 
     passage: str
-    change: Callable[[str], str | None]
+    change: Callable[[str], str]
 
 
 def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> _Edit:
@@ -311,29 +310,21 @@ def _replaced(old: str, new: str) -> _Edit:
 
 
 def _added(content: str) -> _Edit:
-    return _Edit(_passage("", content), lambda text: with_change(text, "", content))
+    return _Edit(_passage("", content), lambda text: text + in_line_ending_of(text, content))
 
 
 def _edit_agreed(context: ToolExecutionContext, at: Located, edit: _Edit) -> Approved:
     return agreed(context, lambda: _diff_at(context, at, edit))
 
 
-def _diff(arguments: Mapping[str, JsonValue], context: ToolExecutionContext, edit: _Edit) -> str | None:
-    try:
-        return _diff_at(context, _of(arguments, context), edit)
-    except ToolFailure:
-        return edit.passage
-
-
 def _diff_at(context: ToolExecutionContext, at: Located, edit: _Edit) -> str | None:
-    """The change to the whole text, where it stands; of a text that cannot be had, the passage alone."""
+    """The change to the whole text, where it stands; of one too long to compare, the passage alone.
+
+    Raises ToolFailure for an edit that does not fit.
+    """
     sources = context.require_sources()
-    try:
-        before = sources.text_of(at)
-        after = None if before is None else edit.change(before)
-    except ToolFailure:  # refused since it was decided, or the edit does not fit: the execution will say so
-        return edit.passage
-    return edit.passage if after is None else sources.assess_text(at, after).diff
+    before = sources.text_of(at)
+    return edit.passage if before is None else sources.assess_text(at, edit.change(before)).diff
 
 
 def _passage(old: str, new: str) -> str:

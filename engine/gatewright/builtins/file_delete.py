@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import WRITTEN, Input, RootTool, text_of
@@ -61,4 +62,6 @@ class FileDeleteTool(RootTool):
 
 def _change(roots: RootPort, path: str) -> str:
     there = roots.note_of(path)
-    return f"removes {roots.shown(path)}: {there if there is not None else 'nothing is there'}"
+    if there is None:
+        raise ToolFailure("there is no such file or folder", code="not-found")
+    return f"removes {roots.shown(path)}: {there}"

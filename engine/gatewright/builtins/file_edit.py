@@ -61,9 +61,8 @@ class FileEditTool(RootTool):
 
 
 def _change(roots: RootPort, path: str, old: str, new: str) -> str:
-    """The difference to the whole text; where the passage does not stand there once, the passage alone."""
+    """The difference to the whole text. Raises ToolFailure where the passage does not stand there once."""
     from gatewright.blocks import diff_text
 
-    shown, before = roots.shown(path), roots.text_of(path)
-    after = None if before is None or not old else with_change(before, old, new)
-    return diff_text(shown, old, new) if before is None or after is None else diff_text(shown, before, after)
+    before = roots.text_of(path)
+    return diff_text(roots.shown(path), before, with_change(before, old, new))

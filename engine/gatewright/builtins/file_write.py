@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import WRITTEN, Input, RootTool, text_of
@@ -66,9 +67,11 @@ def _change(roots: RootPort, path: str, content: str) -> str:
     """The difference; of what is no text, what there is now."""
     from gatewright.blocks import diff_text
 
-    shown, before = roots.shown(path), roots.text_of(path)
-    if before is not None:
-        return diff_text(shown, before, content) or f"{shown} stays as it is"
-    there = roots.note_of(path)
-    head = f"replaces what is no text: {there}\n" if there is not None else "new file\n"
-    return head + diff_text(shown, "", content)
+    shown = roots.shown(path)
+    try:
+        before = roots.text_of(path)
+    except ToolFailure:
+        there = roots.note_of(path)
+        head = f"replaces what is no text: {there}\n" if there is not None else "new file\n"
+        return head + diff_text(shown, "", content)
+    return diff_text(shown, before, content) or f"{shown} stays as it is"

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import FROM_VAULT, OPEN_ROOTS, VAULT, WRITTEN, Input, RootTool, text_of
@@ -69,5 +70,7 @@ class VaultCopyTool(RootTool):
 
 def _change(roots: RootPort, source: str, destination: str) -> str:
     copied, there = roots.note_of(source), roots.note_of(destination)
-    text = f"copies {roots.shown(source)} ({copied or 'nothing is there'}) to {roots.shown(destination)}"
+    if copied is None:
+        raise ToolFailure("there is no such file to copy", code="not-found")
+    text = f"copies {roots.shown(source)} ({copied}) to {roots.shown(destination)}"
     return text if there is None else f"{text}, which replaces {there}"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock
-from gatewright.base.errors import PolicyInvalid, WorkspaceError
+from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.gate.agentsnapshot import AgentSnapshot
 from gatewright.gate.alarm import Alarm, AlarmBell
@@ -215,7 +215,7 @@ class Gate:
     ) -> str | None:
         """What the call would change in a text, as a unified diff, without any effect; takes time and reads the disk.
 
-        None for a call that is denied, and for one that changes no text or does not say how.
+        None for a call that is denied or cannot be done, and for one that changes no text or does not say how.
         """
         from gatewright.gate.pipeline import Passage
 
@@ -224,7 +224,10 @@ class Gate:
         passage = Passage(state, force)
         if passage.decide().verdict is Verdict.DENY or passage.state.assessment is None:
             return None
-        return passage.state.assessment.change()
+        try:
+            return passage.state.assessment.change()
+        except ToolFailure:
+            return None
 
     def state(
         self,

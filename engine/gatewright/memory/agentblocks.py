@@ -9,7 +9,7 @@ import asyncio
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from gatewright.base.errors import GatewrightError, ToolFailure
+from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Assessment, BlockTarget, Refusal
 
@@ -63,7 +63,7 @@ class AgentBlocks:
 
         service = self._service(agent_id)
         if isinstance(change, str):
-            return Assessment(Action.OVERWRITE, later=lambda: _noted(service, label, change))
+            return Assessment(Action.OVERWRITE, later=cache(lambda: _noted(service, label, change)))
         return Assessment(action_of(change), later=cache(lambda: service.preview(label, change, owner_of(agent_id))))
 
     # in a thread
@@ -171,14 +171,14 @@ def _after(service: BlockService, changed: Changed, agent_id: str) -> JsonValue:
 
 
 def _noted(service: BlockService, label: str, note: Note) -> str | None:
-    """What a note would change, as lines for whoever is asked; None when it cannot be done."""
+    """What a note would change, as lines for whoever is asked. Raises ToolFailure when it cannot be done."""
     from gatewright.memory.blockrule import noted
 
     try:
         record = service.get(label)
-        after = noted(record, note, record.updated_at)
-    except GatewrightError:
+    except WorkspaceError:
         return None
+    after = noted(record, note, record.updated_at)
     kinds = _lines("type", str(record.type), str(after.type))
     return kinds + _lines("pinned", _word(record.pinned), _word(after.pinned))
 

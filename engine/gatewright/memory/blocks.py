@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.clock import iso_utc
-from gatewright.base.errors import GatewrightError, ToolFailure
+from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.blocks import Block, BlockSize, Hand, TextSchema
 from gatewright.memory import blocktable
@@ -127,16 +127,20 @@ class BlockService:
             return self._level_of(opened.record)
 
     def assess(self, label: str, edit: Edit, author: str) -> Assessment:
-        """The action that an edit needs, and its diff when asked for; None as diff when it cannot be done."""
+        """The action that an edit needs, and its diff when asked for."""
         with self._reading(label):
             return Assessment(action_of(edit), later=lambda: self.preview(label, edit, author))
 
     def preview(self, label: str, edit: Edit, author: str) -> str | None:
-        """The diff that an edit would make now; None when it cannot be done, or the block cannot be opened."""
+        """The diff that an edit would make now; None when the block cannot be opened.
+
+        Raises ToolFailure when it cannot be done.
+        """
         try:
             with self._reading(label) as opened:
+                self._refuse_archived(opened)
                 return self._shown(opened, edit, author)
-        except GatewrightError:
+        except WorkspaceError:
             return None
 
     def get(self, label: str) -> BlockRecord:
@@ -254,8 +258,7 @@ class BlockService:
         with self._writing(label, action_of(edit), granted, approved) as opened:
             if approved_change is not None and self._shown(opened, edit, author) != approved_change():
                 raise _stale()
-            if not self._operator:
-                refuse_archived(opened.record)
+            self._refuse_archived(opened)
             hand = self._hand(author)
             step = opened.block.edit(self._fitted(opened, edit), hand)
             if step is not None:
@@ -348,6 +351,10 @@ class BlockService:
                 return Changed(record, None)
             opened.record = replace(record, updated_at=hand.at_s)
             return Changed(opened.record, opened.block.note(hand, kind))
+
+    def _refuse_archived(self, opened: Opened) -> None:
+        if not self._operator:
+            refuse_archived(opened.record)
 
     def _shown(self, opened: Opened, edit: Edit, author: str) -> str:
         """The diff of an edit, the same whenever it is asked for. Raises ToolFailure when it cannot be done."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from gatewright.base.errors import ToolFailure
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action, Permission
 
@@ -112,7 +113,8 @@ class LevelDecision:
 class Assessment:
     """What a call would do: the action it needs, why it should ask by itself, and the change to the text.
 
-    ``later`` gives the change where working it out costs something: only whoever is asked needs it.
+    ``later`` gives the change where working it out costs something: only whoever is asked needs it. It raises
+    ToolFailure where the call cannot be done, so that nobody is asked in vain.
     """
 
     action: Action | None = None
@@ -121,8 +123,17 @@ class Assessment:
     later: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
 
     def change(self) -> str | None:
-        """The change to the text, if any, worked out now."""
+        """The change to the text, if any, worked out now. Raises ToolFailure where it cannot be done."""
         return self.diff if self.later is None else self.later()
+
+    @classmethod
+    def failing(cls, action: Action | None, failure: ToolFailure) -> Assessment:
+        """Of a call that cannot be done, whoever agrees to it."""
+
+        def later() -> str | None:
+            raise ToolFailure(str(failure), code=failure.code)
+
+        return cls(action, later=later)
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,7 @@ def write_new(folder: int, name: str, content: bytes) -> None:
             os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=folder))
     except ToolFailure as failure:
         if failure.code == "exists":
-            raise ToolFailure("there is something at that path, and it is never overwritten", code="exists") from None
+            raise taken() from None
         raise
     try:
         status = _status(name, folder)
@@ -174,6 +174,16 @@ def write_new(folder: int, name: str, content: bytes) -> None:
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
         raise
+
+
+def taken() -> ToolFailure:
+    """What is said where a new file was to be made."""
+    return ToolFailure("there is something at that path, and it is never overwritten", code="exists")
+
+
+def folder_stays() -> ToolFailure:
+    """What is said where a file was to be removed."""
+    return ToolFailure("this is a folder, and folders are not removed", code="is-a-folder")
 
 
 def replace_bytes(folder: int, name: str, content: bytes, seen: os.stat_result) -> None:
@@ -206,7 +216,7 @@ def remove(folder: int, name: str, *, sync: bool = True) -> bool:
     if status is None:
         return False
     if stat.S_ISDIR(status.st_mode):
-        raise ToolFailure("this is a folder, and folders are not removed", code="is-a-folder")
+        raise folder_stays()
     _refuse_unusable(status)
     with failures():
         os.unlink(name, dir_fd=folder)

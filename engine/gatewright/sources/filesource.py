@@ -12,6 +12,7 @@ import hashlib
 import os
 from contextlib import contextmanager
 from copy import copy
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
@@ -46,6 +47,7 @@ MAX_LISTED = 5_000
 """Entries of one listing of a folder."""
 BASE = "."
 _COMPARED_CHARS = 4 * 1024 * 1024
+_WRITES_AGAIN = "the file was deleted on disk since, and would be written again"
 
 
 class FileSource:
@@ -110,71 +112,100 @@ class FileSource:
     # what a call would do
 
     def assess_save(self, relative: str) -> Assessment:
-        """Append if the block only extends the file as it is on disk, else overwrite; with the diff."""
+        """Append if the block only extends the file as it is on disk, else overwrite; with the diff.
+
+        A file that was deleted since is written anew, and asks.
+        """
         from gatewright.blocks import diff_text
 
         block = self._block(relative)
         if block is None:
-            return Assessment(Action.OVERWRITE)
+            return Assessment.failing(Action.OVERWRITE, _no_edits())
         new = block.text.text
         try:
-            old = decode_text(self._bytes(relative)[0])
+            content = self._bytes(relative)[0]
+            old = decode_text(content)
         except ToolFailure as failure:
-            if failure.code == "not-found" and block.disk_digest == ABSENT:
-                return Assessment(Action.APPEND, diff=diff_text(relative, "", new))
-            return Assessment(Action.OVERWRITE, diff=diff_text(relative, "", new))
+            if failure.code != "not-found":
+                return Assessment.failing(Action.OVERWRITE, failure)
+            ask = None if block.disk_digest == ABSENT else _WRITES_AGAIN
+            return Assessment(Action.APPEND, ask, diff_text(relative, "", new))
         action = Action.APPEND if new.startswith(old) else Action.OVERWRITE
+        if block.disk_digest != digest_of(content) and new != old:
+            return Assessment.failing(action, ToolFailure(CONFLICT, code="conflict"))
         return Assessment(action, diff=diff_text(relative, old, new))
 
     def assess_load(self, relative: str) -> Assessment:
         """Read, asking when edits in the block would be lost, with the diff from them to the disk."""
-        from gatewright.blocks import diff_text
-
         try:
             block = self._block(relative)
         except WorkspaceError:
-            return Assessment(Action.READ, ask="the block is damaged and would be made anew from disk")
-        if block is None or not block.unsaved:
-            return Assessment(Action.READ)
-        mine = block.text.text
-        try:
-            on_disk = decode_text(self._bytes(relative)[0])
-        except ToolFailure:  # it cannot be taken then
-            on_disk = mine
-        lost = diff_text(relative, mine, on_disk)
-        return Assessment(Action.READ, "edits that were not written to disk would be thrown away", lost)
+            ask, mine = "the block is damaged and would be made anew from disk", None
+        else:
+            mine = block.text.text if block is not None and block.unsaved else None
+            ask = None if mine is None else "edits that were not written to disk would be thrown away"
+        return Assessment(Action.READ, ask, later=cache(partial(self._lost, relative, mine)))
 
-    def assess_reconcile(self, relative: str, strategy: Strategy) -> Assessment:
-        """Telling is reading; taking the disk's text is what loading is; the rest changes the block."""
-        from gatewright.sources.reconcile import Strategy
+    def assess_reload(self, relative: str) -> Assessment:
+        """As ``assess_load``, of a block that is there."""
+        if self._blocks.has(relative):
+            return self.assess_load(relative)
+        return Assessment.failing(Action.READ, no_block())
 
-        if strategy is Strategy.ASK:
-            return Assessment(Action.READ)
-        return self.assess_load(relative) if strategy is Strategy.THEIRS else Assessment(Action.OVERWRITE)
+    def _lost(self, relative: str, mine: str | None) -> str | None:
+        from gatewright.blocks import diff_text
+
+        on_disk = decode_text(self._bytes_to_take(relative))
+        return None if mine is None else diff_text(relative, mine, on_disk)
 
     def text_of(self, relative: str) -> str | None:
-        """The text that stands there now; None where there is none, or more than a person could compare."""
+        """The text that stands there now; None for more than a person could compare. Raises ToolFailure."""
         try:
             text = self.read(relative).content
-        except (ToolFailure, WorkspaceError):
+        except WorkspaceError:
             return None
         return text if len(text) <= _COMPARED_CHARS else None
 
     def assess_text(self, relative: str, new_text: str) -> Assessment:
-        """The diff from what stands there now, without an action."""
+        """The diff from what stands there now, without an action. Raises ToolFailure for what it could not hold."""
         from gatewright.blocks import diff_text
 
+        encode_text(new_text, self.source.max_file_bytes)
         try:
             old = self.read(relative).content
         except ToolFailure:
             old = ""
         return Assessment(diff=diff_text(relative, old, new_text))
 
-    def text_gone(self, relative: str) -> str | None:
-        """The diff that takes the text of a file away; None where there is none, or too much to compare."""
+    def assess_create(self, relative: str, content: str) -> Assessment:
+        """Append, with the text of the new file."""
+        return Assessment(Action.APPEND, later=cache(partial(self._text_new, relative, content)))
+
+    def _text_new(self, relative: str, content: str) -> str:
         from gatewright.blocks import diff_text
 
-        text = self.text_of(relative)
+        self._refuse_edits(relative)
+        if self.look(relative).exists:
+            raise descriptor.taken()
+        encode_text(content, self.source.max_file_bytes)
+        return diff_text(relative, "", content)
+
+    def text_gone(self, relative: str) -> str | None:
+        """The diff that takes the text of a file away; None of what is no text, or too much to compare.
+
+        Raises ToolFailure where there is no file.
+        """
+        from gatewright.blocks import diff_text
+
+        standing = self.look(relative)
+        if standing.is_folder:
+            raise descriptor.folder_stays()
+        if not standing.exists and not self._blocks.has(relative):
+            raise _no_file()
+        try:
+            text = self.text_of(relative)
+        except ToolFailure:
+            return None
         return diff_text(relative, text, "") if text else None
 
     # the operations
@@ -192,20 +223,22 @@ class FileSource:
 
     def reload(self, relative: str) -> JsonValue:
         """Read the disk into the block that is there; what the block held is gone."""
-        try:
-            if self._block(relative) is None:
-                raise no_block()
-        except WorkspaceError:
-            pass  # a damaged block is one that is there
+        if not self._blocks.has(relative):  # a damaged one is there
+            raise no_block()
         return self.load(relative)
 
-    def save(self, relative: str, granted: Action) -> JsonValue:
-        """Write the block to disk if that is granted and the disk is as the block knows it."""
+    def save(self, relative: str, granted: Action, *, asked: bool = False) -> JsonValue:
+        """Write the block to disk if that is granted and the disk is as the block knows it.
+
+        A file that was deleted since is written again only when somebody was ``asked``.
+        """
         block = self._block(relative)
         if block is None:
-            raise ToolFailure("there are no edits for this file: it has no block", code="no-block")
+            raise _no_edits()
         new = encode_text(block.text.text, self.source.max_file_bytes)
-        if block.disk_digest == ABSENT and not self.look(relative).exists:
+        if not self.look(relative).exists:
+            if block.disk_digest != ABSENT and not asked:
+                raise ToolFailure(f"{_WRITES_AGAIN}, and nobody was asked", code="not-granted")
             self._write_new(relative, new, granted)
         else:
             self._write_over(relative, new, block.disk_digest, granted)
@@ -288,13 +321,16 @@ class FileSource:
         from gatewright.blocks import TextBlock
 
         parts = _file_parts(relative)
-        block = self._block(relative)
-        if block is not None and block.unsaved:
-            raise ToolFailure("a block with edits that were not written stands at that path", code="exists")
+        self._refuse_edits(relative)
         written = encode_text(content, self.source.max_file_bytes)
         with descriptor.open_folder(self.folder, parts[:-1], make=True) as folder:
             descriptor.write_new(folder, parts[-1], written)
         return self._told(relative, self._keep_in_step(relative, TextBlock.from_text(content), written))
+
+    def _refuse_edits(self, relative: str) -> None:
+        block = self._block(relative)
+        if block is not None and block.unsaved:
+            raise ToolFailure("a block with edits that were not written stands at that path", code="exists")
 
     def delete(self, relative: str) -> JsonValue:
         """Remove a file from disk, and its block."""
@@ -302,7 +338,7 @@ class FileSource:
             on_disk = descriptor.remove(folder, name)
         had_block = self._blocks.forget(relative)
         if not on_disk and not had_block:
-            raise ToolFailure("there is no such file", code="not-found")
+            raise _no_file()
         return {"label": self.label(relative), "file": on_disk, "block": had_block}
 
     def block_info(self, relative: str) -> JsonValue:
@@ -420,7 +456,7 @@ class FileSource:
     def _from_disk(self, relative: str) -> HeldBlock:
         from gatewright.blocks import TextBlock
 
-        content, _ = self._bytes(relative)
+        content = self._bytes_to_take(relative)
         text = decode_text(content)
         try:
             stored = self._block(relative)
@@ -430,6 +466,15 @@ class FileSource:
         if stored:
             block.set_text(text)
         return self._keep_in_step(relative, block, content)
+
+    def _bytes_to_take(self, relative: str) -> bytes:
+        """The file for its block. Raises ToolFailure, which says of a file that is gone what is left of it."""
+        try:
+            return self._bytes(relative)[0]
+        except ToolFailure as failure:
+            if failure.code == "not-found" and self._blocks.has(relative):
+                raise ToolFailure("the file is gone from disk: only its block is left", code="not-found") from None
+            raise
 
     def _bytes(self, relative: str) -> tuple[bytes, os.stat_result]:
         with self._folder_of(relative) as (folder, name):
@@ -452,6 +497,14 @@ class FileSource:
         text = block.text.text
         size = len(text.encode("utf-8", "replace"))
         return {"label": self.label(relative), "size": size, "lines": line_count(text), "unsaved": block.unsaved}
+
+
+def _no_file() -> ToolFailure:
+    return ToolFailure("there is no such file", code="not-found")
+
+
+def _no_edits() -> ToolFailure:
+    return ToolFailure("there are no edits for this file: it has no block", code="no-block")
 
 
 def _parts(relative: str) -> tuple[str, ...]:

@@ -82,18 +82,26 @@ def in_line_ending_of(text: str, content: str) -> str:
     return content
 
 
-def with_change(text: str, old: str, new: str) -> str | None:
-    """``text`` with ``new`` in the one place of ``old`` (empty: at its end), in its line ending; None for no one place.
+def with_change(text: str, old: str, new: str) -> str:
+    """``text`` with ``new`` in the one place of ``old``, in its line ending.
 
-    What ``append`` and ``replace`` of a source do, as a value.
+    Raises ToolFailure (``no-match``, ``many-matches``, ``empty-match``), with the number of places.
     """
-    new = in_line_ending_of(text, new)
     if not old:
-        return text + new
+        raise ToolFailure("the old text is empty; give the text that is to go", code="empty-match")
     if old not in text:
         old = in_line_ending_of(text, old)
-    at = text.find(old)
-    return None if at < 0 or text.find(old, at + 1) >= 0 else text[:at] + new + text[at + len(old) :]
+    at, count = text.find(old), 0
+    first = at
+    while at >= 0:
+        count += 1
+        at = text.find(old, at + 1)
+    if count == 0:
+        raise ToolFailure("the old text does not stand in the file (0 places)", code="no-match")
+    if count > 1:
+        words = f"the old text stands in the file at {count:,} places: give more of its surroundings"
+        raise ToolFailure(words, code="many-matches")
+    return text[:first] + in_line_ending_of(text, new) + text[first + len(old) :]
 
 
 def with_lines(text: str, line: int, content: str) -> str:

@@ -104,6 +104,10 @@ class HeldBlocks:
         stored = self.store.get(self.label_of(relative))
         return None if stored is None else HeldBlock(TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
 
+    def has(self, relative: str) -> bool:
+        """Whether there is a block of a file, damaged or not."""
+        return self.store.get(self.label_of(relative)) is not None
+
     def keep(self, relative: str, text: TextBlock, disk_digest: str, *, limit: int) -> HeldBlock:
         """Store a block; a history much longer than a file may be is dropped, so that it cannot fill the disk."""
         from gatewright.blocks import TextBlock

@@ -240,7 +240,10 @@ class SourceManager:
     # the port: what a call would do
 
     def assess_save(self, at: Located) -> Assessment:
-        """Whether writing the block only extends the file (append) or not (overwrite), with the diff."""
+        """Whether writing the block only extends the file (append) or not (overwrite), with the diff.
+
+        Asks when the file was deleted since, and would be written again.
+        """
         return self._source(at).assess_save(at.relative)
 
     def assess_load(self, at: Located) -> Assessment:
@@ -248,12 +251,12 @@ class SourceManager:
         return self._source(at).assess_load(at.relative)
 
     def assess_reload(self, at: Located) -> Assessment:
-        """As ``assess_load``: read; asks when it would throw away edits."""
-        return self._source(at).assess_load(at.relative)
+        """As ``assess_load``, of a block that is there."""
+        return self._source(at).assess_reload(at.relative)
 
-    def assess_reconcile(self, at: Located, strategy: str) -> Assessment:
-        """What bringing block and disk into step needs. Raises ToolFailure for an unknown strategy."""
-        return self._source(at).assess_reconcile(at.relative, _strategy(strategy))
+    def assess_create(self, at: Located, content: str) -> Assessment:
+        """Append, with the text of the new file."""
+        return self._source(at).assess_create(at.relative, content)
 
     def assess_delete(self, at: Located, *, recursive: bool = False) -> Assessment:
         """Delete, with the text or the files that go; of a folder asking where one of them asks. Raises ToolFailure.
@@ -270,11 +273,14 @@ class SourceManager:
         return Assessment(Action.DELETE, ask, going.shown())
 
     def text_of(self, at: Located) -> str | None:
-        """The text of that place now (block, else disk); None where there is none, or too much to compare."""
+        """The text of that place now (block, else disk); None for too much to compare. Raises ToolFailure."""
         return self._source(at).text_of(at.relative)
 
     def assess_text(self, at: Located, new_text: str) -> Assessment:
-        """The diff from the text of that place to ``new_text``, without an action."""
+        """The diff from the text of that place to ``new_text``, without an action.
+
+        Raises ToolFailure for a text that the file could not hold.
+        """
         return self._source(at).assess_text(at.relative, new_text)
 
     # the port: operations
@@ -304,9 +310,15 @@ class SourceManager:
 
         return await self._in_thread(at, work, changes=True)
 
-    async def save(self, at: Located, granted: Action, *, approved: Approved = False) -> JsonValue:
-        """Write the block to disk, in one step."""
-        return await self._change(at, granted, approved, lambda source: source.save(at.relative, granted))
+    async def save(
+        self, at: Located, granted: Action, *, asked: Approved = False, approved: Approved = False
+    ) -> JsonValue:
+        """Write the block to disk, in one step; a file that was deleted since only when somebody was ``asked``."""
+
+        def work(source: FileSource) -> JsonValue:
+            return source.save(at.relative, granted, asked=bool(asked))
+
+        return await self._change(at, granted, asked or approved, work)
 
     async def append(self, at: Located, content: str, *, approved: Approved = False) -> JsonValue:
         """Add text at the end of the block."""

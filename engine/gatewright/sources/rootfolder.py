@@ -23,8 +23,8 @@ from gatewright.sources.filetext import (
     decode_text,
     digest_of,
     encode_text,
-    in_line_ending_of,
     line_count,
+    with_change,
 )
 from gatewright.sources.permit import permit, refuse_stale
 from gatewright.sources.rootpath import RootPaths, root_failure
@@ -88,12 +88,9 @@ class RootFolders:
         except ToolFailure:
             return True
 
-    def text_of(self, absolute: str) -> str | None:
-        """The text that stands there now; None where there is none."""
-        try:
-            return decode_text(self._bytes(self._paths.at(absolute), MAX_TEXT_BYTES)[0])
-        except ToolFailure:
-            return None
+    def text_of(self, absolute: str) -> str:
+        """The text that stands there now. Raises ToolFailure."""
+        return decode_text(self._bytes(self._paths.at(absolute), MAX_TEXT_BYTES)[0])
 
     def note_of(self, absolute: str) -> str | None:
         """Size and SHA-256 of a file, or what a folder holds."""
@@ -195,13 +192,11 @@ class RootFolders:
     def _edit(self, at: RootPlace, old: str, new: str, granted: Action | None, approved: Approved) -> JsonValue:
         if granted is not Action.OVERWRITE:
             raise ToolFailure("changing the file was not granted", code="not-granted")
-        if not old:
-            raise ToolFailure("the old text is empty; give the text that is to go", code="empty-match")
         with self._exclusive(), self._folder_of(at) as (folder, name, passed):
             content, seen = descriptor.read_bytes(folder, name, MAX_TEXT_BYTES)
             self._permit(at, (*passed, identity_of(seen)), Action.OVERWRITE, approved)
             text = decode_text(content)
-            changed = _changed(text, old, new)
+            changed = with_change(text, old, new)
             written = encode_text(changed, MAX_TEXT_BYTES)
             if written != content:
                 descriptor.replace_bytes(folder, name, written, seen)
@@ -290,23 +285,6 @@ def _refuse_root(at: RootPlace) -> None:
 def _not_empty(at: RootPlace) -> ToolFailure:
     text = f"the folder `{at.shown}` is not empty: with `recursive` it goes with everything in it"
     return ToolFailure(text, code="not-empty")
-
-
-def _changed(text: str, old: str, new: str) -> str:
-    """``text`` with ``new`` in the one place of ``old``. Raises ToolFailure with the number of places."""
-    if old not in text:
-        old = in_line_ending_of(text, old)
-    at, count = text.find(old), 0
-    first = at
-    while at >= 0:
-        count += 1
-        at = text.find(old, at + 1)
-    if count == 0:
-        raise ToolFailure("the old text does not stand in the file (0 places)", code="no-match")
-    if count > 1:
-        words = f"the old text stands in the file at {count:,} places: give more of its surroundings"
-        raise ToolFailure(words, code="many-matches")
-    return text[:first] + in_line_ending_of(text, new) + text[first + len(old) :]
 
 
 @contextmanager

@@ -59,16 +59,26 @@ class SourcePort(Protocol):
         """As ``assess_load``."""
         ...
 
+    def assess_create(self, at: Located, content: str) -> Assessment:
+        """Append, with the text of the new file."""
+        ...
+
     def assess_delete(self, at: Located, *, recursive: bool = False) -> Assessment:
         """Delete; of a folder with the files that go, asking where one of them asks. Raises ToolFailure, too."""
         ...
 
     def text_of(self, at: Located) -> str | None:
-        """The text of that place now (block, else disk); None where there is none, or too much to compare."""
+        """The text of that place now (block, else disk); None for too much to compare.
+
+        Raises ToolFailure where there is none.
+        """
         ...
 
     def assess_text(self, at: Located, new_text: str) -> Assessment:
-        """The diff from the text of that place (block or disk) to ``new_text``, without an action."""
+        """The diff from the text of that place (block or disk) to ``new_text``, without an action.
+
+        Raises ToolFailure for a text that the file could not hold.
+        """
         ...
 
     async def read(self, at: Located) -> FileText:
@@ -100,8 +110,13 @@ class SourcePort(Protocol):
         """Read the disk into the block; answers label, size, lines. Edits go only when somebody was ``asked``."""
         ...
 
-    async def save(self, at: Located, granted: Action, *, approved: Approved = False) -> JsonValue:
-        """Write the block to disk, atomically; refuses when the disk changed since or more than granted is needed."""
+    async def save(
+        self, at: Located, granted: Action, *, asked: Approved = False, approved: Approved = False
+    ) -> JsonValue:
+        """Write the block to disk, atomically; refuses when the disk changed since or more than granted is needed.
+
+        A file that was deleted since is written again when somebody was ``asked``.
+        """
         ...
 
     async def append(self, at: Located, content: str, *, approved: Approved = False) -> JsonValue:
@@ -164,8 +179,8 @@ class RootPort(Protocol):
         """Whether something stands there, as far as that can be told; what cannot be looked at counts."""
         ...
 
-    def text_of(self, absolute: str) -> str | None:
-        """The text that stands there now; None where there is none."""
+    def text_of(self, absolute: str) -> str:
+        """The text that stands there now. Raises ToolFailure where there is none."""
         ...
 
     def note_of(self, absolute: str) -> str | None:

@@ -234,16 +234,18 @@ def test_assessment_shows_the_text_that_would_be_written() -> None:
     assert "-one\n+1\n+2" in (replaced.change() or "")
 
 
-def test_assessment_of_lines_and_hunks_shows_the_whole_change_or_what_was_given() -> None:
+def test_assessment_of_lines_and_hunks_shows_the_whole_change_or_says_why_there_is_none() -> None:
     port = sources()
 
     def change(operation: str, **arguments: Any) -> str:
         return TOOL.assess(operation, {"path": "notes/a.md", **arguments}, context(port)).change() or ""
 
     assert change("insert", line=1, content="zero").endswith("+zero\n one")
-    assert change("insert", line=9, content="zero") == "@@ before line 9 @@\n+zero"
+    with pytest.raises(ToolFailure, match="no line 9"):
+        change("insert", line=9, content="zero")
     assert "-one\n+ONE" in change("patch", patch=PATCH)
-    assert change("patch", patch="@@ -1 +1 @@\n-other\n+ONE\n") == "@@ -1 +1 @@\n-other\n+ONE\n"
+    with pytest.raises(ToolFailure):
+        change("patch", patch="@@ -1 +1 @@\n-other\n+ONE\n")
 
 
 async def test_assessment_changes_nothing() -> None:

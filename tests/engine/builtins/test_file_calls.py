@@ -327,6 +327,88 @@ async def test_what_came_after_the_answer_is_not_covered_by_it(
     assert "unseen" in (bench.asked[1].diff or "") or op in {"replace", "insert", "patch"}
 
 
+@pytest.mark.parametrize(
+    ("op", "given", "code"),
+    [
+        ("append", {"path": "asked/none.md", "content": "x"}, "not-found"),
+        ("replace", {"path": "asked/none.md", "old": "one", "new": "1"}, "not-found"),
+        ("replace", {"old": "nine", "new": "9"}, "no-match"),
+        ("replace", {"old": "o", "new": "0"}, "many-matches"),
+        ("insert", {"line": 9, "content": "x"}, "no-line"),
+        ("patch", {"patch": "@@ -1 +1 @@\n-other\n+x\n"}, "patch-mismatch"),
+        ("append", {"content": "x" * 2_000_000}, "too-large"),
+        ("create", {"content": "x"}, "exists"),
+        ("create", {"path": "asked/none.md", "content": "x" * 2_000_000}, "too-large"),
+        ("delete", {"path": "asked/none.md"}, "not-found"),
+        ("save", {}, "no-block"),
+    ],
+)
+async def test_nobody_is_asked_about_what_cannot_be_done(
+    bench: Bench, op: str, given: dict[str, Any], code: str
+) -> None:
+    bench.write("asked/a.md")
+    given = {"path": "asked/a.md", **given}
+    decision = bench.workspace.decide("all", "file", {"op": op, **given})
+
+    assert (decision.verdict, decision.stage, decision.code) == ("deny", "approval", code)
+    assert await bench.code(op, **given) == code
+    assert bench.asked == []
+    assert bench.workspace.gate.change("all", "file", {"op": op, **given}) is None
+
+
+async def test_nobody_is_asked_to_write_over_what_was_changed_on_disk(bench: Bench) -> None:
+    path = bench.write("asked/a.md")
+    source = bench.workspace.sources.get("docs")
+    assert source is not None
+    source.append("asked/a.md", "x\n")
+    path.write_text("other\n")
+
+    outcome = await bench.call("save", path="asked/a.md")
+    assert (outcome.code, "use file load to refresh" in outcome.output, bench.asked) == ("conflict", True, [])
+
+
+@pytest.mark.parametrize("level", ["", "asked/"])
+async def test_file_deleted_on_disk_under_edits_is_written_again_when_somebody_agrees(bench: Bench, level: str) -> None:
+    name = f"{level}a.md"
+    path = bench.write(name)
+    source = bench.workspace.sources.get("docs")
+    assert source is not None
+    source.append(name, "mine\n")
+    path.unlink()
+
+    assert (await bench.data("status", path=name))["state"] == "disk_deleted"
+    for op in ("load", "reload"):
+        outcome = await bench.call(op, path=name)
+        assert (outcome.code, "only its block is left" in outcome.output) == ("not-found", True)
+    assert bench.asked == []
+    bench.approves = False
+    assert (await bench.call("save", path=name)).status is Status.DENIED
+    assert not path.exists()
+    bench.approves = True
+    await bench.data("save", path=name)
+
+    assert path.read_text() == "one\ntwo\nmine\n"
+    assert "deleted on disk" in bench.asked[0].reasons[-1]
+    assert "+mine" in (bench.asked[0].diff or "")
+    assert (await bench.data("status", path=name))["state"] == "synced"
+
+
+async def test_file_deleted_while_nobody_was_asked_about_that_is_not_written_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bench.write("a.md")
+    await bench.data("append", path="a.md", content="mine\n")
+    exclusive = BlockStore.exclusive
+
+    def deleted_meanwhile(store: BlockStore) -> AbstractContextManager[None]:
+        path.unlink()
+        return exclusive(store)
+
+    monkeypatch.setattr(BlockStore, "exclusive", deleted_meanwhile)
+    assert await bench.code("save", path="a.md") == "not-granted"
+    assert (path.exists(), bench.asked) == (False, [])
+
+
 async def test_whoever_is_asked_about_lines_and_hunks_sees_the_change(bench: Bench) -> None:
     bench.write("asked/a.md")
 

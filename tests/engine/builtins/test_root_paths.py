@@ -1,5 +1,6 @@
 """Paths into the roots: what is one, what is refused, and that nothing leads outside, whoever swaps names meanwhile."""
 
+import asyncio
 import json
 import os
 import sys
@@ -211,7 +212,7 @@ async def test_folder_swapped_for_a_link_gives_nothing_away_and_takes_nothing(be
             told.append(await tried(port.search(f"{base}/sub", lambda _: 0, hits=9, stopped=idle)))
             told.append(await tried(port.search(base, lambda _: 0, hits=9, stopped=idle)))
             told.append(await tried(port.list_folder(f"{base}/sub", stopped=idle)))
-            told.append(port.text_of(f"{base}/sub/a"))
+            told.append(await tried(asyncio.to_thread(port.text_of, f"{base}/sub/a")))
             await tried(port.write(f"{base}/sub/new{number}", "x", Action.OVERWRITE))
             await tried(port.write(f"{base}/sub/deep{number}/new", "x", Action.OVERWRITE))
             await tried(port.edit(f"{base}/sub/a", "SECRET", "x", Action.OVERWRITE))

@@ -117,6 +117,17 @@ async def test_approval_shows_what_will_be_written_and_is_bound_to_it(tmp_path: 
     bench.workspace.close()
 
 
+async def test_nobody_is_asked_about_what_cannot_be_done(tmp_path: Path) -> None:
+    bench = opened(tmp_path, policy_text(agent=ASKING))
+    bench.write("shared/a", "eins\n")
+    none = await bench.call("file_edit", path="none", old_text="x", new_text="y")
+    other = await bench.call("file_edit", path="a", old_text="zwei", new_text="drei")
+    gone = await bench.call("file_delete", path="none")
+    assert [outcome.code for outcome in (none, other, gone)] == ["not-found", "no-match", "not-found"]
+    assert bench.asked == []
+    bench.workspace.close()
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [

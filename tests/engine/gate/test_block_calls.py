@@ -100,6 +100,39 @@ async def test_load_of_a_file_asks_before_edits_are_thrown_away(bench: BlockBenc
     ]
 
 
+async def test_load_of_a_file_throws_edits_away_when_somebody_agreed(bench: BlockBench) -> None:
+    (bench.docs / "a.md").write_text("disk\n")
+    label = await bench.label("a.md")
+    await bench.done("block_edit", "append", label=label, content="mine\n")
+
+    await bench.done("block", "load", label=label)
+    assert (bench.own().value(label), len(bench.asked)) == ("disk\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("tool", "op", "given", "code"),
+    [
+        ("block_edit", "append", {"content": "x"}, "archived"),
+        ("block_edit", "undo", {}, "archived"),
+        ("block", "pin", {}, "archived"),
+        ("block", "archive", {}, "wrong-type"),
+        ("block_edit", "replace", {"label": "open", "old": "nine", "new": "9"}, "no-match"),
+        ("block_edit", "set_field", {"label": "open", "field": "f", "value": 1}, "wrong-schema"),
+        ("block_edit", "redo", {"label": "open"}, "nothing-to-redo"),
+    ],
+)
+async def test_nobody_is_asked_about_a_block_that_cannot_be_changed_so(
+    bench: BlockBench, tool: str, op: str, given: dict[str, Any], code: str
+) -> None:
+    bench.own().create("put away", author="agent:ann", content="one", permission=Permission.PARTNER)
+    bench.own().create("open", author="agent:ann", content="one", permission=Permission.PARTNER)
+    bench.own().archive("put away", author="agent:ann", granted=Action.OVERWRITE, approved=True)
+
+    outcome = await bench.call(tool, op, **{"label": "put away", **given})
+    assert (outcome.status, outcome.code, outcome.decision.stage) == ("denied", code, "approval")
+    assert bench.asked == []
+
+
 async def test_load_from_a_source_that_is_not_the_agents_is_denied(bench: BlockBench) -> None:
     (bench.docs / "a.md").write_text("disk\n")
 

@@ -329,7 +329,8 @@ NAMES = {
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    world = World(tmp_path_factory.mktemp("hostile"), POLICY, *marked_tools(), find_tool())
+    policy = POLICY.replace('base_path = "docs"', 'base_path = "docs"\nmax_file_bytes = 8_388_608', 1)
+    world = World(tmp_path_factory.mktemp("hostile"), policy, *marked_tools(), find_tool())
     assert asyncio.run(world.call("echo", {"text": "aaa"})).status is Status.ALLOWED
     yield world
     world.close()

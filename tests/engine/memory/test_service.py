@@ -161,7 +161,8 @@ def test_an_assessment_says_the_action_and_shows_the_change_without_doing_it(ser
     assert assessment.action is Action.APPEND
     assert (assessment.change() or "").endswith(" one\n+two\n")
     assert service.assess("n", Replace("one", "1"), ANN).action is Action.OVERWRITE
-    assert service.assess("n", Undo(), ANN).change() is None
+    with refused("nothing-to-undo"):
+        service.assess("n", Undo(), ANN).change()
     assert service.value("n") == "one\n"
     assert len(service.history("n")) == 1
 

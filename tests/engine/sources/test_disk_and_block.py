@@ -194,10 +194,12 @@ async def test_reloading_throws_edits_away_and_asks_before(bench: Bench) -> None
     at = bench.at("a.md")
     with pytest.raises(ToolFailure, match="no block"):
         await bench.manager.reload(at)
+    with pytest.raises(ToolFailure, match="no block"):
+        bench.manager.assess_reload(at).change()
     await bench.port.append(at, "two\n")
     assessed = bench.manager.assess_reload(at)
     assert (assessed.action, assessed.ask is not None) == (Action.READ, True)
-    assert "-two" in (assessed.diff or "").splitlines()
+    assert "-two" in (assessed.change() or "").splitlines()
     with pytest.raises(ToolFailure, match="would be lost") as refused:
         await bench.manager.reload(at)
     assert refused.value.code == "not-granted"
@@ -256,9 +258,8 @@ async def test_ours_keeps_the_block_so_that_it_may_be_written_over_the_file(benc
     assert (bench.folder / "a.md").read_text() == "1\n2\n3\n4\nfive\n"
 
 
-async def test_theirs_takes_the_file_and_asks_before(bench: Bench) -> None:
+async def test_theirs_takes_the_file(bench: Bench) -> None:
     at = await in_conflict(bench)
-    assert bench.manager.assess_reconcile(at, "theirs").ask is not None
     await bench.manager.reconcile(at, "theirs")
     assert await text(bench, at) == "one\n2\n3\n4\n5\n"
     assert await state(bench, at) == "synced"

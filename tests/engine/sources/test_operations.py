@@ -52,14 +52,42 @@ async def test_save_refuses_when_the_disk_changed_since_the_load(bench: Bench) -
     assert (await bench.port.read(at)).content == "one\ntwo\n", "the edits are not lost"
 
 
-async def test_save_refuses_when_the_file_was_removed_since(bench: Bench) -> None:
-    path = bench.write("a.md", "one\n")
-    at = bench.at("a.md")
+async def test_save_writes_a_file_that_was_deleted_since_only_when_somebody_was_asked(bench: Bench) -> None:
+    path = bench.write("sub/a.md", "one\n")
+    at = bench.at("sub/a.md")
     await bench.port.append(at, "two\n")
     path.unlink()
-    with pytest.raises(ToolFailure, match=CONFLICT):
-        await bench.port.save(at, Action.OVERWRITE)
-    assert not path.exists()
+    path.parent.rmdir()
+    assessed = bench.port.assess_save(at)
+    assert (assessed.action, "deleted" in (assessed.ask or ""), "+two" in (assessed.change() or "")) == (
+        Action.APPEND,
+        True,
+        True,
+    )
+    with pytest.raises(ToolFailure, match="nobody was asked") as refused:
+        await bench.port.save(at, Action.APPEND)
+    assert (refused.value.code, path.exists()) == ("not-granted", False)
+    await bench.port.save(at, Action.APPEND, asked=True)
+    assert path.read_text() == "one\ntwo\n"
+    assert not (await bench.port.read(at)).unsaved
+
+
+@pytest.mark.parametrize("edited", [True, False])
+async def test_load_of_a_file_that_was_deleted_since_says_what_is_left_and_asks_nothing(
+    bench: Bench, edited: bool
+) -> None:
+    path = bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.port.load(at)
+    if edited:
+        await bench.port.append(at, "two\n")
+    path.unlink()
+    for op, assess in ((bench.port.load, bench.port.assess_load), (bench.port.reload, bench.port.assess_reload)):
+        with pytest.raises(ToolFailure, match="only its block is left"):
+            assess(at).change()
+        with pytest.raises(ToolFailure, match="only its block is left"):
+            await op(at, asked=True)
+    assert (await bench.port.read(at)).content == ("one\ntwo\n" if edited else "one\n")
 
 
 async def test_save_goes_on_when_the_disk_has_the_block_s_text_already(bench: Bench) -> None:
@@ -88,6 +116,8 @@ async def test_assess_save_tells_the_action_and_the_diff(bench: Bench) -> None:
     bench.write("a.md", "one\n")
     at = bench.at("a.md")
     assert bench.port.assess_save(at).action is Action.OVERWRITE
+    with pytest.raises(ToolFailure, match="no block"):
+        bench.port.assess_save(at).change()
     await bench.port.append(at, "two")
     assessed = bench.port.assess_save(at)
     assert assessed.action is Action.APPEND
@@ -133,10 +163,10 @@ async def test_edits_that_come_between_the_decision_and_the_act_are_not_thrown_a
     monkeypatch.setattr(bench.blocks, "exclusive", edited_meanwhile)
     with pytest.raises(ToolFailure, match="would be lost"):
         await take(at)
-    shown = bench.port.assess_load(at).diff
+    shown = bench.port.assess_load(at).change()
     monkeypatch.setattr(bench.blocks, "exclusive", edited_meanwhile)
     with pytest.raises(ToolFailure, match="since somebody agreed") as stale:
-        await take(at, asked=lambda: bench.port.assess_load(at).diff == shown)
+        await take(at, asked=lambda: bench.port.assess_load(at).change() == shown)
     assert stale.value.code == "approval-stale"
     assert (await bench.port.read(at)).content == "one\nmine\nmine\n"
 
@@ -353,11 +383,11 @@ async def test_a_change_is_shown_where_it_stands_in_the_whole_text_and_in_its_li
 
     shown = tool.assess("replace", {"path": "a.md", "old": "two", "new": "2\n2b"}, context).change()
     added = tool.assess("append", {"path": "a.md", "content": "four\n"}, context).change()
-    nowhere = tool.assess("replace", {"path": "a.md", "old": "nine", "new": "9"}, context).change()
+    with pytest.raises(ToolFailure, match="0 places"):
+        tool.assess("replace", {"path": "a.md", "old": "nine", "new": "9"}, context).change()
 
     assert (shown or "").endswith("@@ -1,3 +1,4 @@\n one\r\n-two\r\n+2\r\n+2b\r\n three\r\n")
     assert (added or "").endswith(" three\r\n+four\r\n")
-    assert nowhere == "-nine\n+9"
     await bench.manager.replace(at, "two", "2\n2b")
     await bench.manager.append(at, "four\n")
     written = (await bench.manager.read(at)).content
@@ -366,8 +396,9 @@ async def test_a_change_is_shown_where_it_stands_in_the_whole_text_and_in_its_li
 
 async def test_the_text_of_what_is_no_text_cannot_be_had(bench: Bench) -> None:
     bench.write("bin.dat", b"\0\1")
-    assert bench.manager.text_of(bench.at("bin.dat")) is None
-    assert bench.manager.text_of(bench.at("missing.md")) is None
+    for name in ("bin.dat", "missing.md"):
+        with pytest.raises(ToolFailure):
+            bench.manager.text_of(bench.at(name))
     bench.write("a.md", "one\n")
     await bench.manager.append(bench.at("a.md"), "two\n")
     assert bench.manager.text_of(bench.at("a.md")) == "one\ntwo\n"

@@ -1,7 +1,8 @@
 """Approval: the strictest of the approvals key or tier, consents, and every ask of earlier stages.
 
 An answer counts for exactly the call that it was given for and for the asks that were shown; a standing approval for
-what it covers. Both are tested here and used up only where the call is executed (``spend``). It asks nobody.
+what it covers. Both are tested here and used up only where the call is executed (``spend``). It asks nobody, and what
+cannot be done is denied before anybody is asked.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import hashlib
 from typing import TYPE_CHECKING
 
+from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, digest
 from gatewright.gate import message
 from gatewright.gate.approval import REFUSED_CODE
@@ -76,6 +78,13 @@ async def spend(state: CallState) -> Finding | None:
 
 
 def _run(state: CallState) -> StageResult:
+    try:
+        return _judged(state)
+    except ToolFailure as failure:  # nobody is asked about what cannot be done
+        return denied(state, failure.code, str(failure), state.plan.redactor(str(failure)))
+
+
+def _judged(state: CallState) -> StageResult:
     own = (*state.chosen.asks, *source_consents(state))
     if not own and not state.asks:
         return StageResult(state, note="nothing asks")
@@ -88,6 +97,8 @@ def _run(state: CallState) -> StageResult:
     if state.answer is not None:
         return _answered(state, asking, state.answer)
     if standing is None:
+        if state.assessment is not None:
+            state.assessment.change()  # raises for a call that cannot be done
         return StageResult(state, own, note="an earlier stage asks")
     note = f"covered by the standing approval `{standing.grant_id}` of {standing.who or 'the operator'}"
     return StageResult(state.having(asks=(), grant=standing), note=note)

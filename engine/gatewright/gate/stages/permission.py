@@ -44,7 +44,7 @@ def _run(state: CallState) -> StageResult:
     except ToolFailure as failure:
         if failure.code == NOT_PERMITTED or not _all_allowed(state, levels):
             return denied(state, failure.code, str(failure), state.plan.redactor(str(failure)))
-        assessment = Assessment(state.chosen.actions[-1] if state.chosen.actions else None)
+        assessment = Assessment.failing(state.chosen.actions[-1] if state.chosen.actions else None, failure)
     state = state.having(assessment=assessment)
     findings = [
         finding
