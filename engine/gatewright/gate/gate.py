@@ -1,7 +1,7 @@
 """The gate: every call of every agent passes here. It compiles, decides, asks, executes, records; it edits nothing.
 
-A call that waits for an approval is decided again, all stages, on the policy as it is when the answer comes. It has more
-than 400 lines because it is the one public face of the gate.
+A call that waits for an approval is decided again, all stages, on the policy as it is when the answer comes. It has
+more than 400 lines because it is the one public face of the gate.
 """
 
 from __future__ import annotations
