@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import chosen_tools, split_name
 from gatewright.policyfile.report import shown
@@ -106,6 +107,12 @@ class Names:
     def approval_key(self, key: str, path: RawPath) -> None:
         """Check a key of ``approvals``: a tier, a tool, or ``tool.operation`` (the longest tool name wins)."""
         if self._known is None or key in TIERS or key in self._names:
+            return
+        if key == ANY_TOOL:
+            message = (
+                "`*` is no key of `approvals`: `read_only`, `side_effecting` and `privileged` are all tools together"
+            )
+            self._report.error(path, "bad-value", message, at_value=False)
             return
         name = self._longest(key)
         if name in self._names:

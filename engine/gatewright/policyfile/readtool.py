@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.policy.document import ToolSettings
+from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
@@ -42,7 +43,10 @@ def read_tool_settings(table: Row, names: Names, declared: Mapping[str, Declarat
     found: dict[str, ToolSettings] = {}
     for name in table.raw:
         row = table.table(name)
-        if row is not None:
+        if row is not None and name == ANY_TOOL:
+            message = "`*` has no settings: what holds for all tools stands in `[defaults]`"
+            row.report.error(row.path, "bad-value", message, at_value=False)
+        elif row is not None:
             row.only(KEYS, "the settings of a tool")
             found[name] = _settings(row, names.tool(name, row.path), names, declared.get(name, _NOTHING))
             _refuse_spelling(row, name)

@@ -44,6 +44,8 @@ FAULTS = [
     ("[agents.a]\ntools = ['memo@7']\n", "unknown-tool", 3, 10, "memo"),
     ("[agents.a]\napprovals = { fil = 'ask' }\n", "unknown-tool", 3, 21, "file"),
     ("[tools.clac]\ntimeout = 3\n", "unknown-tool", 2, 1, "calc"),
+    ("[tools.'*']\ntimeout = 3\n", "bad-value", 2, 1, None),
+    ("[agents.a]\napprovals = { '*' = 'ask' }\n", "bad-value", 3, 15, None),
     (f"[agents.a]\n{RULE}rule_type = {{ AllowedOperations = ['read', 'raed'] }}\n", "unknown-operation", 5, 44, "read"),
     ("[agents.a]\napprovals = { 'file.reed' = 'ask' }\n", "unknown-operation", 3, 29, "read"),
     ("[agents.a]\nsources = ['docz']\n", "unknown-source", 3, 12, None),
