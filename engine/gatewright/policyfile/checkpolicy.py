@@ -118,7 +118,7 @@ class _StrictRules:
 
     def check(self, rule: PolicyRule, index: int, when: Mapping[str, object]) -> None:
         condition, place = self._condition(when), ("policy", "rules", index, "when")
-        missed, hit = self._found(rule, condition)
+        missed, hit, omitted = self._found(rule, condition)
         if missed.count:
             text = f"a call that leaves out what `when` needs {_ESCAPES[rule.effect]}: {missed}"
             self._report.warning(place, f"{rule.effect}-may-miss", text, tools=missed.tools)
@@ -127,6 +127,10 @@ class _StrictRules:
             what = f"so all of these {_BEFALLS[rule.effect]}: {hit}"
             text = f"`when` holds for every call that cannot have {fields}, {what}"
             self._report.warning(place, f"{rule.effect}-always", text, tools=hit.tools)
+        if omitted.count:
+            text = f"`when` holds for a call that leaves out all that it speaks of, so that asks: {omitted}"
+            hint = "name the arguments in `required` to ask only when they are given"
+            self._report.warning(place, "ask-when-omitted", f"{text}; {hint}", tools=omitted.tools)
 
     def _condition(self, when: Mapping[str, object]) -> Condition:
         key = canonical_json(when)
@@ -134,9 +138,9 @@ class _StrictRules:
             self._conditions[key] = Condition(when)
         return self._conditions[key]
 
-    def _found(self, rule: PolicyRule, condition: Condition) -> tuple[_Named, _Named]:
-        """What comes past the condition, and what it hits for want of its fields."""
-        missed, hit = _Named(self._targets), _Named(self._targets)
+    def _found(self, rule: PolicyRule, condition: Condition) -> tuple[_Named, _Named, _Named]:
+        """What comes past the condition, what it hits for want of its fields, what asks where they are left out."""
+        missed, hit, omitted = _Named(self._targets), _Named(self._targets), _Named(self._targets)
         names_some = rule.tools is not None or rule.operations is not None
         for (parameters, required), numbers in self._targets.groups(rule).items():
             foreign = condition.fields.isdisjoint(parameters)
@@ -147,7 +151,11 @@ class _StrictRules:
                 missed.add(self._meant(rule, numbers), f" takes no {_named(fields)}")
             if foreign and parameters and condition.holds_without_fields:
                 hit.add(numbers)
-        return missed, hit
+            optional = condition.fields.isdisjoint(required) and not foreign
+            if rule.effect is Verdict.ASK and optional and condition.holds_without_fields:
+                fields = sorted(condition.fields.intersection(parameters))
+                omitted.add(numbers, f" may leave out {_named(fields)}")
+        return missed, hit, omitted
 
     def _meant(self, rule: PolicyRule, numbers: list[int]) -> list[int]:
         """What the rule names itself: that other operations lack the field is what ``when`` is for."""

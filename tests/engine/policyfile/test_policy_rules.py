@@ -155,6 +155,17 @@ def test_a_rule_that_asks_when_an_argument_is_given_is_right_as_it_is() -> None:
     )
 
 
+def test_a_rule_that_asks_for_a_call_without_its_argument_too_is_a_warning() -> None:
+    asks = FILE.replace("deny", "ask")
+    when = "{ properties = { path = { not = { pattern = '^scratch/' } } } }\n"
+
+    (problem,) = load(f"{HEAD}{asks}{when}").problems
+    assert (problem.severity, problem.code) == (Severity.WARNING, "ask-when-omitted")
+    assert "asks: `file.list` may leave out `path`; name the arguments in `required`" in problem.message
+    read = f"{RULE.replace('deny', 'ask')}tools = ['file']\noperations = ['read']\nwhen = "
+    assert not load(f"{HEAD}{read}{when}").problems
+
+
 def test_a_rule_that_asks_is_warned_of_in_its_own_words_and_one_that_allows_is_not() -> None:
     when = "{ not = { properties = { path = { pattern = '^a' } } } }\n"
     always = "{ properties = { content = { pattern = 'secret' } } }\n"
