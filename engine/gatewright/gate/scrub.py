@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import cast
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate.secret import quoted_secret, secret_spans
+from gatewright.gate.secret import names_open_key, quoted_secret, secret_spans
 
 MARKER = "[REDACTED]"
 _NESTED_TEXTS = 4
@@ -24,6 +24,8 @@ _STRONG = re.compile(
     r"|client_?secret|private_?key_?(?:pem|data))$"
 )
 _WEAK = re.compile(r"(?:^|_)(?:tokens?|credentials?|bearer|jwt)$")
+_BARE = re.compile(r"(?:^|_)(?:keys?|auth)(?:_base)?$|(?<=[a-z])key$")
+_HEX = re.compile(r"[0-9a-fA-F]{32,256}")
 _PAGING = re.compile(r"(?:next|prev|previous|page|paging|pagination|continuation|sync|cursor|start|resume)")
 _NAMED = re.compile(
     r"(?:^|_)(?:id|ids|uid|guid|hash|sha\d*|digest|checksum|integrity|etag|cursor|fingerprint|revision|rev|commit)$"
@@ -52,7 +54,7 @@ def holds_marker(value: JsonValue) -> bool:
 class _Key:
     """What the key of a value says of it."""
 
-    PLAIN, STRONG, WEAK, NAMED = range(4)
+    PLAIN, STRONG, WEAK, NAMED, BARE = range(5)
 
 
 @lru_cache(maxsize=1024)
@@ -68,6 +70,9 @@ def _kind(key: str) -> int:
         return _Key.STRONG
     if _WEAK.search(plain):
         return _Key.NAMED if _PAGING.search(plain) else _Key.WEAK
+    bare = _BARE.search(plain)
+    if bare and not names_open_key(plain[: bare.start()]):
+        return _Key.BARE
     return _Key.NAMED if _NAMED.search(plain) else _Key.PLAIN
 
 
@@ -111,6 +116,8 @@ def _array(value: list[JsonValue], kind: int, texts: int) -> tuple[JsonValue, in
 
 def _text(text: str, kind: int, texts: int) -> tuple[str, int]:
     if kind in (_Key.STRONG, _Key.WEAK) and quoted_secret(text, weak=kind == _Key.WEAK):
+        return MARKER, 1
+    if kind == _Key.BARE and _HEX.fullmatch(text):
         return MARKER, 1
     if len(text) < 4:
         return text, 0

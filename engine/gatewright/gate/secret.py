@@ -36,13 +36,19 @@ _SHAPES = (
     r"glpat-[A-Za-z0-9_-]{20,64}|sk-[A-Za-z0-9_-]{20,255}|[rs]k_(?:live|test)_[A-Za-z0-9]{10,255}|"
     r"xox[abeoprs]-[A-Za-z0-9-]{10,255}|xapp-[A-Za-z0-9-]{10,255}|AIza[0-9A-Za-z_-]{35}|ya29\.[0-9A-Za-z_-]{20,}|"
     r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{40,}|"
-    r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}|hf_[A-Za-z0-9]{30,64}|dop_v1_[a-f0-9]{64}|shp(?:at|ss|pa)_[a-fA-F0-9]{32}|"
+    r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}|hf_[A-Za-z0-9]{30,64}|do[opr]_v1_[a-f0-9]{64}|shp(?:at|ss|pa)_[a-fA-F0-9]{32}|"
+    r"sbp_[a-f0-9]{40}|rubygems_[a-f0-9]{48}|xkeysib-[a-f0-9]{64}|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|NRAK-[A-Z0-9]{27}|"
+    r"key-[a-f0-9]{32}\b|amzn\.mws\.[a-f0-9-]{36}|pat-[a-z]{2}[0-9]-[a-f0-9-]{36}|"
     r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}|AGE-SECRET-KEY-1[0-9A-Z]{58})|"
     r"hooks\.slack\.com/services/[A-Za-z0-9/]{20,100}|discord(?:app)?\.com/api/webhooks/[0-9]{5,25}/[A-Za-z0-9_-]{30,100}"
 )
 _BLOCK = (
     r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----((?:[A-Za-z0-9+/=\s\\:,]|-[A-Za-z0-9])*)"
     r"(?:-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+_HEXED = (
+    r"(?i)(?:(?:key|auth)(?:_?base)?[\"'`]?(?:[ \t]{0,8}(?::=|=>|[:=])|[ \t]{1,3}(?:is|was))|"
+    r"(?:api[ _-]?key|token|secret|--[a-z-]{0,32}key)(?:[ \t]{1,3}to)?)[ \t]{0,8}[\"'`]?([0-9a-f]{32,256})\b"
 )
 _DENSE_RUN = r"[A-Za-z0-9+/_=-]{24}"
 _HINT = rf"(?i)pass|pwd|{_KEY_NAMES}|://[^/\s]*@|[A-Za-z0-9_-]{{14}}"
@@ -66,6 +72,11 @@ _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _BEFORE_HASH = re.compile(r"(?:sha(?:1|256|384|512)[-:]|data:[\w/+.;=-]{1,80};base64,)$")
 _PAGING = re.compile(
     r"(?:next|prev|previous|page|paging|pagination|continuation|sync|cursor|start|resume)[_.-]?$", re.I
+)
+_OPEN_KEY = re.compile(
+    r"(?:public|pub|primary|foreign|unique|cache|partition|sort|row|group|routing|storage|object|host|lookup|idempotency)"
+    r"[_. -]?$",
+    re.I,
 )
 _PLACEHOLDERS = frozenset(
     """none null nil undefined true false string str text bool boolean int integer number float any object bytes array
@@ -156,6 +167,17 @@ def _userinfo(_text: str, match: LinearMatch) -> Span | None:
 def _bearer(_text: str, match: LinearMatch) -> Span | None:
     value = match.group(1)
     return match.span(1) if is_dense(value) or (len(value) >= _MIN_RUN and not wordy(value)) else None
+
+
+def _hexed(text: str, match: LinearMatch) -> Span | None:
+    """Hexadecimal digits after a word for a secret; alone, or after a key that is none, they are a hash or an id."""
+    start = match.span()[0]
+    return None if names_open_key(text[max(0, start - 40) : start]) else match.span(1)
+
+
+def names_open_key(before: str) -> bool:
+    """Whether the words ``before`` the word key say that it is no secret: a public key, the key of a cache."""
+    return _OPEN_KEY.search(before) is not None
 
 
 def _said(text: str, match: LinearMatch) -> Span | None:
@@ -347,6 +369,7 @@ _KINDS: tuple[tuple[str, Callable[[str, LinearMatch], Span | None]], ...] = (
     (_BLOCK, _block),
     (_KEYED, _keyed),
     (_SAID, _said),
+    (_HEXED, _hexed),
     (_SHAPES, _shape),
     (_USERINFO, _userinfo),
     (_BEARER, _bearer),

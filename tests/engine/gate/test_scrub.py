@@ -16,6 +16,8 @@ from gatewright.gate.secret import MAX_PLACES, secret_spans
 from tests.support.checkout import ROOT
 
 CORPORA = ROOT.parent / "shared" / "corpora"
+MD5, SHA1 = "9e107d9d372bb6826bd81d3542a419d6", "3f786850e387550fdab836ed7e6dc881de23001b"
+SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 RANDOM = "k3j4h5k2Qj3h4g8f7Rd6s5a4p9o8i7"
 
 SECRETS = [
@@ -49,9 +51,27 @@ SECRETS = [
     ("refresh_token: 1//0gabcDEF123", "1//0gabcDEF123"),
     ("-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabcdefghijklmnop\n-----END RSA PRIVATE KEY-----", "MIIEpAIB"),
     ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA cut", "b3BlbnNzaC1rZXk"),
+    (f"token: {MD5}", MD5),
+    (f"the token is {MD5}", MD5),
+    (f"set the token to {MD5}.", MD5),
+    (f"X-Api-Key: {MD5}", MD5),
+    (f"x-api-key {SHA256}", SHA256),
+    (f"curl --api-key {MD5} https://x.example", MD5),
+    (f"deploy --key {SHA256}", SHA256),
+    (f"key: {SHA256}", SHA256),
+    (f'"key": "{SHA256}"', SHA256),
+    (f"AES_KEY={SHA256}", SHA256),
+    (f"DD_APP_KEY={SHA1}", SHA1),
+    (f"SECRET_KEY_BASE={SHA256 * 2}", SHA256),
+    (f"TWILIO_AUTH={MD5}", MD5),
+    (f"https://x.example/a?key={MD5}&x=1", MD5),
+    (f"the key is {MD5}", MD5),
+    (f"see key-{MD5} there", MD5),
+    (f"see sbp_{SHA1} there", SHA1),
+    (f"see xkeysib-{SHA256}-abc there", SHA256),
 ]
 
-HARMLESS = """The password is required
+HARMLESS = f"""The password is required
 Password: required
 password: string
 def login(user: str, password: str) -> Token:
@@ -59,7 +79,7 @@ connect(user=user, password=password, token=token)
 token = request.headers["X-Token"]
 password = getpass.getpass()
 password=os.environ["PW"]
-secret: ${{ secrets.X }}
+secret: ${{{{ secrets.X }}}}
 api_key: <your key>
 bearer tokens are used
 max_tokens: 4096
@@ -79,6 +99,25 @@ AbstractSingletonProxyFactoryBean2Implementation
 "password": "must be at least 8 characters"
 ============================================
 password: Optional[str] = None
+commit {SHA1}
+sha256: {SHA256}
+{SHA256}  setup.py
+Content-MD5: {MD5}
+etag: "{MD5}"
+digest = sha256:{SHA256}
+key id: {MD5}
+keyid={SHA1}
+token_id: {MD5}
+token hash: {SHA256}
+password hash {MD5}
+public key: {SHA256}
+primary_key = {MD5}
+cache-key={MD5}
+cache key: {SHA256}
+Idempotency-Key: {MD5}
+KeyError: {MD5}
+key {SHA1} not found
+0x{SHA256}
 self.token = token
 const token = await getToken();
 authorization: required for every call
@@ -127,6 +166,15 @@ def test_keys_decide_inside_structures() -> None:
         "name": MARKER,
         "env": [{"name": "DB_PASSWORD", "value": MARKER}],
     }
+
+
+def test_hexadecimal_digits_are_a_secret_after_a_key_that_says_so_and_a_hash_or_id_elsewhere() -> None:
+    secret = dict.fromkeys(("key", "appKey", "signing-key", "apikey", "DD_APP_KEY", "auth", "SECRET_KEY_BASE"), SHA256)
+    harmless = dict.fromkeys(("sha256", "commit", "id", "key_id", "publicKey", "cache_key", "name", "monkeys"), SHA256)
+    scrubbed, count = scrub_value({**secret, **harmless, "keys": [MD5], "Key": "note.md"})
+
+    assert scrubbed == {**dict.fromkeys(secret, MARKER), **harmless, "keys": [MARKER], "Key": "note.md"}
+    assert count == len(secret) + 1
 
 
 def test_text_that_holds_json_stays_json() -> None:
