@@ -86,6 +86,11 @@ class Tool:
     def __init_subclass__(cls, *, abstract: bool = False, **rest: Any) -> None:
         """Check the declaration and read its operations. Raises RegistrationError."""
         super().__init_subclass__(**rest)
+        if cls.operations is not Tool.operations:
+            raise RegistrationError(
+                f"tool `{cls.name or cls.__name__}` sets `operations`, which are read once, from its methods or its"
+                " model: where they change withdraw the tool with what `register` answered, and register another one"
+            )
         if abstract:
             return
         if not cls.description:

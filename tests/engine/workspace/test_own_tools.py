@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 import pytest
 
@@ -15,8 +15,9 @@ from gatewright.base.errors import AlreadyRegistered, PolicyInvalid, WorkspaceEr
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Session
 from gatewright.policy.agentedit import describe_agent
+from gatewright.policy.rights import tick_operations
 from gatewright.policy.tier import SafetyTier
-from gatewright.tools import DefinedTool, ResultType, Tool, ToolExecutionContext, tool
+from gatewright.tools import DefinedTool, ResultType, Tool, ToolExecutionContext, ToolRegistry, tool
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.schemashape import Runner
 from gatewright.workspace import Workspace
@@ -167,3 +168,45 @@ async def test_result_that_cannot_be_taken_invites_no_second_call(folder: Path) 
     assert outcome.output == (
         "Tool execution failed: the tool ran, but returned `set`, which is no JSON value; do not make this call again"
     )
+
+
+@tool(safety_tier=SafetyTier.SIDE_EFFECTING, result_type=ResultType.STRING)
+async def send_invoice(to: str, op: Literal["draft", "send"]) -> str:
+    """Draft an invoice, or send it.
+
+    Args:
+        to: Who gets it.
+        op: What to do.
+    """
+    return f"{op} for {to}"
+
+
+HOST = 'gatewright = 1\n[agents.a]\ntools = ["send_invoice"]\n'
+CATALOG = '[[catalogs]]\nid = "own"\ntype = "host"\nmanifest = "tools.json"\ntrusted = true\n'
+UNTICKED = """[[agents.a.tool_rules]]
+tool_name = "send_invoice"
+rule_type = { AllowedOperations = ["draft"] }
+"""
+
+
+def test_a_plain_tool_has_no_operations_for_the_program_and_for_whoever_reads_its_manifest(folder: Path) -> None:
+    policy, registry = folder / "policy.toml", ToolRegistry()
+    registry.register(send_invoice)
+    registry.write_manifest(folder / "tools.json")
+    policy.write_text(HOST + CATALOG)
+    with closing(opened(folder)) as manifest, closing(opened(folder, send_invoice)) as program:
+        (read,) = (facts for facts in manifest.catalog if facts.name == "send_invoice")
+        (own,) = (facts for facts in program.catalog if facts.name == "send_invoice")
+        assert read.operation_names == own.operation_names == ()
+        assert read.operations == own.operations
+        assert manifest.view("a").tools("mcp") == program.view("a").tools("mcp")
+        for workspace in (manifest, program):
+            assert [row.operation for row in workspace.rights("a")["send_invoice"].operations] == [""]
+            unticked = tick_operations(workspace.policy, workspace.catalog, "a", "send_invoice", ["send"], on=False)
+            assert workspace.check(unticked) == workspace.policy, "there is no `send` to be turned off"
+
+    policy.write_text(HOST + CATALOG + UNTICKED)
+    for tools in ((), (send_invoice,)):
+        with pytest.raises(PolicyInvalid) as refused:
+            opened(folder, *tools)
+        assert [problem.code for problem in refused.value.problems] == ["operations-on-plain-tool"]
