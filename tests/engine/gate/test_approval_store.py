@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -222,6 +224,29 @@ def test_row_made_without_the_key_does_not_count(tmp_path: Path, store: Approval
     assert store.find(subject()) is None
     assert [grant.digest for grant in store.standing()] == ["other"]
     assert store.notes
+
+
+def test_a_hundred_thousand_forged_questions_count_for_nothing_and_keep_nobody_waiting(
+    tmp_path: Path, store: ApprovalStore, clock: ManualClock
+) -> None:
+    asked = a_request()
+    assert store.post(asked, 2)
+    tamper(
+        tmp_path,
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) INSERT INTO sealed "
+        "SELECT kind, 'forged-' || i, agent, digest, owner, until_s, body, mac FROM sealed, n",
+    )
+    began = time.process_time()
+    opened = small_store(tmp_path, clock)
+
+    assert [(one.request_id, one.waiting) for one in opened.pending()] == [(asked.request_id, 1)]
+    assert opened.post(replace(asked, request_id="another"), 2)
+    assert not opened.post(replace(asked, request_id="third"), 2)
+    assert opened.answer("forged-7", TEN_MINUTES) is None
+    assert (opened.standing(), len(opened.notes)) == ((), 20)
+    assert time.process_time() - began < 30.0
+    opened.close()
+    store.close()
 
 
 def test_row_of_another_workspace_does_not_count(tmp_path: Path, store: ApprovalStore, clock: ManualClock) -> None:
