@@ -187,6 +187,14 @@ def test_text_that_holds_json_stays_json() -> None:
     assert "abcd" not in str(scrubbed["twice"])
 
 
+def test_keys_decide_in_a_text_of_json_in_a_text_four_deep() -> None:
+    text = json.dumps({"accessToken": "abc"})
+    for _ in range(3):
+        text = json.dumps([text])
+
+    assert scrub_text(text)[1] == 1
+
+
 def test_value_without_secrets_is_the_same_object() -> None:
     value: Any = {"a": ["b", {"c": 1}]}
 
