@@ -1,5 +1,7 @@
 """What a tool may return, and the bytes that stand for it."""
 
+from collections.abc import Iterator, Mapping
+from itertools import count, repeat
 from typing import Any
 
 import pytest
@@ -130,6 +132,29 @@ def test_result_that_is_too_large_is_a_failure(value: Any) -> None:
         checked_result(value, None)
 
     assert failed.value.code == "result-too-large"
+
+
+class EndlessList(list[int]):
+    def __iter__(self) -> Iterator[int]:
+        return repeat(1)
+
+
+class EndlessObject(Mapping[str, int]):
+    def __getitem__(self, key: str) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, count())
+
+    def __len__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("value", [EndlessList(), EndlessObject()], ids=["list", "object"])
+def test_result_that_never_ends_is_a_failure(value: Any) -> None:
+    with pytest.raises(ToolFailure) as failure:
+        checked_result(value, Normalization.JSON)
+    assert failure.value.code == "result-too-large"
 
 
 def test_integer_of_thousands_of_digits_is_a_failure() -> None:
