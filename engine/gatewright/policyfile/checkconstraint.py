@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gatewright.base.jsonvalue import canonical_json
+from gatewright.policy.permission import Action
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policyfile.readschema import faults_of
 from gatewright.policyfile.report import shown
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 
 MOST_COMPARED = 32
+ADDRESSEES = frozenset({"to", "recipient", "recipients"})
+COPIES = frozenset({"cc", "bcc"})
+DELETIONS = frozenset({"delete", "remove", "drop", "purge", "destroy", "erase", "cancel"})
 
 
 def check_constraints(rule: ToolRule, facts: ToolFacts, place: RawPath, report: Report) -> None:
@@ -54,6 +59,32 @@ def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report:
                     report.error((*place, name), "no-value-left", message)
                     break
             others.append(rule)
+
+
+def warn_open(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report: Report) -> None:
+    """Warn of what an operation takes unpinned beside a pin: copies of a mail, and what a deletion is about."""
+    by_tool: dict[str, list[tuple[ToolRule, ToolFacts, RawPath]]] = {}
+    for row in rules:
+        by_tool.setdefault(row[1].name, []).append(row)
+    for held in by_tool.values():
+        facts, place = held[-1][1:]
+        said: dict[str, None] = {}
+        for operation in facts.operations:
+            pinned = {name for rule, *_ in held if rule.binds(operation.name) for name in _fields(rule)}
+            left = set(operation.parameters) - pinned
+            pinned.intersection_update(operation.parameters)
+            if pinned & ADDRESSEES:
+                said |= dict.fromkeys(sorted(left & COPIES))
+            if pinned and _deletes(facts, operation):
+                said |= dict.fromkeys(sorted(name for name in left if name == "id" or name.endswith("_id")))
+        if said:
+            message = f"beside what is pinned here calls of `{facts.name}` may give any {', '.join(map(shown, said))}"
+            report.warning(place, "argument-unpinned", message)
+
+
+def _deletes(facts: ToolFacts, operation: OperationFacts) -> bool:
+    words = re.split(r"[^a-z]+", (operation.name or facts.name).lower())
+    return Action.DELETE in operation.actions or not DELETIONS.isdisjoint(words)
 
 
 def _clash(own: list[JsonValue], one: JsonValue, other: JsonValue) -> bool:

@@ -14,7 +14,7 @@ from gatewright.policy.rule import (
     ToolRule,
 )
 from gatewright.policy.toolname import split_name
-from gatewright.policyfile.checkconstraint import check_constraints, check_together
+from gatewright.policyfile.checkconstraint import check_constraints, check_together, warn_open
 from gatewright.policyfile.readcondition import Listed, read_conditions
 from gatewright.policyfile.report import shown
 from gatewright.policyfile.row import Raw
@@ -48,6 +48,8 @@ def read_rules(rows: list[Row], names: Names, listed: Listed) -> tuple[ToolRule,
             row.fault("id", "duplicate", f"rule {seen[rule.rule_id]} has the id {shown(rule.rule_id)} too")
     if len(constraints) > 1:
         check_together(constraints, rows[0].report)
+    if constraints and rows[0].report.first_error is None:
+        warn_open(constraints, rows[0].report)
     return tuple(found)
 
 

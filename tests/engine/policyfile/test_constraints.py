@@ -106,7 +106,7 @@ def test_constraint_that_cannot_mean_what_it_says_is_an_error(said: str, code: s
 @pytest.mark.parametrize(
     "said",
     [
-        "recipients = { items = { enum = ['a@b.example'] }, minItems = 1 }",
+        "recipients = { items = { enum = ['a@b.example'] }, minItems = 1 }, cc = false",
         "cc = { maxItems = 0 }",
         "cc = false",
         "cc = { type = 'null' }",
@@ -118,13 +118,40 @@ def test_constraint_that_cannot_mean_what_it_says_is_an_error(said: str, code: s
         "anything = { pattern = '^x', maxItems = 3 }",
         "header = { properties = { key = { pattern = '^x' }, times = false } }",
         "header = { maxProperties = 1, propertyNames = { pattern = '^k' } }",
-        "recipients = { anyOf = [{ maxItems = 1 }, { items = { pattern = '@b.example$' } }] }",
-        "recipients = { not = { contains = { const = 'x' } } }",
+        "recipients = { anyOf = [{ maxItems = 1 }, { items = { pattern = '@b.example$' } }] }, cc = false",
+        "recipients = { not = { contains = { const = 'x' } } }, cc = { maxItems = 0 }",
         "subject = true",
     ],
 )
 def test_constraint_that_says_something_is_no_problem(said: str) -> None:
     assert load(("mail", said)).problems == ()
+
+
+def test_copies_left_open_beside_pinned_recipients_are_a_warning() -> None:
+    said = "recipients = { maxItems = 1 }"
+
+    (problem,) = load(("mail", said)).problems
+    assert (problem.severity, problem.code) == (Severity.WARNING, "argument-unpinned")
+    assert problem.place is not None
+    assert problem.place.line == 6
+    assert "calls of `mail` may give any `cc`" in problem.message
+    assert load(("mail", said), ("mail", "cc = false")).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "named"), [("delete_file", ["`file_id`"]), ("remove-event", ["`file_id`"]), ("read_file", [])]
+)
+def test_an_identifier_left_open_beside_a_pin_of_a_deletion_is_a_warning(name: str, named: list[str]) -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"file_id": {"type": "string"}, "mode": {}}}
+    known = KnownTools((DefinedTool(ToolDefinition(name, "", schema), origin="there").facts(),))
+    head = HEAD.replace('"mail", "store"', f'"{name}"')
+    unpinned = head + RULE.format(tool=name, said="mode = { const = 'soft' }")
+    pinned = head + RULE.format(tool=name, said="mode = { const = 'soft' }, file_id = { const = '1' }")
+    problems = parse_policy(unpinned, file="policy.toml", known=known).problems
+
+    assert [problem.code for problem in problems] == ["argument-unpinned" for _ in named]
+    assert all(one in problem.message for one, problem in zip(named, problems, strict=True))
+    assert parse_policy(pinned, file="policy.toml", known=known).problems == ()
 
 
 def test_misspelt_field_is_named_as_it_was_meant() -> None:
