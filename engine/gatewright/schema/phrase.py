@@ -9,6 +9,7 @@ from typing import Any
 
 from jsonschema_rs import ValidationErrorKind as Kind
 
+from gatewright.schema.folder import folder_of
 from gatewright.schema.tagged import Tagged
 from gatewright.schema.walk import Pointer, pointer_text
 
@@ -50,7 +51,8 @@ def message(kind: Kind) -> str:
         case Kind.OneOfMultipleValid():
             return "fits more than one of the alternatives; leave out what belongs to the other"
         case Kind.Pattern(pattern=pattern):
-            return f"must match the pattern `{pattern[:200]}`"
+            folder = folder_of(pattern)
+            return f"must match the pattern `{pattern[:200]}`" if folder is None else f"must be below `{folder[:200]}/`"
         case Kind.UniqueItems():
             return "must not hold the same item twice"
         case Kind.Not():

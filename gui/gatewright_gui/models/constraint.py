@@ -1,12 +1,12 @@
 """A constraint as a small form: what most people want to say of an argument, and JSON Schema. It knows no tool."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import cast
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.schema.folder import folder_of, folder_pattern
 
 _WORDS = {
     "one_of": "enum",
@@ -20,10 +20,6 @@ _WORDS = {
     "max_items": "maxItems",
     "truth": "const",
 }
-_NAME = r"([^/\\.][^/\\]*|\.[^/\\.][^/\\]*|\.\.[^/\\]+)"
-"""One name in a path: neither `.` nor `..`, nor empty."""
-_BELOW = f"(/{_NAME})+$"
-"""What follows the folder in a path below it."""
 _COUNTS = frozenset({"min_length", "max_length", "min_items", "max_items"})
 
 
@@ -56,7 +52,7 @@ def form_of(schema: JsonValue) -> ConstraintForm | None:
         if not _fits(name, value):
             return None
         found[name] = tuple(cast("list[str]", value)) if name == "one_of" else value
-    if (folder := _folder_of(found.get("pattern"))) is not None:
+    if (folder := folder_of(found.get("pattern"))) is not None:
         found["below"] = folder
         del found["pattern"]
     if isinstance(found.get("truth"), str):
@@ -75,7 +71,7 @@ def schema_of(form: ConstraintForm) -> dict[str, JsonValue]:
         if value is None:
             continue
         if one.name == "below":
-            found["pattern"] = below(str(value))
+            found["pattern"] = folder_pattern(str(value))
         elif one.name == "one_of":
             texts = list(cast("tuple[JsonValue, ...]", value))
             found.update({"const": texts[0]} if len(texts) == 1 else {"enum": texts})
@@ -100,29 +96,6 @@ def constraint_words(schema: JsonValue) -> str:
         f"is {'true' if form.truth else 'false'}" if form.truth is not None else "",
     ]
     return ", ".join(text for text in said if text) or "anything"
-
-
-def below(folder: str) -> str:
-    """The pattern of paths below a folder that lead nowhere else: no name in them is `..`."""
-    return f"^{_escaped(folder)}{_BELOW}"
-
-
-def is_folder(text: str) -> bool:
-    """Whether a text names a folder by names that lead down only; it may begin at the top."""
-    return all(name not in {"", ".", ".."} for name in text.removeprefix("/").split("/"))
-
-
-def _folder_of(pattern: object) -> str | None:
-    """The folder that a pattern was made of."""
-    if not isinstance(pattern, str) or not pattern.startswith("^") or not pattern.endswith(_BELOW):
-        return None
-    folder = re.sub(r"\\(.)", r"\1", pattern[1 : -len(_BELOW)])
-    return folder if is_folder(folder) and below(folder) == pattern else None
-
-
-def _escaped(text: str) -> str:
-    """The text as a pattern that matches it alone."""
-    return re.sub(r"([^\w/ -])", r"\\\1", text)
 
 
 def _fits(name: str, value: JsonValue) -> bool:

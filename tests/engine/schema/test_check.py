@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from gatewright.base.errors import SchemaError
 from gatewright.schema import SchemaChecker, check_schema
+from gatewright.schema.folder import folder_pattern
 from tests.engine.schema.strategies import calls, property_enums, root_unions
 
 SCHEMA: dict[str, Any] = {
@@ -226,3 +227,11 @@ def test_branch_is_told_by_its_tag_beside_a_branch_that_takes_no_object() -> Non
     assert said({"strategy": {"kind": "canary", "percent": 140}}, schema) == ["/strategy/percent: must be at most 100"]
     assert said({"strategy": {"kind": "blue"}}, schema) == ['/strategy/kind: must be one of `"rolling"`, `"canary"`']
     assert said({"strategy": None}, schema) == []
+
+
+def test_paths_below_one_folder_are_asked_for_in_words() -> None:
+    schema = {"type": "object", "properties": {"path": {"type": "string", "pattern": folder_pattern("my notes/a+b")}}}
+    checker = SchemaChecker(schema)
+    assert checker.is_valid({"path": "my notes/a+b/c/d.md"})
+    (error,) = checker.errors({"path": "my notes/a+b/../c"})
+    assert error.message == "must be below `my notes/a+b/`"
