@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gatewright.base.errors import SchemaError
-from gatewright.schema import discover_operations
+from gatewright.schema import discover_operations, survey
 
 
 def flat(**properties: Any) -> dict[str, Any]:
@@ -136,6 +136,29 @@ def test_filters_orders_and_formats_under_an_operations_name_are_off_by_default(
     found = discover_operations(flat(**{name: field}))
     assert found is not None
     assert found.confidence == "low"
+
+
+@pytest.mark.parametrize("values", [["add", "update", "delete"], ["add", "remove", "unknownFutureValue"]])
+def test_a_field_of_data_deep_in_a_body_is_off_by_default(values: list[str]) -> None:
+    rows = {"type": "array", "items": flat(operationType={"enum": values}, path={"type": "string"})}
+    deep = {"type": "array", "items": flat(sub=flat(operations=rows))}
+
+    assert survey(flat(body=flat(items=deep))).found is None
+
+
+def test_a_value_that_only_stands_for_later_ones_is_no_operation() -> None:
+    field = {"enum": ["add", "remove", "update", "unknownFutureValue"]}
+
+    assert survey(flat(body=flat(operationType=field))).found is None
+
+
+def test_a_type_whose_values_each_have_an_object_of_that_name_selects_operations() -> None:
+    parts = {name: flat(text={"type": "string"}) for name in ("replace_content", "insert_content")}
+    found = discover_operations({**flat(type={"enum": list(parts)}, **parts), "required": ["type"]})
+
+    assert found is not None
+    assert (found.field, found.names, found.confidence) == ("type", tuple(parts), "high")
+    assert discover_operations(flat(type={"enum": list(parts)}, insert_content=parts["insert_content"])) is None
 
 
 def test_names_without_a_word_of_doing_are_worth_a_look() -> None:

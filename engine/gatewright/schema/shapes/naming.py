@@ -58,10 +58,17 @@ def is_verb(value: str) -> bool:
     return snake(value).split("_")[0].split(".")[0].split(":")[0] in _VERBS
 
 
-def property_confidence(name: str, values: tuple[str, ...], description: str) -> Confidence | None:
-    """How sure it is that a flat property with these values selects operations; None: it does not look so."""
+def property_confidence(
+    name: str, values: tuple[str, ...], description: str, *, has_parts: bool = False
+) -> Confidence | None:
+    """How sure it is that a flat property with these values selects operations; None: it does not look so.
+
+    ``has_parts``: beside it stands an object for each value, of the value's name.
+    """
     plain = snake(name)
     verbs = sum(map(is_verb, values))
+    if has_parts and plain in _TAGS and verbs * 2 > len(values) > 1:
+        return "high"
     if plain in _STRONG:
         settings = sum(snake(value) in _SETTINGS for value in values)
         says_less = _FILTERING.search(description) or (settings and not verbs)
@@ -90,9 +97,12 @@ _HOLDERS = frozenset(
 
 
 def nested_confidence(
-    name: str, values: tuple[str, ...], description: str, *, holder: str, is_tag: bool
+    name: str, values: tuple[str, ...], description: str, *, holder: str, is_tag: bool, is_row: bool = False
 ) -> Confidence | None:
-    """The same for a field inside ``holder``; ``is_tag``: it tells the variants of a union apart."""
+    """The same for a field inside ``holder``; ``is_tag``: it tells the variants of a union apart.
+
+    ``is_row``: it stands in a list inside a list, where data have fields of such names.
+    """
     plain, verbs = snake(name), sum(map(is_verb, values))
     if len(values) < 2:
         return None
@@ -100,12 +110,16 @@ def nested_confidence(
     if is_tag and not holder and not (doing and plain in _STRONG):
         return "low"
     if plain in _STRONG:
-        if _FILTERING.search(description) or not doing:
-            return "low"
-        return "high"
+        says_less = _FILTERING.search(description) or not doing or is_row or any(map(_is_placeholder, values))
+        return "low" if says_less else "high"
     if not doing or set(values) & _HTTP or plain not in _WEAK | _TAGS:
         return None
     return "medium" if is_tag or snake(holder) in _HOLDERS else "low"
+
+
+def _is_placeholder(value: str) -> bool:
+    """Whether a value stands for those that a later version may send: no call asks for it."""
+    return snake(value).startswith("unknown")
 
 
 def is_operation_name(name: str) -> bool:

@@ -87,7 +87,8 @@ def _declared(rows: list[_Reading], field: str) -> list[_Reading]:
 
 def _confidence(one: _Field) -> Confidence | None:
     holder = next((step for step in reversed(one.place.steps) if step != EACH), "")
-    return nested_confidence(one.name, one.names, one.description, holder=holder, is_tag=one.is_tag)
+    is_row = one.place.steps.count(EACH) > 1
+    return nested_confidence(one.name, one.names, one.description, holder=holder, is_tag=one.is_tag, is_row=is_row)
 
 
 def _candidate(schema: Schema, rows: list[tuple[_Field, Confidence]]) -> Candidate:

@@ -23,15 +23,17 @@ def _find(schema: Schema, field: str | None) -> tuple[Candidate, ...]:
     for name, value in properties_of(schema).items():
         choice = choice_of(value)
         if choice is not None and field in (None, name):
-            confidence = "declared" if field else _confidence(name, value, choice)
+            confidence = "declared" if field else _confidence(schema, name, choice)
             if confidence is not None:
                 candidates.append(_candidate(schema, name, choice, confidence))
     return tuple(candidates)
 
 
-def _confidence(name: str, value: object, choice: Choice) -> Confidence | None:
-    description = (as_object(value) or {}).get("description")
-    return property_confidence(name, choice.names, description if isinstance(description, str) else "")
+def _confidence(schema: Schema, name: str, choice: Choice) -> Confidence | None:
+    own = properties_of(schema)
+    said = own[name].get("description")
+    has_parts = all("properties" in (as_object(own.get(value)) or {}) for value in choice.names)
+    return property_confidence(name, choice.names, said if isinstance(said, str) else "", has_parts=has_parts)
 
 
 def _candidate(schema: Schema, name: str, choice: Choice, confidence: Confidence) -> Candidate:
