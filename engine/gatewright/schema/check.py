@@ -222,6 +222,32 @@ def _pattern_problems(root: Schema) -> Iterator[SchemaProblem]:
                 yield SchemaProblem(pointer_text((*pointer, *step)), message)
 
 
+def linear_part(schema: Schema) -> Schema:
+    """``schema`` without what cannot be checked in linear time; it takes whatever ``schema`` takes, and perhaps more.
+
+    The same object when there is nothing of that kind.
+    """
+    return _loosened(schema) if any(_pattern_problems(schema)) else schema
+
+
+_NOT_MONOTONE = frozenset(
+    {"not", "if", "then", "else", "oneOf", "contains", "unevaluatedProperties", "unevaluatedItems"}
+)
+
+
+def _loosened(schema: Schema) -> Schema:
+    """Keywords go whose meaning could turn narrower when a pattern elsewhere goes."""
+    result = {key: value for key, value in map_children(schema, _loosened).items() if key not in _NOT_MONOTONE}
+    pattern, by_name = result.get("pattern"), as_object(result.get("patternProperties")) or {}
+    if isinstance(pattern, str) and not is_linear_pattern(pattern):
+        del result["pattern"]
+    linear = {key: value for key, value in by_name.items() if is_linear_pattern(key)}
+    if len(linear) < len(by_name):
+        result = {**result, "patternProperties": linear}
+        result.pop("additionalProperties", None)
+    return result
+
+
 @lru_cache(maxsize=4096)
 def is_linear_pattern(pattern: str) -> bool:
     """Whether the engine that checks arguments takes ``pattern``."""

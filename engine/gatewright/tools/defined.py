@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 
 from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.policy.tier import SafetyTier
-from gatewright.schema import check_schema
+from gatewright.schema import SchemaChecker, check_schema
+from gatewright.schema.check import linear_part
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.schemashape import Runner, definition_shape, selected
@@ -51,3 +53,13 @@ class DefinedTool(Tool, abstract=True):
         self._shape = shape
         self.operation_field = shape.operation_field or self.operation_field
         self._tiers = tiers
+
+    @cached_property
+    def output_checker(self) -> SchemaChecker | None:
+        """The part of the output schema that can be checked in linear time. Raises SchemaError."""
+        return None if self.output_schema is None else SchemaChecker(linear_part(self.output_schema))
+
+    @property
+    def has_unchecked_output(self) -> bool:
+        """Whether results are not checked against all of the output schema."""
+        return self.output_schema is not None and linear_part(self.output_schema) is not self.output_schema

@@ -11,6 +11,7 @@ from gatewright.base.errors import RegistrationError
 from gatewright.base.jsonvalue import is_text
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import check_schema
+from gatewright.schema.check import linear_part
 from gatewright.schema.walk import Schema, as_list, as_object
 from gatewright.tools.naming import check_tool_name, major_of
 
@@ -173,7 +174,7 @@ def _output_schema(row: Schema) -> Schema | None:
     schema = as_object(row[key])
     if schema is None:
         raise _SetAside(f"/{key}", f"`{key}` must be a JSON object")
-    _check_usable(schema, f"/{key}", "its output schema cannot be used")
+    _check_usable(linear_part(schema), f"/{key}", "its output schema cannot be used")
     return schema
 
 

@@ -222,7 +222,7 @@ class CatalogBook:
             except (RegistrationError, RecursionError) as error:
                 why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
                 aside.append(_set_aside(where, definition.name, why, ""))
-        problems = (*_few(where, aside), *_few(where, drifted))
+        problems = (*_few(where, aside), *_few(where, drifted), *_few(where, _unchecked(where, tools)))
         return replace(manifest, tools=tuple(tools), facts=tuple(tool.facts() for tool in tools), problems=problems)
 
     def _drift(self, where: str, definition: ToolDefinition, own: Tool | None) -> list[Finding]:
@@ -271,6 +271,15 @@ def _set_aside(where: str, name: str, why: str, pointer: str) -> Finding:
     which = f"`{name}`" if name else "a tool"
     at = f" at {pointer}" if pointer else ""
     return Severity.WARNING, "tool-set-aside", f"{which} of {where} was set aside{at}: {why}"
+
+
+def _unchecked(where: str, tools: Iterable[DefinedTool]) -> list[Finding]:
+    why = "has patterns that cannot run in linear time; results are checked without them"
+    return [
+        (Severity.WARNING, "output-not-checked", f"the output schema of `{tool.name}` of {where} {why}")
+        for tool in tools
+        if tool.has_unchecked_output
+    ]
 
 
 def _few(where: str, found: list[Finding]) -> list[Finding]:

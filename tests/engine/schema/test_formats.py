@@ -352,3 +352,16 @@ def test_more_parameters_than_strict_mode_takes_are_sent_without_it() -> None:
     assert lint.message.startswith(
         "not in strict mode: strict mode takes at most 5,000 parameters, and these are 5,001"
     )
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_a_parameter_that_no_value_fits_is_told(name: str) -> None:
+    schema: Schema = {
+        "type": "object",
+        "properties": {"way": {"type": "string", "enum": []}},
+        "additionalProperties": False,
+    }
+
+    said = [lint for lint in format_named(name).lints(ToolListing("file", "", schema)) if lint.code == "no-value"]
+
+    assert [lint.pointer for lint in said] == ["/properties/way"]

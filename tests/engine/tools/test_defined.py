@@ -20,6 +20,7 @@ from gatewright.tools import (
     ToolExecutionContext,
     ToolRegistry,
     UrlParameter,
+    read_definitions,
     tool,
 )
 from tests.engine.tools.declared import CONTEXT, ObjectTool
@@ -362,3 +363,17 @@ def test_operation_with_a_name_that_no_session_could_hold_is_refused() -> None:
 def test_declared_operation_with_such_a_name_is_refused() -> None:
     with pytest.raises(SchemaError, match="over 1,000 characters"):
         defined(flat(op=TEXT)).declared("op", ("read", "x" * 1_001))
+
+
+def test_results_are_checked_against_what_of_the_output_schema_is_linear() -> None:
+    text = {"type": "string", "pattern": "(?<=a)b"}
+    named = {"patternProperties": {"^(?!a)": {"type": "integer"}}, "additionalProperties": False}
+    output = flat(x=text, n={"type": "integer"}, y={"not": text}, z=named)
+    (definition,), problems = read_definitions([{"name": "find", "inputSchema": flat(), "outputSchema": output}])
+    checker = DefinedTool(definition, origin="test").output_checker
+
+    assert problems == ()
+    assert checker is not None
+    assert checker.is_valid({"x": "b", "n": 1, "y": "b", "z": {"c": 1}})
+    assert not checker.is_valid({"x": 1})
+    assert not checker.is_valid({"n": "1"})

@@ -245,6 +245,20 @@ def test_saving_over_what_another_wrote_reads_no_manifest_that_is_not_trusted(fo
     assert "outside.json" not in (folder / "policy.toml").read_text(encoding="utf-8")
 
 
+def test_pattern_of_an_output_schema_that_is_not_linear_is_a_warning_and_the_tool_lives(
+    folder: Path, opened: Any
+) -> None:
+    text = {"type": "string", "pattern": "(?<=a)b"}
+    output = {"type": "object", "properties": {"x": text, "n": {"type": "integer"}, "y": {"not": text}}}
+    write(folder, tools=[{**TICKET, "outputSchema": output}, SHELF])
+    workspace = opened()
+
+    assert set(shown(workspace)) == {"ticket", "shelf"}
+    assert [("`ticket`" in problem.message, problem.code) for problem in workspace.problems] == [
+        (True, "output-not-checked")
+    ]
+
+
 def test_bad_tool_is_set_aside_with_its_pointer_and_the_rest_stays(folder: Path, opened: Any) -> None:
     look_back = {"type": "object", "properties": {"x": {"type": "string", "pattern": "(?<=a)b"}}}
     bad = [{"name": "odd", "inputSchema": look_back}, {"name": "bare"}, 5]

@@ -15,6 +15,7 @@ from gatewright.base.jsonvalue import checked_object, parse_object
 from gatewright.schema.formats.listing import Level, ToolListing
 from gatewright.schema.formats.name import NameRule, fit_names, fitted_name
 from gatewright.schema.formats.step import KEEP, Step
+from gatewright.schema.walk import pointer_text, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Format:
 
     def lints(self, listing: ToolListing) -> tuple[ProviderLint, ...]:
         """What the spelling of one tool changed or could not keep."""
-        return (*self._name_lints(listing), *self.fitted(listing).lints)
+        return (*self._name_lints(listing), *self._empty_lints(listing), *self.fitted(listing).lints)
 
     def lints_all(self, listings: Sequence[ToolListing]) -> dict[str, tuple[ProviderLint, ...]]:
         """The lints by tool name; what concerns all of them together stands under the empty name."""
@@ -107,6 +108,15 @@ class Format:
         known = tuple(listings)
         sent = {given: own for own, given in self.names(known).items()}
         return CallReader(sent, {listing.name: self.fitted(listing) for listing in known})
+
+    def _empty_lints(self, listing: ToolListing) -> tuple[ProviderLint, ...]:
+        """Lists of allowed values that hold none: nothing that a model sends there fits."""
+        empty = [pointer_text(place) for place, node in walk(listing.schema) if node.get("enum") == []]
+        reason, advice = (
+            "the list of allowed values is empty, so no value fits",
+            "leave the parameter out, or list values",
+        )
+        return tuple(ProviderLint("no-value", self.provider, place, reason, advice) for place in sorted(empty))
 
     def _name_lints(self, listing: ToolListing) -> tuple[ProviderLint, ...]:
         rule = self._spelling.names
