@@ -69,6 +69,8 @@ class Document(QObject):
         self._workspace: Workspace | None = None
         self._failure: OpenFailure | None = None
         self._problems: tuple[Problem, ...] = ()
+        self._of_policy: tuple[Problem, ...] = ()
+        """Those of the policy as it is now, without those of a file that is not in force."""
         self._alarm: FileAlarm | None = None
         self._snapshot_id = 0
         self._was_dirty = False
@@ -175,9 +177,8 @@ class Document(QObject):
 
     def set_problems(self, problems: Sequence[Problem]) -> None:
         """What was found in the policy as it is now; while an alarm lasts, what is wrong with the file comes first."""
-        of_file = self._alarm.problems if self._alarm else ()
-        told = {str(problem) for problem in of_file}
-        new = (*of_file, *(problem for problem in problems if str(problem) not in told))
+        self._of_policy = tuple(problems)
+        new = self._alarm.with_those_of(self._of_policy) if self._alarm else self._of_policy
         if new != self._problems:
             self._problems = new
             self.problems_changed.emit(new)
@@ -375,8 +376,8 @@ class Document(QObject):
     def _calm(self) -> None:
         """The file is good again."""
         if self._alarm is not None:
-            of_file, self._alarm = self._alarm.problems, None
-            self.set_problems([problem for problem in self._problems if problem not in of_file])
+            self._alarm = None
+            self.set_problems(self._of_policy)
             self.alarm_changed.emit(None)
 
     def _put_in(self, workspace: Workspace | None, failure: OpenFailure | None) -> None:

@@ -3,6 +3,8 @@
 It reads the text for people to look at and decides nothing.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +46,18 @@ class FileAlarm:
         cause = next((problem for problem in self.problems if problem in causes_of(self.problems)), None)
         what = f"{cause.message} ({errors} with what follows from it)" if cause else f"{self.path.name} has {errors}"
         return f"{what.replace('`', '')}: it was not taken over, and the last good policy stays in force"
+
+    def with_those_of(self, policy: Iterable[Problem]) -> tuple[Problem, ...]:
+        """The file's problems, and those of the policy in force that it has not, on whatever line."""
+        told = Counter((problem.code, problem.message) for problem in self.problems)
+        others: list[Problem] = []
+        for problem in policy:
+            words = (problem.code, problem.message)
+            if told[words] > 0:
+                told[words] -= 1
+            else:
+                others.append(problem)
+        return (*self.problems, *others)
 
 
 def failure_of(path: Path, problems: tuple[Problem, ...]) -> OpenFailure:

@@ -157,7 +157,6 @@ class MainWindow(QMainWindow):
         document.live.changed.connect(self.status.set_live)
         self.status.live_requested.connect(lambda: self.show_page("console"))
         self.alarm.action_requested.connect(lambda: self.show_page("problems"))
-        self.alarm.other_requested.connect(self.reload)
         self.waiting.changed.connect(self._tell_waiting)
         self.status.waiting_requested.connect(self.show_waiting)
         self.navigator.question_told.connect(self.status.set_question)
@@ -467,9 +466,7 @@ class MainWindow(QMainWindow):
             self.alarm.dismiss()
             return
         since = time.strftime("%H:%M", time.localtime(alarm.raised_wall_s))
-        self.alarm.show_message(
-            "error", f"{alarm.words} (read again at {since}).", action="Show problems", other="Reload"
-        )
+        self.alarm.show_message("error", f"{alarm.words} (read again at {since}).", action="Show problems")
         self.alarm.close_button.hide()
 
     def show_waiting(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton
 
 from gatewright.base.problem import Problem, Subject
 from gatewright_gui.models.problems import ABOUT, MESSAGE, PLACE, PROBLEM
@@ -215,6 +215,28 @@ async def test_problems_of_a_file_that_is_not_in_force_lead_to_their_lines(tmp_p
         QTest.keyClick(page.view, Qt.Key.Key_Return)
         await settled(window)
         assert window.shelf.current_key == "toml"
+
+
+async def test_while_a_file_is_not_in_force_each_problem_is_told_once_and_one_button_reloads(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        page, document = page_of(window), window.document
+        assert document.path is not None
+        before, own = document.problems, document.path.read_text("utf-8")
+        document.path.write_text(f'# a line more\n{own}\n[agents.scribe2]\ntools = ["fil"]\n', "utf-8")
+        await document.reload()
+        await settled(window)
+
+        told = [(problem.code, problem.message) for problem in document.problems]
+        assert len(told) == len(set(told)) > len(before)
+        document.path.write_text(f"{document.path.read_text('utf-8')}# and another\n", "utf-8")
+        await until(window.outside.isVisible)
+        assert window.alarm.isVisible()
+        assert page.isVisible()
+        assert sum(button.text() == "Reload" and button.isVisible() for button in window.findChildren(QPushButton)) == 1
+
+        document.path.write_text(own, "utf-8")
+        assert await document.reload()
+        assert document.problems == before
 
 
 async def test_an_address_of_a_grant_leads_to_its_row_among_what_the_agent_has(tmp_path: Path) -> None:

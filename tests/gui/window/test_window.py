@@ -20,10 +20,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gatewright.workspace import create_workspace
 from gatewright_gui.app.build import new_window
 from gatewright_gui.app.living import live, open_first
 from gatewright_gui.app.main import has_display
 from gatewright_gui.app.warm import warm_up
+from gatewright_gui.models.toolfilter import NO_FILTERS, Filters, State
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.problems import ProblemsPage
 from gatewright_gui.pages.toml import TomlPage
@@ -153,6 +155,25 @@ async def test_opening_another_workspace_asks_first(window: MainWindow, tmp_path
 
     assert window.document.path == other
     assert window.preferences.last_workspace == other
+
+
+async def test_an_empty_workspace_shows_nothing_of_the_one_that_was_open_before(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    page = agents_page(window)
+    page.tools.filters.set_filters(Filters(states=frozenset({State.ASKS})))
+    page.tools.search.setText("file")
+    await settled(window)
+    assert page.preview.providers.isVisible()
+
+    await window.open(create_workspace(tmp_path / "empty", "empty"))
+    await settled(window)
+
+    assert not page.preview.providers.isVisible()
+    assert {button.accessibleName().split(": ")[1] for button in page.preview.providers.buttons.values()} == {"..."}
+    assert page.tools.filters.filters == NO_FILTERS
+    assert not page.tools.filters.isVisible()
+    assert page.tools.search.text() == ""
 
 
 async def test_outside_change_offers_to_reload(window: MainWindow) -> None:

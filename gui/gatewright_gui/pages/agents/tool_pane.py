@@ -176,6 +176,7 @@ class ToolPane(QWidget):
         document, selection = self._document, self._selection
         document.opened.connect(self._show_agent)
         document.opened.connect(self._read_strangers)
+        document.opened.connect(self.show_all)
         self.model.modelAboutToBeReset.connect(self._keep_rows)
         self.model.modelReset.connect(self._restore_rows)
         document.policy_changed.connect(self._policy_changed)

@@ -57,9 +57,10 @@ class Answers(QObject):
         if wanted is None:
             for name in ("preview", "preview.providers"):
                 tasks.cancel(name)
-            self.text, self.is_late = None, False
+            self.text, self._received, self.is_late = None, None, False
             self._patience.stop()
             self.changed.emit()
+            self.received.emit(None)
             return
         self._patience.start()
         tasks.start(self._read(wanted), "preview", replace=True)

@@ -236,6 +236,7 @@ class PreviewPane(QWidget):
 
     def _ask_texts(self, _why: object = None) -> None:
         self._answers.ask_texts(self._wanted)
+        self.providers.setVisible(self._wanted is not None)
         self._ask_comparison()
         self._show_tokens()
 

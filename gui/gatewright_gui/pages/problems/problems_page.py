@@ -48,7 +48,7 @@ class ProblemView(TableView):
 
 
 class ProblemsPage(Page):
-    """A table, and Reload at the right."""
+    """A table; Reload at the right where no bar of the window offers it."""
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class ProblemsPage(Page):
             last = self.model.rowCount() - 1
             self.view.setCurrentIndex(self.model.index(min(max(at, 0), last) if row is None else row, MESSAGE))
         self._tell_whole()
-        self.reload.setEnabled(document.path is not None)
+        self.reload.setVisible(document.failure is not None or self.model.rowCount() == 0)
         if document.failure is None:
             self.bar.hide()
         elif document.failure.needs_only_trust:
