@@ -88,9 +88,7 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
     await hand.click(hand.find("rail.console", QWidget))
     await hand.click(hand.find("console.mode", Segmented).button("json"))
     await _retype(hand, "console.tool", "file")
-    await hand.click(hand.find("console.json", QWidget))
-    await hand.key("ctrl+a")
-    await hand.type('{"op": "create", "path": "drafts/new.md"}')
+    await _retype_call(hand, '{"op": "create", "path": "drafts/new.md"}')
     await hand.click(hand.find("console.decide", QAbstractButton))
     await until(lambda: len(_console(hand).console.records) == 1, "the decision")
     record = _console(hand).console.records[0]
@@ -119,6 +117,12 @@ async def _retype(hand: Hand, name: str, text: str) -> None:
     await hand.click(line)
     await hand.key("ctrl+a")
     await hand.type(text)
+
+
+async def _retype_call(hand: Hand, call: str) -> None:
+    await hand.click(hand.find("console.json", QWidget))
+    await hand.key("ctrl+a")
+    await hand.type(call)
 
 
 async def test_closing_with_unsaved_changes_asks(hand: Hand, policy: Path) -> None:
@@ -231,9 +235,8 @@ async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
     await hand.click(hand.find("rail.console", QWidget))
     await hand.click(hand.find("console.mode", Segmented).button("json"))
     await _retype(hand, "console.tool", "file")
-    await hand.click(hand.find("console.json", QWidget))
-    await hand.key("ctrl+a")
-    await hand.type('{"op": "delete", "path": "drafts/report.md"}')
+    delete = '{"op": "delete", "path": "drafts/report.md"}'
+    await _retype_call(hand, delete)
     console, bar = _console(hand).console, _console(hand).outcome.approval
 
     # asked, and allowed for five minutes
@@ -257,6 +260,14 @@ async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
     said = {row.name: row.reason for row in console.records[1].stages}
     assert said["approval"].startswith("approved earlier by you, until ")
 
+    # put back, since nobody is asked about deleting what is not there
+    await _retype_call(hand, '{"op": "create", "path": "drafts/report.md"}')
+    await until(lambda: not waits(table), "the pause after the second call to be over")
+    await hand.click(hand.find("console.run", QAbstractButton))
+    await until(lambda: len(console.records) == 3 and not console.is_busy, "the file to be put back")
+    assert console.records[2].status == "allowed"
+    await _retype_call(hand, delete)
+
     # revoked, and asked again
     await hand.click_cell(table, table.model().index(texts(table.model()).index("file.delete of drafts/report.md"), 0))
     await hand.click(hand.find("console.revoke", QAbstractButton))
@@ -267,5 +278,5 @@ async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
     await hand.click(hand.find("console.run", QAbstractButton))
     await until(lambda: bar.question is not None, "the question again")
     await hand.click(bar.refuse_button)
-    await until(lambda: len(console.records) == 3 and not console.is_busy, "the third call")
-    assert console.records[2].code == "approval-refused"
+    await until(lambda: len(console.records) == 4 and not console.is_busy, "the last call")
+    assert console.records[3].code == "approval-refused"
