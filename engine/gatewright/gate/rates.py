@@ -165,6 +165,8 @@ def _window(connection: sqlite3.Connection, key: str, rule: RateLimit, wall_s: f
     lasts_s = rule.per_s if rule.per_s > 0 else math.inf
     found: list[tuple[float, int]] = []
     for last_s, count in connection.execute(_KEPT, (key,)) if _has_starts(connection) else ():
+        if count < 0 or not math.isfinite(last_s):
+            raise ValueError("it holds a start that nobody made")
         left_s = min(float(last_s), wall_s) + lasts_s - wall_s
         if left_s > 0:
             found.append((left_s, int(count)))

@@ -199,10 +199,17 @@ def _address(path: Path, mode: str) -> str:
     return f"file:{quote(str(path.absolute()))}?mode={mode}"
 
 
+_STRANGE = (
+    "SELECT 1 FROM sqlite_schema WHERE type NOT IN ('table', 'index') OR (type = 'index' AND sql LIKE '%(%(%')",
+    "SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND type <> 'table'",
+    "SELECT 1 FROM pragma_table_list AS one, pragma_table_xinfo(one.name) AS held WHERE one.schema = 'main' AND hidden",
+)
+"""Views, triggers, indexes of expressions; virtual tables; columns that are worked out."""
+
+
 def _require_plain(connection: sqlite3.Connection) -> None:
-    """Tables alone: a view or a trigger that came with a file would run, for as long as it likes."""
+    """Tables of plain columns alone: whatever else came with a file would run, for as long as it likes."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
     connection.execute("PRAGMA trusted_schema = OFF")
-    strange = "type NOT IN ('table', 'index') OR sql LIKE 'create virtual%'"
-    if connection.execute(f"SELECT 1 FROM sqlite_schema WHERE {strange}").fetchone():
-        raise sqlite3.DatabaseError("it holds views or triggers: it is none of ours")
+    if any(connection.execute(question).fetchone() for question in _STRANGE):
+        raise sqlite3.DatabaseError("it holds more than plain tables: it is none of ours")

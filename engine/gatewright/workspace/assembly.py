@@ -281,7 +281,10 @@ def _roots(
 def _base_problem(
     source: Source, policy_path: Path, records: TrustRecords, *, trust: bool
 ) -> tuple[Severity, str, str] | None:
-    base = resolved(source.base_path, policy_path.parent)
+    try:
+        base = resolved(source.base_path, policy_path.parent)
+    except WorkspaceError as error:
+        return Severity.WARNING, "unreadable", f"source `{source.source_id}`: {error}"
     if not is_inside(base, policy_path.parent):
         if trust:
             records.trust_source(policy_path, source.source_id, base)

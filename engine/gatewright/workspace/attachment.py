@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from gatewright.base.errors import WorkspaceError
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.workspace.location import is_inside, resolved
 
@@ -53,7 +54,10 @@ class Attachments:
         if held is not None and not afresh:
             return held
         kind, name, written = key
-        path = resolved(written, self._policy_path.parent)
+        try:
+            path = resolved(written, self._policy_path.parent)
+        except WorkspaceError as error:
+            return BaseFolder(str(self._policy_path.parent / written), str(error))
         refused = "" if self._is_trusted(kind, name, path) else f"the folder of this {kind} is outside, and not trusted"
         if held is not None and (held.path, held.refused) == (str(path), refused) and held.stands:
             return held

@@ -32,8 +32,11 @@ def policy_path_of(path: Path) -> Path:
 
 
 def resolved(base_path: str, folder: Path) -> Path:
-    """The real folder of a source's ``base_path``, which is relative to the policy's folder."""
-    return Path(as_on_disk(os.path.realpath(folder / base_path)))
+    """The real folder of a source's ``base_path``, which is relative to the policy's folder. Raises WorkspaceError."""
+    try:
+        return Path(as_on_disk(os.path.realpath(folder / base_path)))
+    except OSError as error:  # a folder above it was replaced meanwhile
+        raise WorkspaceError(f"cannot look at the folder `{base_path}`: {error.strerror or error}") from None
 
 
 def written_folders(policy: Policy) -> list[str]:

@@ -227,7 +227,10 @@ def test_what_is_logged_is_escaped(hostile: Path, capfd: pytest.CaptureFixture[s
 
 def on_a_terminal(*words: str | Path) -> str:
     """What stands on a terminal after a command whose input ends at once."""
-    terminal, end = pty.openpty()
+    try:
+        terminal, end = pty.openpty()
+    except OSError as error:
+        pytest.skip(f"no pseudo-terminal is to be had here: {error}")
     with subprocess.Popen([*MAIN, *map(str, words)], stdin=subprocess.DEVNULL, stdout=end, stderr=end) as process:
         os.close(end)
         shown = b""

@@ -475,6 +475,43 @@ def test_what_a_schema_opens_itself_stays_open_and_a_lint_says_so(keyword: str, 
     assert [lint.code for lint in gate.view("a").lints("mcp")["remote"]] == ["arguments-open"]
 
 
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$schema": DRAFT_7, **MAIL, "unevaluatedProperties": False},
+        {
+            "$schema": DRAFT_7,
+            "$ref": "#/definitions/mail",
+            "definitions": {"mail": MAIL},
+            "additionalProperties": False,
+        },
+    ],
+    ids=["a keyword that the draft does not know", "beside a reference"],
+)
+def test_what_an_old_draft_does_not_read_closes_nothing_by_itself(schema: dict[str, Any]) -> None:
+    gate = gate_of(stranger(schema), PINNED)
+
+    assert stage_and_code(gate.decide("a", "remote", {"to": "x", "CC": "y"})) == ("schema", "schema-mismatch")
+    assert selfcheck(gate).differences == ()
+
+
+LOOKS_CLOSED: list[dict[str, Any]] = [
+    {"anyOf": [{"additionalProperties": {}}, {"required": ["to"]}]},
+    {"patternProperties": {"": {}}},
+]
+
+
+@pytest.mark.parametrize("part", LOOKS_CLOSED, ids=["an open alternative", "a pattern of any name"])
+def test_a_schema_that_only_looks_closed_stays_open_and_a_lint_says_so(part: dict[str, Any]) -> None:
+    gate = gate_of(stranger({**MAIL, **part, "unevaluatedProperties": False}), PINNED)
+
+    assert [lint.code for lint in gate.view("a").lints("mcp")["remote"]] == ["arguments-open"]
+    assert selfcheck(gate).differences == ()
+
+
 TEXT: dict[str, Any] = {"type": "string"}
 BY_ID: dict[str, Any] = {"type": "object", "properties": {"id": TEXT}, "required": ["id"]}
 BY_NAME: dict[str, Any] = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}

@@ -189,3 +189,34 @@ def test_deciding_leaves_the_state_folder_as_it_was(folder: Path) -> None:
     workspace.close()
     after = everything(folder / ".gatewright")
     assert {name: after.get(name) for name in before} == before
+
+
+STARTS = "step_s REAL, count INTEGER, key TEXT"
+HOSTILE_TABLES = {
+    "a column that is worked out": f"CREATE TABLE starts ({STARTS}, last_s AS (hex(zeroblob(60000000 + step_s))))",
+    "a virtual table": "CREATE /* none */ VIRTUAL TABLE starts USING fts5(key, step_s, last_s, count)",
+    "an index of an expression": f"CREATE TABLE starts ({STARTS}, last_s REAL); CREATE INDEX i ON starts (abs(count))",
+    "a view": "CREATE VIEW starts AS SELECT 'k' AS key, 0 AS step_s, 0 AS last_s, 0 AS count",
+}
+
+
+@pytest.mark.parametrize("script", HOSTILE_TABLES.values(), ids=HOSTILE_TABLES)
+def test_a_store_that_holds_more_than_plain_tables_is_not_read(folder: Path, script: str) -> None:
+    (folder / ".gatewright").mkdir(mode=0o700)
+    with sqlite3.connect(folder / ".gatewright/rates.sqlite") as rates:
+        rates.executescript(script)
+    rates.close()
+    with Workspace.open(folder) as workspace:
+        decision = workspace.decide("a", "file", READ)
+    assert (decision.verdict, decision.code) == (Verdict.DENY, "rates-unavailable")
+    assert "more than plain tables" in decision.reason
+
+
+def test_a_rate_that_counts_less_than_nothing_denies(folder: Path) -> None:
+    with Workspace.open(folder) as workspace:
+        assert asyncio.run(workspace.call("a", "file", READ)).status == "allowed"
+    with sqlite3.connect(folder / ".gatewright/rates.sqlite") as rates:
+        rates.execute("UPDATE starts SET count = -1000000")
+    rates.close()
+    with Workspace.open(folder) as workspace:
+        assert workspace.decide("a", "file", READ).code == "rates-unavailable"

@@ -304,7 +304,7 @@ async def test_dialog_refuses_ranges_that_no_value_meets_and_says_a_folder_that_
     dialog.fields.edit("below").setText("notes/")
     assert dialog.words.text() == "path: a path in notes, at most 10 characters"
     dialog.example.setText("notes/../x")
-    assert dialog.example_words.text() == "denied: no path in notes"
+    assert dialog.example_words.text() == "denied: must be below notes/"
     dialog.example.setText("notes/x")
     assert dialog.example_words.text() == "goes through"
     dialog.reject()

@@ -296,9 +296,6 @@ class ConstraintDialog(QDialog):
             self.example_words.setText("")
             return
         wrong = self._answers.example(schema, self._argument, text)
-        form = form_of(schema)
-        if wrong and form is not None and form.below is not None and "pattern" in wrong:
-            wrong = f"no path in {form.below}"
         self._example_icon.set_icon("circle-x" if wrong else "circle-check", "deny" if wrong else "allow")
         self.example_words.setText(f"denied: {wrong}".replace("`", "") if wrong else "goes through")
 
