@@ -7,16 +7,15 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
-    QHBoxLayout,
     QHeaderView,
     QLabel,
     QPushButton,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from gatewright_gui.models.keys import KEYS, KeysModel
+from gatewright_gui.qt.layout import Gap, Part, aligned, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.item_view import TableView
@@ -94,59 +93,35 @@ class HelpDialog(QDialog):
         self.view.setColumnWidth(KEYS, _KEYS_WIDE)
 
     def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        top = QHBoxLayout()
-        top.setSpacing(tokens.space_3)
-        top.addWidget(self.part)
         policy = self.search.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self.search.setSizePolicy(policy)
-        top.addWidget(self.search, 1)
         self._nothing.setProperty("kind", "muted")
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self._import = self._import_part()
         for part in (self.view, self._nothing, self._import):
             self._stack.addWidget(part)
-        foot = QHBoxLayout()
         for button in (self.file_button, self.close_button):
             button.setAutoDefault(False)
-        foot.addWidget(self.file_button)
-        foot.addStretch(1)
-        foot.addWidget(self.close_button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_4, tokens.space_4, tokens.space_4, tokens.space_4)
-        column.setSpacing(tokens.space_3)
-        column.addLayout(top)
-        column.addWidget(self._stack, 1)
-        column.addLayout(foot)
+        column_of(
+            row_of(self.part, stretch(self.search), space=3),
+            stretch(self._stack),
+            row_of(self.file_button, stretch(), self.close_button),
+            into=self,
+            space=3,
+            margins=4,
+        )
 
     def _import_part(self) -> QWidget:
-        tokens = current_look().tokens
-        part = QWidget()
-        column = QVBoxLayout(part)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_1)
-        for at, (title, text) in enumerate(_STEPS):
-            heading = Label(title)
-            heading.setProperty("kind", "heading")
-            column.addWidget(heading)
-            column.addWidget(_words(text))
-            if at == 1:
-                column.addLayout(self._lines())
-            column.addSpacing(tokens.space_3)
-        column.addStretch(1)
-        return part
-
-    def _lines(self) -> QHBoxLayout:
-        self.lines = Label(CATALOG_LINES.rstrip())
-        self.lines.setObjectName("help.lines")
+        self.lines = named(Label(CATALOG_LINES.strip()), "help.lines")
         self.lines.setFont(current_look().mono_font)
         self.lines.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        row = QHBoxLayout()
-        row.addWidget(self.lines)
-        row.addWidget(CopyButton("Copy the lines", lambda: CATALOG_LINES), 0, Qt.AlignmentFlag.AlignTop)
-        row.addStretch(1)
-        return row
+        copy = CopyButton("Copy the lines", lambda: CATALOG_LINES)
+        lines = row_of(self.lines, aligned(copy, Qt.AlignmentFlag.AlignTop), stretch(), space=1)
+        parts: list[Part] = []
+        for at, (title, text) in enumerate(_STEPS):
+            parts += [named(Label(title), kind="heading"), _words(text), *([lines] if at == 1 else []), Gap(3)]
+        return holding(column_of(*parts, stretch(), space=1))
 
     # what is shown
 
