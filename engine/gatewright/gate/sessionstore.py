@@ -1,7 +1,8 @@
 """Sessions on disk: one file per session in a folder, replaced whole: an HMAC, and the session as JSON with a version.
 
-Whoever can write the folder but has no key can make no session that is taken: one that was edited, or put in the place
-of another, is refused. An older copy of the same session that is put back, and a deletion, are not noticed.
+Whoever can write the folder but has no key can make no session that is taken: one that was edited, put in the place of
+another, or copied from another workspace is refused. A renamed workspace keeps its sessions; one that was moved or
+copied does not. An older copy of the same session that is put back, and a deletion, are not noticed.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.base.filelock import lock
+from gatewright.gate.keys import Home
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.sealedfile import shared_key
 from gatewright.gate.session import Session
 from gatewright.record import PrivateFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Mapping
     from pathlib import Path
 
     from gatewright.base.clock import Clock
@@ -130,6 +132,7 @@ class SessionStore:
             raise WorkspaceError(f"`{path}` holds no saved session: it is larger than {MAX_BYTES:,} bytes")
         try:
             kept: dict[str, Any] = json.loads(self._unsealed(content))
+            self._refuse_foreign(kept)
             session = Session.resumed(kept["saved"], self._clock, agent_id=kept["agent"])
             session.version = kept["version"]
         except (ValueError, KeyError, TypeError):
@@ -140,6 +143,15 @@ class SessionStore:
             whose = f" of the agent `{session.agent_id}`" if session.agent_id else ""
             raise WorkspaceError(f"`{path}` holds another session, `{session.session_id}`{whose}")
         return session
+
+    def _refuse_foreign(self, kept: Mapping[str, Any]) -> None:
+        """One that was kept for another workspace, or does not say for which."""
+        if "home" not in kept:
+            raise WorkspaceError("an older version saved it, and did not say for which workspace: remove it")
+        home = Home(*kept["home"])
+        if not home.is_same(Home.of(self._folder.path.parent)):
+            whose = f"it belongs to `{home.folder}`, and does not go along with a copy or a move of the workspace"
+            raise WorkspaceError(f"{whose}; remove it to begin a new one")
 
     def _unsealed(self, content: bytes) -> bytes:
         """What follows the seal in the first line, if both were written by Gatewright."""
@@ -152,7 +164,13 @@ class SessionStore:
         return body
 
     def _write(self, name: str, session: Session, version: int) -> None:
-        saved = {"version": version, "agent": session.agent_id, "saved": session.saved(self._clock)}
+        home = Home.of(self._folder.path.parent)
+        saved = {
+            "version": version,
+            "agent": session.agent_id,
+            "home": [home.folder, home.around],
+            "saved": session.saved(self._clock),
+        }
         body = json.dumps(saved, ensure_ascii=False, separators=(",", ":")).encode()
         if len(body) > MAX_BYTES:
             raise WorkspaceError(f"the session `{session.session_id}` is too large to be kept")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
+import json
 import multiprocessing
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -294,3 +297,58 @@ async def test_session_whose_key_is_gone_is_refused(folder: Path) -> None:
 
     with closing(opened(folder)) as later, pytest.raises(WorkspaceError, match="its key is not here"):
         later.session("a", "chat")
+
+
+async def save_a_call(workspace: Workspace) -> None:
+    async with workspace.sessions.hold("chat", agent_id="a") as session:
+        await workspace.call("a", *CALL, session=session)
+
+
+async def test_session_copied_from_another_workspace_of_the_user_is_refused(folder: Path) -> None:
+    other = Path(shutil.copytree(folder, folder.parent / "other"))
+    with closing(opened(folder)) as used, closing(opened(other)) as workspace:
+        await save_a_call(used)
+        await save_a_call(workspace)
+        await save_a_call(workspace)
+        shutil.copy(kept_file(folder), kept_file(other))
+
+        with pytest.raises(WorkspaceError, match=f"belongs to `{re.escape(str(folder))}/.gatewright`"):
+            workspace.session("a", "chat")
+        with pytest.raises(WorkspaceError, match="does not go along with a copy or a move"):
+            await save_a_call(workspace)
+        with pytest.raises(WorkspaceError, match="belongs to"):
+            workspace.sessions.save(Session("chat", "a"))
+
+        assert workspace.sessions.delete("chat", agent_id="a")
+        await save_a_call(workspace)
+        assert workspace.session("a", "chat").calls("tide") == 1
+
+
+async def test_renamed_workspace_keeps_its_sessions_and_a_copy_gets_none(folder: Path) -> None:
+    with closing(opened(folder)) as workspace:
+        await save_a_call(workspace)
+    renamed = folder.rename(folder.with_name("renamed"))
+    with closing(opened(renamed)) as workspace:
+        await save_a_call(workspace)
+        assert workspace.session("a", "chat").calls("tide") == 2
+
+    copied = Path(shutil.copytree(renamed, renamed.with_name("copied")))
+    shutil.rmtree(renamed)
+    with closing(opened(copied)) as workspace, pytest.raises(WorkspaceError, match="remove it to begin a new one"):
+        workspace.session("a", "chat")
+
+
+async def test_session_that_does_not_say_where_it_belongs_is_refused(folder: Path) -> None:
+    with closing(opened(folder)) as workspace:
+        await save_a_call(workspace)
+        path = kept_file(folder)
+        _, _, body = path.read_bytes().partition(b"\n")
+        fields = json.loads(body)
+        del fields["home"]
+        older = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+        shared = (folder.parent / "keys/approvals.key").read_bytes()
+        key = hmac.digest(shared, b"sessions", "sha256")
+        path.write_bytes(hmac.digest(key, older, "sha256").hex().encode() + b"\n" + older)
+
+        with pytest.raises(WorkspaceError, match="an older version saved it, and did not say for which workspace"):
+            workspace.session("a", "chat")
