@@ -47,8 +47,8 @@ class Operation:
 class Repeated(Protocol):
     """Places further inside that name operations as well, however deep."""
 
-    def called(self, arguments: Mapping[str, object]) -> Iterator[str]:
-        """Every operation that ``arguments`` call there."""
+    def called(self, arguments: Mapping[str, object], *, left_out: bool = True) -> Iterator[str]:
+        """Every operation that ``arguments`` call there; ``left_out`` False: that they write there."""
         ...
 
 
@@ -96,11 +96,12 @@ class OperationSet:
         """Whether the operation is the only key of the arguments rather than a value."""
         return self.shape == KEYED
 
-    def of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
+    def of(self, arguments: Mapping[str, object], *, left_out: bool = True) -> tuple[str, ...] | None:
         """Every operation that ``arguments`` call, exactly as written, known or not; each must be allowed.
 
         Empty: the call names none and calls none (an empty batch). What is left out, or null, calls the default; where
-        the schema states none, it could be any of them, and all are given. None: nobody can tell.
+        the schema states none, it could be any of them, and all are given; ``left_out`` False: it counts as nothing.
+        None: nobody can tell.
         """
         if self.is_keyed:
             return tuple(arguments) or None
@@ -109,9 +110,12 @@ class OperationSet:
             for value in values_at(dict(arguments), steps):
                 if isinstance(value, Unreadable):
                     return None
-                called += self._left_out(value) if isinstance(value, Missing) else (value,)
+                if not isinstance(value, Missing):
+                    called.append(value)
+                elif left_out:
+                    called += self._left_out(value)
         if self.repeats is not None:
-            called += self.repeats.called(arguments)
+            called += self.repeats.called(arguments, left_out=left_out)
         return tuple(called)
 
     def _left_out(self, what: Missing) -> tuple[str, ...]:

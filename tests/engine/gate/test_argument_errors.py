@@ -72,9 +72,13 @@ def test_key_of_another_branch_is_refused_with_the_keys_of_the_one_named() -> No
     assert lines == [HEAD, "/: a key that was sent does not exist here; the keys are `action`, `colour`"]
 
 
-@pytest.mark.parametrize("arguments", [{"action": "destroy"}, {"action": "Move"}, {"action": 3}, {}])
-def test_operation_that_is_hidden_unknown_or_missing_gets_the_names_that_there_are(arguments: dict[str, Any]) -> None:
+@pytest.mark.parametrize("arguments", [{"action": "destroy"}, {"action": "Move"}, {"action": 3}])
+def test_operation_that_is_hidden_or_unknown_gets_the_names_that_there_are(arguments: dict[str, Any]) -> None:
     assert told(arguments) == ["Tool execution failed: `action` must be one of `mark`, `move`"]
+
+
+def test_operation_that_is_missing_gets_the_names_that_there_are_too() -> None:
+    assert told({}) == ["Tool execution failed: `action` is missing: it must be one of `mark`, `move`"]
 
 
 def test_limit_on_one_branch_is_told_with_what_is_allowed() -> None:

@@ -293,6 +293,49 @@ def test_field_left_out_calls_the_default() -> None:
     assert decide(gate_of(stranger("files", OPTIONAL), only("pop")), {}).stage == "operation"
 
 
+@pytest.mark.parametrize(
+    ("schema", "arguments", "place"),
+    [
+        (OPTIONAL, {}, "action"),
+        (OPTIONAL, {"action": None}, "action"),
+        (UNSAID, {}, "action"),
+        (
+            {"type": "object", "properties": {"a": OPTIONAL, "b": OPTIONAL}},
+            {"b": {}, "a": {"action": "pop"}},
+            "b.action",
+        ),
+        (
+            {"type": "object", "properties": {"steps": {"type": "array", "items": OPTIONAL}}},
+            {"steps": [{"action": "pop"}, {}]},
+            "/steps/1/action",
+        ),
+    ],
+)
+async def test_where_leaving_the_field_out_would_call_a_hidden_operation_the_key_is_said_to_be_missing(
+    schema: dict[str, Any], arguments: dict[str, Any], place: str
+) -> None:
+    gate = gate_of(stranger("files", schema), only("pop"))
+    words = f"`{place}` is missing: it must be one of `pop`"
+
+    decided = decide(gate, arguments)
+    outcome = await gate.call("a", "files", arguments)
+
+    for decision in (decided, outcome.decision):
+        assert (decision.verdict, decision.stage, decision.code) == (Verdict.DENY, "operation", "operation-missing")
+        assert decision.model_message == f"Tool execution failed: {words}"
+        assert decision.reason == f"the call names no operation of `files`; {words}"
+        assert (decision.rule, violation_of(decision)) == (None, None)
+
+
+def test_hidden_operation_that_is_written_out_is_refused_as_hidden_where_it_is_the_default_too() -> None:
+    gate = gate_of(stranger("files", OPTIONAL), only("pop"))
+
+    decision = decide(gate, {"action": "push"})
+
+    assert decision.code == "operation-not-allowed"
+    assert decision.model_message == "Tool execution failed: `action` must be one of `pop`"
+
+
 async def test_field_left_out_without_a_default_counts_once_and_for_every_limit() -> None:
     tool = stranger("files", UNSAID)
     assert uses_of(tool, ("push", "pop", "drop")) == {"": 1}

@@ -13,7 +13,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.combined import uses_of
 from gatewright.gate.violation import KEY, OperationNotAllowed, to_json
-from gatewright.schema.fieldpath import EACH, Steps, steps_of
+from gatewright.schema.fieldpath import EACH, Missing, Steps, path_text, steps_of, values_at
 
 _NAMED = 80
 _SHOWN = "shown to this agent"
@@ -43,8 +43,10 @@ def _several(state: CallState, called: tuple[str, ...]) -> StageResult:
 
 
 def _refused(state: CallState, name: str) -> StageResult:
-    plan, words = state.plan, _words(state, name)
-    hidden = plan.hidden.get(name)
+    plan, found = state.plan, state.plan.tool.operation_set
+    if found is not None and name not in (found.of(state.arguments, left_out=False) or ()):
+        return _missing(state)
+    hidden, words = plan.hidden.get(name), _words(state, name)
     if hidden is not None:
         broken = OperationNotAllowed(plan.tool.name, name, tuple(sorted(plan.operations)))
         return StageResult(state, (replace(hidden, model=words, facts={KEY: to_json(broken)}),))
@@ -54,23 +56,39 @@ def _refused(state: CallState, name: str) -> StageResult:
 def _unreadable(state: CallState) -> StageResult:
     plan, field = state.plan, state.plan.tool.operation_field
     given = state.arguments.get(next(iter(steps_of(field)), field), state.arguments.get(field))
-    code = "operation-unknown" if given is not None else "operation-missing"
-    return denied(state, code, f"`{field}` does not name an operation", plan.unknown_operation)
+    if given is None:
+        return _missing(state)
+    return denied(state, "operation-unknown", f"`{field}` does not name an operation", plan.unknown_operation)
 
 
-def _words(state: CallState, name: str) -> str:
-    """Which ones there are; in a batch, for the first element that names this one."""
-    plan, field = state.plan, state.plan.tool.operation_field
-    if EACH not in field:
-        return plan.unknown_operation
-    pointer = next(iter(_pointers(state.arguments, steps_of(field), name)), None)
-    return (
-        plan.unknown_operation if pointer is None else plan.unknown_operation.replace(f"`{field}`", f"`{pointer}`", 1)
-    )
+def _missing(state: CallState) -> StageResult:
+    """What leaving the field out would call is not named: it may be hidden, and the key is what has to be mended."""
+    words = _words(state, None)
+    reason = f"the call names no operation of `{state.plan.tool.name}`; {words}"
+    return denied(state, "operation-missing", reason, words)
 
 
-def _pointers(value: JsonValue, steps: Steps, name: str) -> Iterable[str]:
-    """Where the text stands below ``value``."""
+def _words(state: CallState, name: str | None) -> str:
+    """Which operations there are, and the place where ``name`` stands instead of one; None: where nothing stands."""
+    plan = state.plan
+    field = f"`{plan.tool.operation_field}`"
+    place = f"`{_place(state, name) or plan.tool.operation_field}`"
+    return plan.unknown_operation.replace(field, place if name is not None else f"{place} is missing: it", 1)
+
+
+def _place(state: CallState, name: str | None) -> str | None:
+    """The first place of the operation field that holds ``name``; in a batch, of the first element that does."""
+    tool, arguments = state.plan.tool, state.arguments
+    places = (steps_of(tool.operation_field),) if tool.operation_set is None else tool.operation_set.places
+    for steps in places:
+        for value in values_at(arguments, steps):
+            if value == name or (name is None and isinstance(value, Missing)):
+                return path_text(steps) if EACH not in steps else next(iter(_pointers(arguments, steps, name)), None)
+    return None
+
+
+def _pointers(value: JsonValue, steps: Steps, name: str | None) -> Iterable[str]:
+    """Where the text stands below ``value``; None: where nothing stands."""
     if not steps:
         if value == name:
             yield ""
@@ -79,8 +97,8 @@ def _pointers(value: JsonValue, steps: Steps, name: str) -> Iterable[str]:
     if step == EACH:
         for index, item in enumerate(value if isinstance(value, list) else ()):
             yield from (f"/{index}{below}" for below in _pointers(item, rest, name))
-    elif isinstance(value, dict) and step in value:
-        yield from (f"/{step}{below}" for below in _pointers(value[step], rest, name))
+    elif isinstance(value, dict):
+        yield from (f"/{step}{below}" for below in _pointers(value.get(step), rest, name))
 
 
 OPERATION = Stage("operation", _run)

@@ -36,8 +36,11 @@ class Repeats:
         """A copy finds out anew what applies, since that is kept by identity."""
         return Repeats, (self.schema, self.found)
 
-    def called(self, arguments: Mapping[str, object]) -> Iterator[str]:
-        """Every text at such a place, known or not; where the field is left out there, its default or all its names."""
+    def called(self, arguments: Mapping[str, object], *, left_out: bool = True) -> Iterator[str]:
+        """Every text at such a place, known or not; where the field is left out there, its default or all its names.
+
+        With ``left_out`` False only what is written.
+        """
         known = frozenset(self.found.places)
         names = _names_of_field(self.found)
         stack: list[tuple[Steps, object, list[Schema]]] = [((), dict(arguments), [self.schema])]
@@ -48,7 +51,7 @@ class Repeats:
             if table is not None:
                 for name in names:
                     if (*steps, name) not in known:
-                        yield from self._at(table, name, nodes)
+                        yield from self._at(table, name, nodes, left_out=left_out)
                 stack += [
                     ((*steps, key), inner, below) for key, inner in table.items() if (below := _below(nodes, key))
                 ]
@@ -56,14 +59,14 @@ class Repeats:
                 below = _elements(nodes)
                 stack += [((*steps, EACH), inner, below) for inner in rows if below]
 
-    def _at(self, table: Schema, name: str, nodes: list[Schema]) -> Iterator[str]:
+    def _at(self, table: Schema, name: str, nodes: list[Schema], *, left_out: bool) -> Iterator[str]:
         holding = [node for node in nodes if repeats_in(node, name, self.found)]
         if not holding:
             return
         given = table.get(name)
         if isinstance(given, str):
             yield given
-        elif given is None:
+        elif given is None and left_out:
             for node in holding:
                 own = as_object(properties_of(node)[name]) or {}
                 choice = choice_of(own)
