@@ -23,6 +23,7 @@ from gatewright.gate.policychange import PolicyHistory
 from gatewright.gate.rates import RateBook
 from gatewright.gate.recorder import Recorder
 from gatewright.gate.reuse import PureResults
+from gatewright.gate.session import OwnSessions
 from gatewright.gate.snapshot import Snapshot
 from gatewright.gate.view import AgentView
 from gatewright.policy.verdict import Verdict
@@ -107,7 +108,7 @@ class Gate:
         self._history = PolicyHistory(self._force.snapshot, file)
         self._bell = AlarmBell()
         self._views: dict[str, tuple[AgentSnapshot, AgentView]] = {}
-        self._sessions: dict[str, Session] = {}
+        self._sessions = OwnSessions()
         self._is_closed = False
 
     @property
@@ -207,7 +208,7 @@ class Gate:
         from gatewright.gate.pipeline import Passage
 
         force = self.in_force()
-        state = self._state(force, agent_id, tool, arguments, session or self._own_session(agent_id), context, "")
+        state = self._state(force, agent_id, tool, arguments, session, context, "")
         return Passage(state, force).decide()
 
     def change(
@@ -220,7 +221,7 @@ class Gate:
         from gatewright.gate.pipeline import Passage
 
         force = self.in_force()
-        state = self._state(force, agent_id, tool, arguments, session or self._own_session(agent_id), None, "")
+        state = self._state(force, agent_id, tool, arguments, session, None, "")
         passage = Passage(state, force)
         if passage.decide().verdict is Verdict.DENY or passage.state.assessment is None:
             return None
@@ -256,13 +257,12 @@ class Gate:
     ) -> Outcome:
         """Decide and, if allowed or approved, execute. Of ``context`` only the user counts; the rest the gate knows.
 
-        ``session``: the conversation that the call belongs to, else the agent's own one in this gate (see `session`).
-        Raises WorkspaceError for a session that belongs to another agent.
+        ``session``: the conversation that the call belongs to, else the own one of the agent and user (see `session`).
+        Raises WorkspaceError for a session that belongs to another agent, and for a user too many.
         ``on_stage`` is told each stage as it passes, those of the second round after an approval too.
         """
         from gatewright.gate.callrun import CallRun
 
-        session = session or self._own_session(agent_id)
         state = self._state(self.in_force(), agent_id, tool, arguments, session, context, new_id("call"))
         return await CallRun(self.passage, state, on_stage, approver or self._approver).run()
 
@@ -283,26 +283,24 @@ class Gate:
         """
         from gatewright.gate.batch import Turn, call_many
 
-        turn = Turn(agent_id, session or self._own_session(agent_id), context, on_stage, approver)
+        if session is None:
+            agent = self.snapshot().agent(agent_id)
+            session = self._own_session(agent_id, agent, _user_of(agent, context), keep=True)
+        turn = Turn(agent_id, session, context, on_stage, approver)
         return await call_many(self, turn, calls, most=most)
 
-    def session(self, agent_id: str) -> Session:
-        """The agent's own session: what calls that name none belong to, for as long as this gate lives.
+    def session(self, agent_id: str, *, user_id: str | None = None) -> Session:
+        """The own session of the agent with that user: what calls that name none belong to, while this gate lives.
 
-        Raises WorkspaceError for an unknown agent.
+        Without a user: the one that the policy gives the agent, or nobody. Raises WorkspaceError for an unknown agent,
+        and for a user too many (`MOST_USERS`).
         """
-        self._agent(agent_id)
-        return self._own_session(agent_id)
+        agent = self._agent(agent_id)
+        return self._own_session(agent_id, agent, user_id or agent.agent.user_id, keep=True)
 
-    def _own_session(self, agent_id: str) -> Session:
-        """The agent's own session; where there is no such agent, one that nobody keeps."""
-        from gatewright.gate.session import Session
-
-        held = self._sessions.get(agent_id)
-        if held is not None:
-            return held
-        fresh = Session(agent_id=agent_id)
-        return self._sessions.setdefault(agent_id, fresh) if agent_id in self.policy.agents else fresh
+    def _own_session(self, agent_id: str, agent: AgentSnapshot | None, user_id: str | None, *, keep: bool) -> Session:
+        """The session of a call that names none; where there is no such agent, one that nobody keeps."""
+        return self._sessions.find(agent_id, user_id or None, keep=keep and agent is not None)
 
     def close(self) -> None:
         """Take no more: from now on calls and decisions raise WorkspaceError; those that are under way end."""
@@ -353,16 +351,19 @@ class Gate:
         agent_id: str,
         tool: str,
         arguments: RawArguments,
-        session: Session,
+        session: Session | None,
         context: ToolExecutionContext | None,
         call_id: str,
     ) -> CallState:
+        """The call before its first stage; ``call_id`` empty: it is only to be decided."""
         if self._is_closed:
             raise WorkspaceError("the workspace is closed")
+        agent = force.snapshot.agent(agent_id)
+        user = _user_of(agent, context)
+        if session is None:
+            session = self._own_session(agent_id, agent, user, keep=bool(call_id))
         if session.agent_id and session.agent_id != agent_id:
             raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
-        agent = force.snapshot.agent(agent_id)
-        user = context.user_id if context is not None and context.user_id else agent.agent.user_id if agent else None
         return CallState.begun(call_id, agent_id, tool, arguments, agent, session, force.ports, user)
 
     def _recompiled(self) -> InForce:
@@ -398,6 +399,13 @@ class Gate:
             if not written:
                 self._history.give_back(first)
         return written
+
+
+def _user_of(agent: AgentSnapshot | None, context: ToolExecutionContext | None) -> str | None:
+    """Whom a call is made for: whom the caller names, else whom the policy gives the agent."""
+    if context is not None and context.user_id:
+        return context.user_id
+    return agent.agent.user_id if agent is not None else None
 
 
 def _refuse_unknown(policy: Policy, before: Policy | None, registry: ToolRegistry, absent: Mapping[str, str]) -> None:

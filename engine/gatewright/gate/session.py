@@ -15,12 +15,15 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from gatewright.base.clock import Clock, SystemClock
+from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.sessiondata import FORMAT, SessionRow, read_facts, read_saved
 
 T = TypeVar("T")
 _LONGEST_ID = 1_000
+MOST_USERS = 50_000
+"""Of how many users a gate keeps the session of calls that name none: some 100 MB."""
 
 
 class Phase(StrEnum):
@@ -320,6 +323,35 @@ class Session:
         if self._facts.began_s is None:
             self._facts = replace(self._facts, began_s=now_s)
         return Reservation(self._serial, tool, times, sources, now_s, before)
+
+
+class OwnSessions:
+    """The sessions of calls that name none, one for each agent and user (None: no user), for as long as this lives.
+
+    None is ever forgotten, since its limits would be forgotten with it: where those of `MOST_USERS` are kept, the next
+    user is refused.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[str, str | None], Session] = {}
+
+    def find(self, agent_id: str, user_id: str | None, *, keep: bool) -> Session:
+        """The one of that agent and user; a new one is kept from now on where ``keep`` says so.
+
+        Raises WorkspaceError for a user too many.
+        """
+        with self._lock:
+            held = self._kept.get((agent_id, user_id))
+            if held is not None:
+                return held
+            if user_id is not None and len(self._kept) >= MOST_USERS:
+                why = f"the sessions of {MOST_USERS:,} users are kept and the limits of none may be forgotten"
+                raise WorkspaceError(f"{why}: name one with `session`")
+            fresh = Session(agent_id=agent_id)
+            if keep:
+                self._kept[agent_id, user_id] = fresh
+            return fresh
 
 
 def _times(operations: Operations) -> Mapping[str, int]:

@@ -180,14 +180,17 @@ class Workspace:
 
         return SessionStore(self._folders.state / SESSIONS, self._folders.keys, self._clock)
 
-    def session(self, agent_id: str, session_id: str | None = None) -> Session:
+    def session(self, agent_id: str, session_id: str | None = None, *, user_id: str | None = None) -> Session:
         """A conversation of the agent: as ``sessions.save`` kept it under that id, else a new one.
 
-        Without an id: the agent's own one, which calls without a session belong to, for as long as this workspace is
-        open. Raises WorkspaceError for an unknown agent, and for a session that cannot be read or was tampered with.
+        Without an id: the own one of the agent with that user (without ``user_id``: whom the policy gives the agent, or
+        nobody), which calls without a session belong to, for as long as this workspace is open. Raises WorkspaceError
+        for an unknown agent, a user too many, and a session that cannot be read or was tampered with.
         """
-        own = self.gate.session(agent_id)
-        return own if session_id is None else self.sessions.resume(session_id, agent_id=agent_id)
+        if session_id is None:
+            return self.gate.session(agent_id, user_id=user_id)
+        self.gate.view(agent_id)  # refuses an unknown agent
+        return self.sessions.resume(session_id, agent_id=agent_id)
 
     @property
     def sources(self) -> SourceManager:
@@ -480,7 +483,8 @@ class Workspace:
         approver: Approver | None = None,
         on_stage: Callable[[StageTrace], None] | None = None,
     ) -> Outcome:
-        """Send a call through the whole gate. ``session``: the conversation that it belongs to, else the agent's own.
+        """Send a call through the whole gate. ``session``: the conversation that it belongs to, else the own one
+        of the agent and user.
 
         ``context``: the user that it is made for (its ``user_id``; the gate knows the rest); ``approver``: who is asked
         where the call asks; ``on_stage`` is told each stage as it passes.

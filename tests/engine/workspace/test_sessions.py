@@ -20,8 +20,9 @@ import pytest
 from gatewright import ToolCall
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.gate import Session
+from gatewright.gate.session import MOST_USERS
 from gatewright.policy.tier import SafetyTier
-from gatewright.tools import ResultType, tool
+from gatewright.tools import ResultType, ToolExecutionContext, tool
 from gatewright.workspace import Workspace
 from tests.support.checkout import ROOT
 
@@ -113,6 +114,55 @@ async def test_deciding_uses_nothing_up(folder: Path) -> None:
     with closing(opened(folder)) as workspace:
         assert {workspace.decide("a", *CALL).code for _ in range(9)} == {"allowed"}
         assert workspace.session("a").calls("tide") == 0
+
+
+async def test_calls_for_a_user_count_for_that_users_own_session(folder: Path) -> None:
+    ada, ben = (ToolExecutionContext("a", "", user_id=name) for name in ("ada", "ben"))
+    with closing(opened(folder)) as workspace:
+        codes = [(await workspace.call("a", *CALL, context=ada)).code for _ in range(4)]
+        assert codes == ["allowed"] * 3 + ["max-calls"]
+        assert workspace.decide("a", *CALL, context=ada).code == "max-calls"
+
+        for context in (ben, None):
+            assert workspace.decide("a", *CALL, context=context).code == "allowed"
+            assert (await workspace.call("a", *CALL, context=context)).code == "allowed"
+        (second,) = await workspace.gate.call_many("a", [ToolCall(*CALL, "t")], context=ben)
+        assert second.code == "allowed"
+
+        used = {user: workspace.session("a", user_id=user).calls("tide") for user in ("ada", "ben", None)}
+        assert used == {"ada": 3, "ben": 2, None: 1}
+        assert workspace.session("a", user_id="") is workspace.session("a")
+
+
+async def test_calls_without_a_context_count_for_the_user_that_the_policy_gives_the_agent(folder: Path) -> None:
+    (folder / "policy.toml").write_text(POLICY.replace("[agents.a]", '[agents.a]\nuser_id = "ada"'), encoding="utf-8")
+    with closing(opened(folder)) as workspace:
+        await workspace.call("a", *CALL)
+        await workspace.call("a", *CALL, context=ToolExecutionContext("a", "", user_id="ada"))
+        assert workspace.session("a").calls("tide") == 2
+        assert workspace.decide("a", *CALL, context=ToolExecutionContext("a", "", user_id="ben")).code == "allowed"
+        assert workspace.session("a", user_id="ben").calls("tide") == 0
+
+
+async def test_more_users_than_sessions_are_kept_of_are_refused_and_no_limit_is_forgotten(folder: Path) -> None:
+    ada, late = (ToolExecutionContext("a", "", user_id=name) for name in ("ada", "late"))
+    with closing(opened(folder)) as workspace:
+        for _ in range(3):
+            await workspace.call("a", *CALL, context=ada)
+        for number in range(MOST_USERS):  # to decide keeps nothing
+            workspace.gate.decide("a", "no-tool", {}, context=ToolExecutionContext("a", "", user_id=f"d{number}"))
+        for number in range(MOST_USERS - 1):
+            workspace.session("a", user_id=f"u{number}")
+
+        with pytest.raises(WorkspaceError, match=r"the sessions of 50,000 users are kept.*name one with `session`"):
+            await workspace.call("a", *CALL, context=late)
+        with pytest.raises(WorkspaceError, match="50,000 users"):
+            workspace.decide("a", *CALL, context=late)
+        assert (await workspace.call("a", *CALL, context=ada)).code == "max-calls"
+        assert (await workspace.call("a", *CALL)).code == "allowed"
+        assert (await workspace.call("b", *CALL)).code == "allowed"
+        named = workspace.session("a", "late-1")
+        assert (await workspace.call("a", *CALL, context=late, session=named)).code == "allowed"
 
 
 async def test_calls_of_one_turn_count_for_the_agents_own_session(folder: Path) -> None:
