@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from gatewright.sources.overlay import Entry, HitCounts, Listing, Overlay
     from gatewright.sources.protection import ProtectedSet, Protection
     from gatewright.sources.reconcile import Strategy
-    from gatewright.sources.state import FileState
-    from gatewright.sources.watch import Noticed, OutsideChange, SourceWatcher
+    from gatewright.sources.state import FileState, OutsideChange
+    from gatewright.sources.watch import Noticed, SourceWatcher
 
 __all__ = [
     "BlockStorePort",
@@ -48,7 +48,7 @@ door(
         "gatewright.sources.overlay": ("Entry", "HitCounts", "Listing", "Overlay"),
         "gatewright.sources.protection": ("ProtectedSet", "Protection"),
         "gatewright.sources.reconcile": ("Strategy",),
-        "gatewright.sources.state": ("FileState",),
-        "gatewright.sources.watch": ("Noticed", "OutsideChange", "SourceWatcher"),
+        "gatewright.sources.state": ("FileState", "OutsideChange"),
+        "gatewright.sources.watch": ("Noticed", "SourceWatcher"),
     },
 )

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from gatewright.policy.glob import PermissionRules
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.protection import Protection
-    from gatewright.sources.reconcile import Strategy
-    from gatewright.sources.state import FileState, OnDisk
+    from gatewright.sources.reconcile import Decision, Sides, Strategy
+    from gatewright.sources.state import FileState, OnDisk, OutsideChange
 
 MAX_LISTED = 5_000
 """Entries of one listing of a folder."""
@@ -385,7 +385,7 @@ class FileSource:
 
     def reconcile(self, relative: str, strategy: Strategy) -> dict[str, JsonValue]:
         """Bring block and disk into step; a conflict changes nothing and is told with its places and both diffs."""
-        from gatewright.sources.reconcile import Outcome, Sides, decide, told
+        from gatewright.sources.reconcile import told
         from gatewright.sources.state import FileState
 
         block = self._block(relative)
@@ -394,6 +394,32 @@ class FileSource:
         state, disk = self._state_of(relative, block)
         if disk.problem is not None and state not in {FileState.SYNCED, FileState.BLOCK_MODIFIED}:
             raise ToolFailure(disk.problem, code="not-text")
+        decision, sides = self._reconciled(relative, strategy, block, state, disk)
+        return told(relative, state, strategy, decision, sides)
+
+    def take_in(self, relative: str) -> OutsideChange | None:
+        """Put a change from outside into the block where that loses nothing; what became of it, None without block."""
+        from gatewright.sources.reconcile import Outcome, Strategy
+        from gatewright.sources.state import FileState, OutsideChange
+
+        block = self._block(relative)
+        if block is None:
+            return None
+        state, disk = self._state_of(relative, block)
+        outcome = Outcome.NOTHING
+        if state in {FileState.DISK_MODIFIED, FileState.CONFLICT} and disk.content is not None:
+            try:
+                outcome = self._reconciled(relative, Strategy.MERGE, block, state, disk)[0].outcome
+            except ToolFailure:
+                outcome = Outcome.CONFLICT  # together they are longer than a file may be
+        return OutsideChange(relative, state, outcome in {Outcome.TOOK_DISK, Outcome.MERGED})
+
+    def _reconciled(
+        self, relative: str, strategy: Strategy, block: HeldBlock, state: FileState, disk: OnDisk
+    ) -> tuple[Decision, Sides]:
+        """Decide, and give the block the text that was decided."""
+        from gatewright.sources.reconcile import Outcome, Sides, decide
+
         on_disk = None if disk.content is None else decode_text(disk.content)
         sides = Sides(self._blocks.base_of(relative, block), block.text.text, on_disk)
         decision = decide(state, strategy, sides)
@@ -407,20 +433,7 @@ class FileSource:
                 self._blocks.keep_as_new(relative, block.text, limit=self.source.max_file_bytes)
             else:
                 self._keep_in_step(relative, block.text, disk.content)
-        return told(relative, state, strategy, decision, sides)
-
-    def take_in(self, relative: str) -> FileState | None:
-        """After a change from outside: a block without edits follows the disk. The state before; None without block."""
-        from gatewright.sources.state import FileState
-
-        block = self._block(relative)
-        if block is None:
-            return None
-        state, disk = self._state_of(relative, block)
-        if state is FileState.DISK_MODIFIED and disk.content is not None:
-            block.text.set_text(decode_text(disk.content))
-            self._keep_in_step(relative, block.text, disk.content)
-        return state
+        return decision, sides
 
     def forget(self, relative: str) -> bool:
         """Forget the block of a place, nothing on disk; whether there was one."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gatewright.sources.overlay import Overlay
     from gatewright.sources.protection import Protection
     from gatewright.sources.reconcile import Strategy
-    from gatewright.sources.state import FileState
+    from gatewright.sources.state import OutsideChange
 
 Answer = TypeVar("Answer")
 _STRIPES = 64
@@ -411,8 +411,10 @@ class SourceManager:
 
     # inside
 
-    def take_in(self, source_id: str, relative: str) -> FileState | None:
-        """After a change from outside: a block without edits follows the disk. The state before; None without block.
+    def take_in(self, source_id: str, relative: str) -> OutsideChange | None:
+        """After a change from outside: put the file's new text into its block; what became of it, None without block.
+
+        A block without edits follows the disk, one with edits is merged with it; what conflicts is left alone.
 
         Raises ToolFailure, WorkspaceError. It blocks: call it in a thread.
         """

@@ -37,6 +37,15 @@ class OnDisk:
         return self.content is None and self.problem is None
 
 
+@dataclass(frozen=True, slots=True)
+class OutsideChange:
+    """One path that changed. ``state``: of block and file before; ``merged``: the block now holds the new text."""
+
+    relative: str
+    state: FileState
+    merged: bool
+
+
 def state_of(block: HeldBlock | None, disk: OnDisk) -> FileState:
     """A file that holds the block's very text is in step, however it came to hold it."""
     if block is None:

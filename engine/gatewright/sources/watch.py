@@ -1,4 +1,4 @@
-"""Changes from outside, noticed: what is below watched sources, taken into blocks without edits, and told.
+"""Changes from outside, noticed: what is below watched sources, taken into blocks where that loses nothing, and told.
 
 One thread for each source, started and stopped by `SourceWatcher`; the operating system says what changed (watchfiles),
 content decides. A base that goes away and comes back is watched again, and everything with a block is compared then;
@@ -20,27 +20,18 @@ from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED
 from gatewright.sources.leftover import is_leftover
+from gatewright.sources.state import FileState, OutsideChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.manager import SourceManager
-    from gatewright.sources.state import FileState
 
 MAX_TOLD = 1_000
 _POLL_TICKS = 4
 
 Signature = tuple[int, int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class OutsideChange:
-    """One path that changed. ``state``: of block and file before; ``merged``: the block now holds the new text."""
-
-    relative: str
-    state: FileState
-    merged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,22 +211,18 @@ class _Watch:
 
     def _taken_in(self, path: str, *, without_block: bool = False) -> OutsideChange | None:
         """What became of a path; None where that is nothing to tell."""
-        from gatewright.sources.state import FileState
-
         if self._done.is_set():
             return None
         try:
-            state = self._manager.take_in(self._source_id, path)
+            change = self._manager.take_in(self._source_id, path)
         except ToolFailure:
-            return None  # the source or the level is gone, or the new content is no text: its state says so
+            return None  # the source or the level is gone
         except GatewrightError:
             self._again.add(path)
             return None
-        if state is None:  # asked under the lock of a call, so none is in the middle of making its block
+        if change is None:  # asked under the lock of a call, so none is in the middle of making its block
             return OutsideChange(path, FileState.NOT_LOADED, merged=False) if without_block else None
-        if state in {FileState.SYNCED, FileState.BLOCK_MODIFIED}:
-            return None
-        return OutsideChange(path, state, state is FileState.DISK_MODIFIED)
+        return None if change.state in {FileState.SYNCED, FileState.BLOCK_MODIFIED} else change
 
     def _may_be_told(self, path: str) -> bool:
         """Whether it has a level and no link leads there; the temporary and the hidden stay unnamed."""

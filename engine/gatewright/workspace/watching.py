@@ -1,6 +1,6 @@
 """Watching the sources that say ``watch = true``, as the policy says it now. It starts only when somebody asks.
 
-What changed outside is taken into blocks that hold no edits; whoever asked is told, in a thread of ours.
+What changed outside is taken into blocks where that loses nothing; whoever asked is told, in a thread of ours.
 """
 
 from __future__ import annotations

@@ -414,8 +414,9 @@ class Workspace:
     def watch_sources(self, notify: Callable[[Noticed], None], *, debounce_ms: int = 400) -> SourceWatching:
         """Watch the sources that say ``watch = true`` until ``close``; edits and reloads are followed.
 
-        What changed outside is taken into blocks that hold no edits. ``notify`` is called in a thread of ours; a second
-        watch takes the place of the first. Nothing is watched before this is called.
+        What changed outside is taken into blocks, merged with edits of other lines there; a conflict is only told.
+        ``notify`` is called in a thread of ours; a second watch takes the place of the first. Nothing is watched before
+        this is called.
         """
         before, watching = self._watching, SourceWatching(self.sources, lambda: self.policy, notify, debounce_ms)
         if before is not None:

@@ -55,6 +55,10 @@ class Bench:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
+    def swap(self, relative: str, content: str | bytes) -> None:
+        """Write a file in one step, as an editor does: nobody sees half of it."""
+        self.write(f"{relative}.new", content).replace(self.folder / relative)
+
 
 def make_bench(folder: Path, blocks: BlockStore, protected: tuple[Path, ...] = ()) -> Bench:
     registered: list[str] = []

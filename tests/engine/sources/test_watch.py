@@ -3,6 +3,7 @@
 import queue
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,55 @@ async def test_a_block_without_edits_follows_the_file(bench: Bench) -> None:
     assert (found.content, found.origin, found.unsaved) == ("two\n", "block", False)
 
 
-async def test_a_block_with_edits_is_left_alone_and_the_conflict_is_told(bench: Bench) -> None:
+async def test_far_apart_edits_of_block_and_disk_are_joined_again_and_again(bench: Bench) -> None:
+    bench.write("a.md", "one\ntwo\nthree\n")
+    at = bench.at("a.md")
+    await bench.port.append(at, "mine\n")
+    with watching(bench) as told:
+        bench.swap("a.md", "other\none\ntwo\nthree\n")
+        assert until(told, "a.md") == (FileState.CONFLICT, True)
+        bench.swap("a.md", "other\nONE\ntwo\nthree\n")
+        assert until(told, "a.md") == (FileState.CONFLICT, True)
+    assert (await bench.port.read(at)).content == "other\nONE\ntwo\nthree\nmine\n"
+    assert await bench.manager.status(at) == {"path": "a.md", "state": "block_modified", "unsaved": True}
+
+
+@pytest.mark.parametrize("content", [b"\0\xff binary", b"x" * 2_000_000], ids=["binary", "too large"])
+@pytest.mark.parametrize("edits", ["", "mine\n"])
+async def test_what_no_block_can_hold_is_told_and_not_taken(bench: Bench, content: bytes, edits: str) -> None:
+    bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.port.load(at)
+    if edits:
+        await bench.port.append(at, edits)
+    with watching(bench) as told:
+        bench.swap("a.md", content)
+        assert until(told, "a.md") == (FileState.CONFLICT if edits else FileState.DISK_MODIFIED, False)
+    assert (await bench.port.read(at)).content == "one\n" + edits
+
+
+async def test_edits_that_together_are_longer_than_a_file_may_be_stay_a_conflict(bench: Bench) -> None:
+    bench.manager.update(replace(source_of(), max_file_bytes=40))
+    bench.write("a.md", "one\ntwo\nthree\n")
+    at = bench.at("a.md")
+    await bench.port.append(at, "m" * 20 + "\n")
+    with watching(bench) as told:
+        bench.swap("a.md", "o" * 20 + "\none\ntwo\nthree\n")
+        assert until(told, "a.md") == (FileState.CONFLICT, False)
+    assert (await bench.port.read(at)).content == "one\ntwo\nthree\n" + "m" * 20 + "\n"
+
+
+async def test_edits_of_a_file_that_is_removed_stay_in_the_block(bench: Bench) -> None:
+    path = bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.port.append(at, "mine\n")
+    with watching(bench) as told:
+        path.unlink()
+        assert until(told, "a.md") == (FileState.DISK_DELETED, False)
+    assert (await bench.port.read(at)).content == "one\nmine\n"
+
+
+async def test_edits_of_the_same_lines_are_left_alone_and_the_conflict_is_told(bench: Bench) -> None:
     path = bench.write("a.md", "one\n")
     at = bench.at("a.md")
     await bench.port.append(at, "mine\n")

@@ -80,6 +80,24 @@ async def test_outside_change_of_a_loaded_file_is_taken_into_its_block(workspace
     assert '"origin":"block"' in read.output
 
 
+async def test_outside_change_is_merged_with_the_edits_of_an_agent_where_they_do_not_meet(workspace: Workspace) -> None:
+    path = workspace.folder / "docs/a.md"
+    path.write_text("one\ntwo\nthree\n")
+    await workspace.call("a", "file", {"op": "append", "path": "a.md", "content": "of the agent\n"})
+    told: queue.Queue[Noticed] = queue.Queue()
+    assert workspace.watch_sources(told.put, debounce_ms=60).wait(WAIT_S)
+
+    new = path.with_name("new.md")
+    new.write_text("of the outside\none\ntwo\nthree\n")
+    new.replace(path)
+
+    assert until(told, "docs", "a.md") == (FileState.CONFLICT, True)
+    read = await workspace.call("a", "file", {"op": "read", "path": "a.md"})
+    assert '"content":"of the outside\\none\\ntwo\\nthree\\nof the agent\\n"' in read.output
+    await workspace.call("a", "file", {"op": "save", "path": "a.md"})
+    assert path.read_text() == "of the outside\none\ntwo\nthree\nof the agent\n"
+
+
 def test_opening_alone_starts_nothing_and_close_ends_what_was_started(workspace: Workspace) -> None:
     assert watchers() == []
     watching = workspace.watch_sources(lambda _: None)

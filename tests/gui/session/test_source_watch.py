@@ -14,6 +14,7 @@ from tests.gui.session.opened import Said, demo, opened_document, opened_window,
 WATCHED = 'base_path = "workspace"\nwatch = true\n'
 REPORT = "drafts/report.md"
 TOP = "from another program\n"
+MINE = "from the block\n"
 
 
 def watched_demo(folder: Path) -> Path:
@@ -25,11 +26,14 @@ def watched_demo(folder: Path) -> Path:
     return policy
 
 
-async def change_both(document: Document) -> None:
-    """The block of a file is edited, then another program writes the file."""
-    await document.workspace.sources.append(Located("archive", REPORT, ""), "from the block\n")
+async def change_both(document: Document, before: str = "", after: str = "") -> str:
+    """A line is added to the block of a file, then another program writes the file; the text that it had."""
+    await document.workspace.sources.append(Located("archive", REPORT, ""), MINE)
     file = document.workspace.folder / "workspace" / REPORT
-    file.write_text(TOP + file.read_text("utf-8"), "utf-8")
+    text = file.read_text("utf-8")
+    file.with_name("new").write_text(before + text + after, "utf-8")
+    file.with_name("new").replace(file)
+    return text
 
 
 def watchers() -> list[threading.Thread]:
@@ -60,11 +64,27 @@ async def test_an_outside_change_shows_on_the_files_page_without_asking(tmp_path
         await until(lambda: page.tree_model.index_of(REPORT).isValid())
         assert state_of(page) is None
 
-        await change_both(window.document)
+        await change_both(window.document, after=TOP)
         await until(lambda: state_of(page) is FileState.CONFLICT)
 
         (drafts / "fresh.md").write_text("new\n", "utf-8")
         await until(lambda: page.tree_model.index_of("drafts/fresh.md").isValid())
+
+
+async def test_what_another_program_adds_elsewhere_is_shown_merged_with_the_edits_of_the_block(tmp_path: Path) -> None:
+    policy = watched_demo(tmp_path)
+    async with opened_window(policy, tmp_path) as window:
+        window.show_page("files")
+        page = window.shelf.page("files")
+        assert isinstance(page, FilesPage)
+        await settled(window)
+        page.tree_model.fetchMore(page.tree_model.index_of("drafts"))
+
+        before = await change_both(window.document, before=TOP)
+        await until(lambda: state_of(page) is FileState.BLOCK_MODIFIED)
+
+        found = await window.document.workspace.sources.read(Located("archive", REPORT, ""))
+        assert found.content == TOP + before + MINE
 
 
 async def test_a_source_that_is_not_watched_starts_nothing(tmp_path: Path) -> None:
@@ -85,7 +105,7 @@ async def test_closing_and_switching_end_the_watch(tmp_path: Path) -> None:
         await document.open(policy)
         noticed = kept(document)
         assert watch.ids == ("archive",)
-        await change_both(document)
+        await change_both(document, before=TOP)
         await until(lambda: any(REPORT in one.paths for one in noticed))
         first = watchers()
         assert first
