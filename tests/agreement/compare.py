@@ -6,12 +6,13 @@ The reference implementation of JSON Schema reads the shown schema; nothing of t
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import jsonschema
-from jsonschema.validators import validator_for
+from jsonschema import validators
 
 from gatewright.gate import Gate
 from gatewright.gate.pipeline import run_stage
@@ -24,6 +25,7 @@ from tests.agreement.calls import Caller, Json
 from tests.agreement.world import Cell, Stranger
 from tests.engine.schema.provider_calls import Maker, sent_schema
 
+_VALIDATORS = cast("Any", validators)
 STAGES = (LOOKUP, OPERATION, SCHEMA)
 
 
@@ -39,8 +41,18 @@ def passes(gate: Gate, tool: str, arguments: Json, agent_id: str = "a") -> bool:
 
 
 def reference(schema: Schema) -> Any:
-    """The reference implementation for ``schema``; formats are notes to it, as to the engine."""
-    return cast("Any", validator_for(schema, default=jsonschema.Draft202012Validator))(schema)
+    """The reference implementation for ``schema``; formats are notes to it, as to the engine.
+
+    A `$` at the end of a pattern matches at the very end, as ECMA-262 has it, and not before a last line break.
+    """
+    kind = _VALIDATORS.validator_for(schema, default=jsonschema.Draft202012Validator)
+    return _VALIDATORS.extend(kind, {"pattern": _pattern})(schema)
+
+
+def _pattern(validator: Any, pattern: str, instance: object, _schema: object) -> Iterator[jsonschema.ValidationError]:
+    strict = re.sub(r"(?<!\\)\$(?=$|\|)", r"\\Z", pattern)
+    if validator.is_type(instance, "string") and not re.search(strict, cast("str", instance)):
+        yield jsonschema.ValidationError("does not match")
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gatewright.base.errors import SchemaError
-from gatewright.schema import discover_operations, survey
+from gatewright.schema import SchemaChecker, discover_operations, survey
 
 
 def flat(**properties: Any) -> dict[str, Any]:
@@ -45,6 +45,10 @@ def test_an_enum_named_operation_is_found_with_its_parameters() -> None:
         ({"type": ["string", "null"], "enum": ["read", None]}, "property-enum"),
         ({"$ref": "#/$defs/Op"}, "property-enum"),
         ({"allOf": [{"$ref": "#/$defs/Op"}]}, "property-enum"),
+        ({"type": "string", "pattern": "^(read|write)$"}, "property-pattern"),
+        ({"type": ["string", "null"], "pattern": "^(?:read|write)$"}, "property-pattern"),
+        ({"type": "string", "pattern": "^read$|^write$"}, "property-pattern"),
+        ({"anyOf": [{"type": "string", "pattern": r"^(read|write\-all)$"}, {"type": "null"}]}, "property-pattern"),
     ],
 )
 def test_every_flat_spelling_is_found(spelling: dict[str, Any], shape: str) -> None:
@@ -52,6 +56,24 @@ def test_every_flat_spelling_is_found(spelling: dict[str, Any], shape: str) -> N
     found = discover_operations(schema)
     assert found is not None
     assert (found.field, found.shape, found.names[0]) == ("action", shape, "read")
+
+
+def test_the_names_of_a_pattern_are_the_texts_that_it_takes() -> None:
+    pattern = r"^(?:get\.all|a\|b|c\\|x:y/z|é-1)$"
+    found = discover_operations({**flat(op={"type": "string", "pattern": pattern}), "required": ["op"]})
+    assert found is not None
+    assert found.names == ("get.all", "a|b", "c\\", "x:y/z", "é-1")
+    checker = SchemaChecker({"pattern": pattern})
+    assert all(checker.is_valid(name) for name in found.names)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["read|write", "^read|write$", "^(read|write)", "^(read|wr.te)$", "^(read|write)?$", "(?i)^(read|write)$", "^()$"],
+)
+def test_a_pattern_that_lets_other_texts_through_is_no_list_of_operations(pattern: str) -> None:
+    assert discover_operations(flat(action={"type": "string", "pattern": pattern})) is None
+    assert discover_operations(flat(action={"pattern": "^(read|write)$"})) is None
 
 
 @pytest.mark.parametrize("keyword", ["oneOf", "anyOf"])

@@ -1,10 +1,11 @@
-"""A closed list of texts as one property spells it: `enum`, `const`, a union of either, nullable or not.
+"""A closed list of texts as one property spells it: `enum`, `const`, a pattern of alternatives, a union of those.
 
 It does not know whether the list is one of operations.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ _NAME_LISTS = (
     "x-enumDescriptions",
     "x-enum-descriptions",
 )
+_LITERAL = r"(?:[^\\^$.|?*+()\[\]{}\n]|\\[^\w\s<>])+"
+_ALTERNATIVES = re.compile(rf"\^\((?:\?:)?{_LITERAL}(?:\|{_LITERAL})*\)\$|\^{_LITERAL}\$(?:\|\^{_LITERAL}\$)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,11 @@ def choice_of(value: object) -> Choice | None:
     schema = as_object(value)
     if schema is None:
         return None
-    found = [choice for choice in (_enum(schema), _const(schema), *_unions(schema), *_all_of(schema)) if choice]
+    found = [
+        choice
+        for choice in (_enum(schema), _const(schema), *_unions(schema), *_all_of(schema), _pattern(schema))
+        if choice
+    ]
     if not found or ((types := _types(schema)) and "string" not in types):
         return None
     others = [frozenset(other.names) for other in found[1:]]
@@ -49,6 +56,12 @@ def restricted(schema: Schema, allowed: frozenset[str], *, keep_null: bool) -> S
     """A copy of a property's schema that accepts the ``allowed`` texts only, and null when ``keep_null``."""
     result = {key: value for key, value in schema.items() if not _is_lost(key, value, allowed, keep_null=keep_null)}
     values = as_list(schema.get("enum"))
+    pattern = _pattern(schema)
+    if pattern is not None:
+        del result["pattern"]
+        allowed &= frozenset(pattern.names)
+        if values is None:
+            values = [*pattern.names, *([None] if pattern.nullable else [])]
     if values is not None:
         _restrict_enum(result, values, allowed, keep_null=keep_null)
     for keyword in (*_UNIONS, "allOf"):
@@ -140,6 +153,18 @@ def _union(schema: Schema, keyword: str) -> Choice | None:
     nullable = any(_is_null(branch) for branch in branches) or any(choice.nullable for choice in choices if choice)
     single = len(choices) == 1 and choices[0] is not None
     return Choice(tuple(dict.fromkeys(names)), choices[0].keyword if single and choices[0] else keyword, nullable)
+
+
+def _pattern(schema: Schema) -> Choice | None:
+    """The alternatives of a pattern that takes nothing else (`^(read|write)$`), where nothing but texts fits."""
+    pattern = schema.get("pattern")
+    if not isinstance(pattern, str) or not _ALTERNATIVES.fullmatch(pattern):
+        return None
+    types = _types(schema)
+    if "string" not in types or not {*types} <= {"string", "null"}:
+        return None
+    names = [re.sub(r"\\(.)", r"\1", name) for name in re.findall(_LITERAL, pattern.replace("^(?:", "^(", 1))]
+    return Choice(tuple(dict.fromkeys(names)), "pattern", "null" in types)
 
 
 def _all_of(schema: Schema) -> list[Choice]:

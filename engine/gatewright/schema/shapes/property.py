@@ -15,6 +15,7 @@ _SHAPE_NAMES = {
     "const": "property-const",
     "oneOf": "property-union",
     "anyOf": "property-union",
+    "pattern": "property-pattern",
 }
 
 
