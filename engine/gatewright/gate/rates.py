@@ -4,7 +4,9 @@ A rate of ``calls`` per ``per_s`` seconds never lets more than ``calls`` start i
 counts for ``per_s`` seconds. Time is the wall clock, which survives a restart. One that goes back opens nothing: a
 start that lies ahead of it counts as one of now. Up to 200 calls every start is kept; of a rate with more, starts are
 kept in 200 steps of the period, and those of one step count until the last of them is over, so that the file stays
-small and a call may have to wait for half a percent of the period longer.
+small and a call may have to wait for half a percent of the period longer. A start that is over is kept too, since an
+edit may ask for a longer period; beyond 1,000 of them, neighbours are kept as one that is as old as the latest, within
+a few percent of its age.
 """
 
 from __future__ import annotations
@@ -30,10 +32,14 @@ FILE_NAME = "rates.sqlite"
 _BUSY_S = 1.0
 _FOR_EVER_S = 1e10
 _STEPS = 200
+_MOST_OVER = 1_000
+_NEAR = 1 / 50
+"""Of its age: how near to a start that is over an earlier one may lie to be kept with it."""
 _TABLE = """CREATE TABLE IF NOT EXISTS starts (
   key TEXT NOT NULL, step_s REAL NOT NULL, last_s REAL NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (key, step_s)
 ) WITHOUT ROWID"""
-_KEPT = "SELECT last_s, count FROM starts WHERE key = ? ORDER BY last_s"
+_COUNTING = "SELECT step_s, last_s, count FROM starts WHERE key = ? AND last_s > ? ORDER BY last_s"
+_OVER = "SELECT step_s, last_s, count FROM starts WHERE key = ? AND last_s <= ? ORDER BY last_s DESC"
 _ADD = """INSERT INTO starts VALUES (?1, ?2, ?3, ?4)
   ON CONFLICT DO UPDATE SET count = count + ?4, last_s = max(last_s, ?3)"""
 
@@ -131,7 +137,7 @@ class RateBook:
                 if 0 < rate.rule.per_s <= ago_s:
                     continue
                 _tidy(connection, rate, wall_s)
-                _remove(connection, rate)
+                _remove(connection, rate, wall_s)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -162,15 +168,20 @@ class RateBook:
 
 def _window(connection: sqlite3.Connection, key: str, rule: RateLimit, wall_s: float) -> Window:
     """A start that lies ahead of the clock is one of now."""
-    lasts_s = rule.per_s if rule.per_s > 0 else math.inf
+    lasts_s = _lasts_s(rule)
     found: list[tuple[float, int]] = []
-    for last_s, count in connection.execute(_KEPT, (key,)) if _has_starts(connection) else ():
+    for _, last_s, count in connection.execute(_COUNTING, (key, wall_s - lasts_s)) if _has_starts(connection) else ():
         if count < 0 or not math.isfinite(last_s):
             raise ValueError("it holds a start that nobody made")
         left_s = min(float(last_s), wall_s) + lasts_s - wall_s
         if left_s > 0:
             found.append((left_s, int(count)))
     return Window(rule.calls, tuple(found))
+
+
+def _lasts_s(rule: RateLimit) -> float:
+    """How long a start counts."""
+    return rule.per_s if rule.per_s > 0 else math.inf
 
 
 def _has_starts(connection: sqlite3.Connection) -> bool:
@@ -187,16 +198,26 @@ def _step_s(rule: RateLimit, wall_s: float) -> float:
 
 
 def _tidy(connection: sqlite3.Connection, rate: Rate, wall_s: float) -> None:
-    """Forget what is over, and bring what lies ahead of the clock to now, so that it ends."""
+    """Bring what lies ahead of the clock to now, so that it ends, and have few rows of what is over."""
     connection.execute("UPDATE starts SET last_s = ?2 WHERE key = ?1 AND last_s > ?2", (rate.key, wall_s))
-    if rate.rule.per_s > 0:
-        connection.execute("DELETE FROM starts WHERE key = ? AND last_s <= ?", (rate.key, wall_s - rate.rule.per_s))
+    over = rate.key, wall_s - _lasts_s(rate.rule)
+    (rows,) = connection.execute("SELECT count(*) FROM starts WHERE key = ? AND last_s <= ?", over).fetchone()
+    if rows <= _MOST_OVER:
+        return
+    (into_s, latest_s, _), *earlier = connection.execute(_OVER, over).fetchall()
+    for step_s, last_s, count in earlier:
+        if latest_s - last_s > (wall_s - latest_s) * _NEAR:
+            into_s, latest_s = step_s, last_s
+            continue
+        connection.execute("DELETE FROM starts WHERE key = ? AND step_s = ?", (rate.key, step_s))
+        connection.execute(
+            "UPDATE starts SET count = count + ? WHERE key = ? AND step_s = ?", (count, rate.key, into_s)
+        )
 
 
-def _remove(connection: sqlite3.Connection, rate: Rate) -> None:
+def _remove(connection: sqlite3.Connection, rate: Rate, wall_s: float) -> None:
     left = rate.calls
-    kept = connection.execute("SELECT step_s, count FROM starts WHERE key = ? ORDER BY last_s", (rate.key,)).fetchall()
-    for step_s, count in kept:
+    for step_s, _, count in connection.execute(_COUNTING, (rate.key, wall_s - _lasts_s(rate.rule))).fetchall():
         gone = min(left, count)
         connection.execute("UPDATE starts SET count = count - ? WHERE key = ? AND step_s = ?", (gone, rate.key, step_s))
         left -= gone

@@ -167,6 +167,59 @@ def test_other_numbers_for_the_same_rate_forget_no_start(book: RateBook) -> None
     assert left(book, NOW + 1, RateLimit(5, 60.0)) == 2
 
 
+def test_rate_edited_to_a_shorter_period_and_back_forgets_no_start(book: RateBook) -> None:
+    hourly, brief = RateLimit(3, 3600.0), RateLimit(2, 60.0)
+    for at, rule in ((0, hourly), (10, hourly), (100, brief), (300, brief), (300, brief)):
+        assert taken(book, Rate("k", rule), NOW + at)
+
+    assert book.peek("k", hourly, NOW + 301).wait_s() == 3600 + 100 - 301
+    assert not taken(book, Rate("k", hourly), NOW + 3699)
+    assert taken(book, Rate("k", hourly), NOW + 3700)
+    assert not taken(book, Rate("k", RateLimit(6, 1e9)), NOW + 10_000)
+
+
+def test_start_given_back_after_an_edit_takes_none_away_that_a_longer_period_counts(book: RateBook) -> None:
+    hourly, brief = RateLimit(3, 3600.0), RateLimit(1, 60.0)
+    taken(book, Rate("k", hourly), NOW)
+    taken(book, Rate("k", brief), NOW + 100)
+    book.give_back([Rate("k", brief)], NOW + 101, 1.0)
+
+    assert left(book, NOW + 101, brief) == 1
+    assert book.peek("k", RateLimit(1, 3600.0), NOW + 101).wait_s() == 3499.0
+
+
+EDITED = [RateLimit(2, 60.0), RateLimit(30, 1.0), RateLimit(5, 3600.0), RateLimit(400, 100_000.0), RateLimit(300, 7.0)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(EDITED), st.floats(0, 2000), st.integers(1, 150)), max_size=12))
+def test_any_stretch_of_a_rate_that_was_edited_there_and_back_holds_at_most_its_calls(
+    steps: list[tuple[RateLimit, float, int]],
+) -> None:
+    book, wall_s, started = RateBook(), NOW, list[float]()
+    for rule, gap, burst in steps:
+        wall_s += gap
+        for _ in range(burst):
+            wall_s += 0.125
+            if taken(book, Rate("k", rule), wall_s):
+                started.append(wall_s)
+                assert sum(wall_s - rule.per_s < at for at in started) <= rule.calls
+
+
+def test_starts_that_are_over_are_kept_in_few_rows_and_block_hardly_longer(tmp_path: Path) -> None:
+    path = tmp_path / "rates.sqlite"
+    book, brief, started = RateBook(path), Rate("k", RateLimit(1, 1.0)), 3000
+    assert all(taken(book, brief, NOW + number) for number in range(started))
+    with sqlite3.connect(path) as other:
+        rows, kept = other.execute("SELECT count(*), sum(count) FROM starts").fetchone()
+    other.close()
+
+    assert rows <= 1001
+    assert kept == started
+    for per_s, exact in ((100.0, 100), (1000.0, 1000), (2900.0, 2900)):
+        counted = 5000 - left(book, NOW + started - 1, RateLimit(5000, per_s))
+        assert exact <= counted <= exact * 1.05
+
+
 def test_rate_survives_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "rates.sqlite"
     first = RateBook(path)
