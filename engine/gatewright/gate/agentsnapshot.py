@@ -104,7 +104,7 @@ class Ground:
         if agent.tools is not None or (facts.name, facts.major) not in self.held:
             return None
         text = f"`{facts.name}` came in after the policy, and agent `{agent.agent_id}` lists no tools"
-        text += ": it is held until the policy is edited or read again, as `new_tools` says"
+        text += ": it is held until somebody edits the policy or accepts new tools, as `new_tools` says"
         return Reason(Layer.TOOLS, Verdict.DENY, "new-tool-held", text, ("defaults", "new_tools"))
 
     @once

@@ -141,21 +141,37 @@ class Gate:
         ``places`` resolves the addresses of the new policy, ``sources`` has its levels, ``roots`` its roots, ``blocks``
         goes by those levels; without them the old ones stay.
         ``tools`` changes the registry, if that has to go with it: nobody sees the one without the other. A good policy
-        ends an alarm, and no tool that is there is new from then on (``new_tools``). Raises PolicyInvalid for one that
-        limits a tool which is not there; the old one stays.
+        ends an alarm. One that says something else than the policy in force takes in the tools that are held as new
+        (``new_tools``); what ``tools`` brings is never new. Raises PolicyInvalid for one that limits a tool which is
+        not there; the old one stays.
         """
         with self._lock:
             old = self._force
+            there = old.snapshot.registry.keys()
             if tools is not None:
                 tools()
             _refuse_unknown(policy, old.snapshot.policy, old.snapshot.registry, old.ports.absent)
             ports = old.ports if sources is None else replace(old.ports, sources=sources)
             ports = ports if roots is None else replace(ports, roots=roots)
             ports = ports if blocks is None else replace(ports, blocks=blocks)
-            snapshot = old.snapshot.renewed(policy, changed, accepts=True)
+            known = old.snapshot.registry.keys()
+            if policy.is_same(old.snapshot.policy):
+                known = old.snapshot.known | (known - there)
+            snapshot = old.snapshot.renewed(policy, changed, known=known)
             self._force = InForce(snapshot, places or old.places, ports, old.keys)
             self._views = {agent_id: held for agent_id, held in self._views.items() if agent_id in policy.agents}
         self._bell.clear()
+
+    def accept_new_tools(self) -> tuple[str, ...]:
+        """Take in every tool that is held as new (``new_tools``); their names, with ``@major`` above 1."""
+        with self._lock:
+            snapshot = self._force.snapshot
+            there = snapshot.registry.keys()
+            holds = snapshot.policy.defaults.new_tools == "hold"
+            new = sorted(there - snapshot.known) if holds else []
+            if new:
+                self._force = replace(self._force, snapshot=snapshot.renewed(snapshot.policy, None, known=there))
+        return tuple(name if major == 1 else f"{name}@{major}" for name, major in new)
 
     def refuse(self, problems: Iterable[Problem]) -> Alarm:
         """Raise the alarm: a policy with these problems was not put in force. The log says so with its next row."""

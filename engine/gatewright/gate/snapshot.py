@@ -49,8 +49,8 @@ class Snapshot:
         self._offer = before._offer if before and same else offered(policy, registry, self.shapes.declared)
         self.facts = self._offer.facts
         there = frozenset(self._offer.tools)
-        self._known = there if known is None else known
-        self._held = there - self._known if policy.defaults.new_tools == "hold" else _NONE
+        self.known = there if known is None else known
+        self._held = there - self.known if policy.defaults.new_tools == "hold" else _NONE
         self._ground = Ground(policy, self._offer, self.shapes, self._held)
         self._agents: dict[str, AgentSnapshot] = {}
         self._digests = AgentDigests()
@@ -107,12 +107,12 @@ class Snapshot:
         policy: Policy,
         changed: ChangeSet | None,  # noqa: ARG002 found out anew, so that a wrong one leaves nothing stale
         *,
-        accepts: bool = False,
+        known: frozenset[Key] | None = None,
     ) -> Snapshot:
-        """The snapshot of another policy over the tools as they are now; ``accepts``: none of them is new any more."""
+        """The snapshot of another policy over the tools as they are now; ``known``: those not new; None: as before."""
         from gatewright.gate.concern import concerned, differ_in_agents_alone
 
-        fresh = Snapshot(policy, self.registry, self.shapes, self, None if accepts else self._known)
+        fresh = Snapshot(policy, self.registry, self.shapes, self, self.known if known is None else known)
         as_held = fresh._held == self._held
         if as_held and fresh.facts == self.facts:
             fresh._ground.choices.update(self._ground.choices)

@@ -87,6 +87,10 @@ class ToolRegistry:
         """All tools, by name and major."""
         return self._snapshot.ordered
 
+    def keys(self) -> frozenset[Key]:
+        """Name and major version of every tool."""
+        return frozenset(self._snapshot.tools)
+
     def facts(self) -> tuple[ToolFacts, ...]:
         """What policies need to know of all tools, in the same order; asked of each tool once per revision."""
         return self._snapshot.facts

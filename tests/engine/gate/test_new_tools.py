@@ -1,4 +1,4 @@
-"""Tools that come in while a policy is in force are held from agents that list none, until the policy comes anew."""
+"""Tools that come in while a policy is in force are held from agents that list none, until somebody takes them in."""
 
 from __future__ import annotations
 
@@ -105,13 +105,17 @@ def test_with_allow_it_is_there_at_once() -> None:
 
 
 @pytest.mark.parametrize("looked", [True, False], ids=["compiled before", "not compiled before"])
-@pytest.mark.parametrize("name", [None, "edited"], ids=["read again", "edited"])
-def test_the_next_policy_takes_it_in(name: str | None, looked: bool) -> None:
+@pytest.mark.parametrize("how", ["edited", "accepted"])
+def test_an_edited_policy_takes_it_in_and_so_does_whoever_accepts_it(how: str, looked: bool) -> None:
     gate, registry, policy = opened()
     withdraw = registry.register(CounterTool())
     if looked:
         assert shown(gate, "open") == ["echo"]
-    gate.reload(replace(policy, name=name))
+    if how == "edited":
+        gate.reload(replace(policy, name="edited"))
+    else:
+        assert gate.accept_new_tools() == ("counter",)
+    assert gate.accept_new_tools() == ()
     assert shown(gate, "open") == ["counter", "echo"]
     assert code(gate, "open")[0] is Verdict.ALLOW
     assert not selfcheck(gate).differences
@@ -119,6 +123,20 @@ def test_the_next_policy_takes_it_in(name: str | None, looked: bool) -> None:
     assert shown(gate, "open") == ["echo"]
     registry.register(CounterTool())
     assert shown(gate, "open") == ["counter", "echo"], "a tool that was there when the policy came is not new"
+
+
+def test_the_same_policy_read_again_leaves_it_held() -> None:
+    gate, registry, policy = opened()
+    registry.register(CounterTool())
+    gate.reload(replace(policy))
+    assert code(gate, "open") == (Verdict.DENY, "new-tool-held")
+
+    def bring() -> None:
+        registry.register(LaterEcho())
+
+    gate.reload(replace(policy), tools=bring)
+    assert code(gate, "open") == (Verdict.DENY, "new-tool-held")
+    assert gate.view("open").rights["echo"].facts.major == 2, "what the policy brings along is not new"
 
 
 def test_it_is_held_while_others_come_and_go() -> None:
@@ -139,15 +157,34 @@ def test_switching_to_allow_and_back_holds_only_what_comes_after() -> None:
 
 
 def test_a_new_major_does_not_take_the_place_of_the_one_that_is_there() -> None:
-    gate, registry, policy = opened()
+    gate, registry, _ = opened()
     registry.register(LaterEcho())
     assert gate.decide("open", "echo", {"text": "x"}).verdict is Verdict.ALLOW
     assert gate.view("open").rights["echo"].facts.major == 1
     assert gate.view("lists").rights["echo"].facts.major == 2
     assert gate.view("older").rights["echo"].facts.major == 1
-    gate.reload(policy)
+    assert gate.accept_new_tools() == ("echo@2",)
     assert gate.view("open").rights["echo"].facts.major == 2
     assert gate.decide("open", "echo", {"op": "twice", "text": "x"}).verdict is Verdict.ALLOW
+
+
+def test_a_file_that_nobody_changed_takes_nothing_in_when_it_is_read_again(tmp_path: Path) -> None:
+    definition = '{"tools": [{"name": "%s", "description": "Says it.", "inputSchema": {"type": "object"}}]}'
+    written, manifest = tmp_path / "policy.toml", tmp_path / "tools.json"
+    written.write_text(
+        'gatewright = 1\n[agents.open]\n[[catalogs]]\nid = "c"\ntype = "host"\nmanifest = "tools.json"\n'
+    )
+    manifest.write_text(definition % "one")
+    with Workspace.open(written, state=tmp_path / "state", keys=tmp_path / "keys") as workspace:
+        workspace.gate.snapshot().registry.register(echo)
+        written.write_text(written.read_text() + "# a remark\n")
+        manifest.write_text(definition % "two")
+        workspace.reload()
+        assert workspace.decide("open", "echo", {"text": "x"}).code == "new-tool-held"
+        assert workspace.decide("open", "two", {}).code != "new-tool-held"
+        written.write_text(written.read_text().replace("[agents.open]", '[agents.open]\ndescription = "edited"'))
+        workspace.reload()
+        assert workspace.decide("open", "echo", {"text": "x"}).verdict is Verdict.ALLOW
 
 
 def test_what_a_workspace_brings_along_is_not_new(tmp_path: Path) -> None:

@@ -220,11 +220,13 @@ def test_policy_swapped_while_tools_change_stays_in_force(world: World, monkeypa
     inside, swapped = threading.Event(), threading.Event()
     renewed = Snapshot.renewed
 
-    def slow(self: Snapshot, policy: Policy, changed: ChangeSet | None, *, accepts: bool = False) -> Snapshot:
+    def slow(
+        self: Snapshot, policy: Policy, changed: ChangeSet | None, *, known: frozenset[tuple[str, int]] | None = None
+    ) -> Snapshot:
         if threading.current_thread() is reader:
             inside.set()
             swapped.wait(0.2)  # as long as the swap may not come between, it cannot
-        return renewed(self, policy, changed, accepts=accepts)
+        return renewed(self, policy, changed, known=known)
 
     def swap() -> None:
         inside.wait()
