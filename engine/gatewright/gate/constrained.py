@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gatewright.gate.call import CallState, Finding
@@ -17,28 +18,43 @@ if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.gate.condition import Constraint
     from gatewright.gate.ruleset import BoundRule
-    from gatewright.schema.phrase import ArgumentError
 
 Found = tuple["BoundRule", Finding]
 SAID = "the arguments are limited:\n"
+MUST_BE_GIVEN = "must be given"
 
 
 def broken_fields(
     state: CallState, one: Constraint, arguments: Mapping[str, JsonValue], names: frozenset[str] | None = None
 ) -> list[Found]:
-    """The fields whose value, or whose default where it is left out, is not among those allowed.
+    """The fields left out that must be given, and those whose value, or whose default, is not among those allowed.
 
     ``names``: the fields to look at; None: all that the constraint names.
     """
-    found: list[Found] = []
+    found = [
+        (one.bound, _finding(state, one, name, (f"{pointer_text((name,))}: {MUST_BE_GIVEN}",)))
+        for name in _missing(state, one, arguments)
+        if names is None or name in names
+    ]
     for name, checker in one.fields:
         if names is not None and name not in names:
             continue
         values = (arguments[name],) if name in arguments else _defaults(state, one, name)
         errors = next((errors for value in values if (errors := checker.errors(value))), None)
         if errors:
-            found.append((one.bound, _finding(state, one, name, errors)))
+            where = tuple(f"{pointer_text((name,))}{error.pointer}: {error.message}" for error in errors)
+            found.append((one.bound, _finding(state, one, name, where)))
     return found
+
+
+def _missing(state: CallState, one: Constraint, arguments: Mapping[str, JsonValue]) -> list[str]:
+    """What an operation of the call takes, the rule asks for, and the call leaves out."""
+    kind, facts = one.bound.rule.rule_type, state.plan.right.facts
+    if not isinstance(kind, ArgumentConstraints) or arguments.keys() >= set(kind.required):
+        return []
+    called = {part.name for part in state.chosen.each}
+    asked = (facts.asked_by(one.bound.rule, row) for row in facts.operations if row.name in called)
+    return [name for name in dict.fromkeys(chain.from_iterable(asked)) if name not in arguments]
 
 
 def _defaults(state: CallState, one: Constraint, name: str) -> Iterator[JsonValue]:
@@ -52,8 +68,7 @@ def _defaults(state: CallState, one: Constraint, name: str) -> Iterator[JsonValu
             yield from (p.default for p in parameters if p.name == name and p.has_default)
 
 
-def _finding(state: CallState, one: Constraint, name: str, errors: tuple[ArgumentError, ...]) -> Finding:
-    where = tuple(f"{pointer_text((name,))}{error.pointer}: {error.message}" for error in errors)
+def _finding(state: CallState, one: Constraint, name: str, where: tuple[str, ...]) -> Finding:
     lines = "\n".join(where)
     violation = ConstraintViolation(state.tool_name, name, where)
     return denial("argument-constraint", lines, one.bound, said(_for_model(state, name, where)), violation)

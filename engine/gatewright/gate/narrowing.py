@@ -24,6 +24,7 @@ from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
     from gatewright.gate.ruleset import BoundRule
+    from gatewright.policy.right import ToolFacts
     from gatewright.tools.tool import Tool
 
 _UNREADABLE = (GatewrightError, RecursionError, TypeError, ValueError, LookupError)
@@ -37,13 +38,14 @@ _WORDS = frozenset({"title", "description", "$comment", "examples", "default", "
 class Limit:
     """What one field of the arguments must satisfy. ``operations`` None: whatever the operation.
 
-    Two are equal when they ask for the same, whoever does.
+    ``required``: it must be given, and its schema says nothing. Two are equal when they ask for the same, whoever does.
     """
 
     name: str
     operations: frozenset[str] | None
     digest: bytes
     schema: Any = field(hash=False, compare=False)
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +62,15 @@ class Narrowed:
     open_why: str = ""
 
 
-def limits_of(rules: Iterable[BoundRule], shown: frozenset[str]) -> tuple[Limit, ...]:
+def limits_of(rules: Iterable[BoundRule], facts: ToolFacts, shown: frozenset[str]) -> tuple[Limit, ...]:
     """What the rules ask of calls of the ``shown`` operations, in an order that is the same for the same limits."""
-    found = {limit for bound in rules for limit in _limits(bound, shown)}
+    found = {limit for bound in rules for limit in _limits(bound, facts, shown)}
     if len(found) < 2:
         return tuple(found)
     return tuple(sorted(found, key=lambda one: (one.name, sorted(one.operations or ()), one.digest)))
 
 
-def _limits(bound: BoundRule, shown: frozenset[str]) -> Iterator[Limit]:
+def _limits(bound: BoundRule, facts: ToolFacts, shown: frozenset[str]) -> Iterator[Limit]:
     kind = bound.rule.rule_type
     operations = shown if bound.operations is None else bound.operations & shown
     if not isinstance(kind, ArgumentConstraints) or not operations:
@@ -79,6 +81,12 @@ def _limits(bound: BoundRule, shown: frozenset[str]) -> Iterator[Limit]:
         except _UNREADABLE:
             continue  # a condition that is no JSON closes the tool elsewhere
         yield Limit(name, None if operations == shown else operations, digest, schema)
+    if not kind.required:
+        return
+    asked = {row.name: facts.asked_by(bound.rule, row) for row in facts.operations if row.name in operations}
+    for name in kind.required:
+        if by := frozenset(operation for operation, names in asked.items() if name in names):
+            yield Limit(name, None if by == shown else by, b"", True, required=True)
 
 
 def narrowed(
@@ -132,12 +140,14 @@ class _Reading:
 
     def obstacle(self, limit: Limit) -> str:
         """Why the schema cannot hold it: for values as they are sent, without naming what is not shown."""
-        if limit.name in self._marked:
+        if limit.name in self._marked and not limit.required:
             return _CANONICAL
         return "" if limit.operations is None or self._may_depend() else _DEPENDS
 
     def limited(self, schema: Schema, limit: Limit) -> Schema:
         """``schema`` with the limit. Raises SchemaError."""
+        if limit.required:
+            return narrow(schema, {}, when=self._when(limit.operations), required=(limit.name,))
         bound = limit.operations or self._shown
         bare = self._rewritten(limit.name, _bare(limit.schema))
         defaults = self._broken_defaults(limit.name, bound, bare)

@@ -168,7 +168,7 @@ def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -
     if rules:
         from gatewright.gate.narrowing import limits_of
 
-        limits = limits_of(rules, right.shown)
+        limits = limits_of(rules, right.facts, right.shown)
     settings = settings_of(layers.policy, tool.name, tool.major)
     extra = settings.extra_arguments if settings is not None else None
     closed = extra is Verdict.DENY or (extra is None and bool(limits))

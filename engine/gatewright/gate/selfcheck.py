@@ -213,7 +213,7 @@ class _Run:
             yield from self._limited(agent_id, plan, operation, arguments)
 
     def _limited(self, agent_id: str, plan: ToolPlan, operation: str, arguments: dict[str, JsonValue]) -> Iterator[str]:
-        """One call for each constrained field that nothing but the constraint denies."""
+        """One call for each constrained field that nothing but the constraint denies, and one without each required."""
         name, shape = plan.tool.name, plan.shape
         stranger = _with_stranger(shape, arguments) if shape is not None and shape.closed else None
         if stranger is not None and self._passes(agent_id, name, stranger, through_schema=True):
@@ -231,6 +231,21 @@ class _Run:
                         yield f"a call that the constraint on `{field}` denies fits the shown schema"
                 elif self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
                     yield f"a call that the constraint on `{field}` denies is not denied"
+        yield from self._left_out(agent_id, plan, operation, arguments)
+
+    def _left_out(
+        self, agent_id: str, plan: ToolPlan, operation: str, arguments: dict[str, JsonValue]
+    ) -> Iterator[str]:
+        """What is wrong with calls that lack an argument which only a rule makes them give."""
+        name, shape = plan.tool.name, plan.shape
+        for field in _asked(plan, operation) if shape is not None else ():
+            call = {key: value for key, value in arguments.items() if key != field}
+            if shape is None or not shape.whole.checker.is_valid(call):
+                continue  # the tool itself asks for it
+            if field not in dict(shape.unsaid) and self._passes(agent_id, name, call, through_schema=True):
+                yield f"a call without `{field}`, which a rule asks for, fits the shown schema"
+            elif self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
+                yield f"a call without `{field}`, which a rule asks for, is not denied"
 
     def _passes(
         self, agent_id: str, tool: str, arguments: dict[str, JsonValue], *, through_schema: bool = False
@@ -288,6 +303,7 @@ def _read(listing: ToolListing, plan: ToolPlan) -> _Shown:
 def _made(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -> JsonValue:
     """Arguments for ``operation``: the schema's own required ones, and those that the operation asks for."""
     needed = [(parameter.name,) for parameter in plan.tool.parameters(operation) if parameter.required]
+    needed += [(name,) for name in _asked(plan, operation)]
     try:
         if not operation:
             return witness(listing.schema, needed)
@@ -345,6 +361,14 @@ def _breaking(
             if called is not None and operation in (called or (operation,)) and plan.operations.keys() >= set(called):
                 return call
     return None
+
+
+def _asked(plan: ToolPlan, operation: str) -> tuple[str, ...]:
+    """The arguments that rules on every call make a call of the operation give."""
+    facts, own = plan.right.facts, plan.operations.get(operation)
+    rows = [row for row in facts.operations if row.name == operation]
+    rules = [one.bound.rule for one in (own.constraints if own is not None else ()) if one.source_id is None]
+    return tuple(dict.fromkeys(name for rule in rules for row in rows for name in facts.asked_by(rule, row)))
 
 
 def _barred(plan: OperationPlan | None, arguments: dict[str, JsonValue]) -> str:

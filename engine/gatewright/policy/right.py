@@ -16,7 +16,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
-from gatewright.policy.rule import ToolRule
+from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 
@@ -70,7 +70,8 @@ class OperationFacts:
     """What the policy needs to know of an operation. ``actions``: the file or block actions it may turn out to be.
 
     ``capabilities``: the kinds that it needs; ``judged``: the kinds that some parameter of it can be judged by.
-    ``parameters``: every name it takes, with its JSON Schema in ``schemas``; ``required``: those it cannot lack.
+    ``parameters``: every name it takes, with its JSON Schema in ``schemas``; ``required``: those it cannot lack;
+    ``defaulted``: those that have a default, null perhaps.
     """
 
     name: str
@@ -82,6 +83,7 @@ class OperationFacts:
     required: tuple[str, ...] = ()
     judged: frozenset[CapabilityKind] = frozenset()
     schemas: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False, repr=False)
+    defaulted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,29 @@ class ToolFacts:
     def operation_names(self) -> tuple[str, ...]:
         """The operations in the tool's own order; empty for a tool without operations."""
         return tuple(o.name for o in self.operations) if self.has_operations else ()
+
+    def asked_by(self, rule: ToolRule, operation: OperationFacts) -> tuple[str, ...]:
+        """The arguments that the rule makes a call of the operation give.
+
+        Those it does not take are not asked for, and one with a default counts as given. A tool that names no argument
+        at all is asked for whatever a rule on itself names.
+        """
+        kind = rule.rule_type
+        if not isinstance(kind, ArgumentConstraints) or not rule.binds(operation.name):
+            return ()
+        names_none = rule.tool_name != ANY_TOOL and not any(row.parameters for row in self.operations)
+        return tuple(
+            name
+            for name in kind.required
+            if (names_none or name in operation.parameters or self._carries(name)) and name not in operation.defaulted
+        )
+
+    def _carries(self, name: str) -> bool:
+        """Whether the field selects the operation and has no default."""
+        if self.selection is None or name not in self.selection.fields:
+            return False
+        declared = self.selection.declared(name)
+        return not isinstance(declared, dict) or "default" not in declared
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,15 @@ class RequiresConsent:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentConstraints:
-    """Every call's fields must satisfy these schemas."""
+    """Every call's fields must satisfy these schemas; ``required``: the fields that a call must give."""
 
     fields: Mapping[str, JsonValue] = field(hash=False)
+    required: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Every argument that the rule says something of, each once."""
+        return tuple(dict.fromkeys((*self.fields, *self.required)))
 
 
 @dataclass(frozen=True, slots=True)

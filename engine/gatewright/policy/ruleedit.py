@@ -127,51 +127,68 @@ def set_constraint(
     field: str,
     schema: JsonValue,
     operations: Iterable[str] | None = None,
+    *,
+    required: bool = False,
 ) -> Edit:
     """Constrain one more argument of a tool, in the rule for just these operations if there is one.
 
-    What it says of an argument already is never replaced from here: see ``change_constraint``.
+    ``schema`` None: its value may be anything; ``required``: a call must give it. What a rule says of an argument
+    already is never replaced from here: see ``change_constraint``.
     """
     agent = agent_of(policy, agent_id)
     facts = _facts_of(catalog, agent, tool)
     conditions = _conditions(facts, operations)
     _check_field(facts, field, conditions)
     fits = [i for i, rule in _own(agent, facts) if _fits(rule, ArgumentConstraints, conditions)]
-    name = f"constrain `{field}` of {_what(facts.name, conditions)} for `{agent_id}`"
+    name = f"{_verb(schema)} `{field}` of {_what(facts.name, conditions)} for `{agent_id}`"
     if not fits:
-        rule = ToolRule(facts.name, ArgumentConstraints({field: schema}), conditions)
+        rule = ToolRule(facts.name, _said(ArgumentConstraints({}), field, schema, required=required), conditions)
         return _edit(name, agent, (*agent.tool_rules, rule))
-    if any(field in _fields(agent.tool_rules[i]) for i in fits):
+    if any(field in _constraints(agent.tool_rules[i]).arguments for i in fits):
         raise EditRefused(f"`{field}` of {_what(facts.name, conditions)} is constrained already: change that one")
     rule = agent.tool_rules[fits[0]]
-    constraints = ArgumentConstraints({**_fields(rule), field: schema})
+    constraints = _said(_constraints(rule), field, schema, required=required)
     return _edit(name, agent, _put(agent, fits[0], replace(rule, rule_type=constraints)))
 
 
 def change_constraint(
-    policy: Policy, catalog: Sequence[ToolFacts], standing: Standing, field: str, new_field: str, schema: JsonValue
+    policy: Policy,
+    catalog: Sequence[ToolFacts],
+    standing: Standing,
+    field: str,
+    new_field: str,
+    schema: JsonValue,
+    *,
+    required: bool = False,
 ) -> Edit:
-    """Another schema, or another argument, for one constraint of a rule; the rule's other constraints stay."""
+    """Say something else of one argument of a rule, or the same of another; what the rule says of others stays.
+
+    ``schema`` None: its value may be anything; ``required``: a call must give it.
+    """
     agent, rule = _standing(policy, standing)
-    fields = _fields(rule)
-    if field not in fields:
+    held = _constraints(rule)
+    if field not in held.arguments:
         raise EditRefused(f"the rule does not constrain `{field}` any more")
     if new_field != field:
         _check_field(_facts_named(catalog, agent, rule.tool_name), new_field, rule.conditions)
-        if new_field in fields:
+        if new_field in held.arguments:
             raise EditRefused(f"the rule constrains `{new_field}` already")
-    after = {new_field if name == field else name: schema if name == field else held for name, held in fields.items()}
-    name = f"constrain `{new_field}` of {_what(rule.tool_name, rule.conditions)} for `{agent.agent_id}`"
-    return _edit(name, agent, _put(agent, standing.index, replace(rule, rule_type=ArgumentConstraints(after))))
+    named = ArgumentConstraints(
+        {new_field if name == field else name: said for name, said in held.fields.items()},
+        tuple(new_field if name == field else name for name in held.required),
+    )
+    after = _said(named, new_field, schema, required=required)
+    name = f"{_verb(schema)} `{new_field}` of {_what(rule.tool_name, rule.conditions)} for `{agent.agent_id}`"
+    return _edit(name, agent, _put(agent, standing.index, replace(rule, rule_type=after)))
 
 
 def remove_constraint(policy: Policy, standing: Standing, field: str) -> Edit:
     """Take the constraint of one argument away; the rule goes with its last one."""
     agent, rule = _standing(policy, standing)
-    rest = {name: schema for name, schema in _fields(rule).items() if name != field}
+    rest = _said(_constraints(rule), field, None, required=False)
     what = _what(rule.tool_name, rule.conditions)
     name = f"remove the constraint of `{field}` of {what} for `{agent.agent_id}`"
-    after = replace(rule, rule_type=ArgumentConstraints(rest)) if rest else None
+    after = replace(rule, rule_type=rest) if rest.arguments else None
     return _edit(name, agent, _put(agent, standing.index, after))
 
 
@@ -180,7 +197,7 @@ def free_fields(agent: Agent, facts: ToolFacts, operations: Iterable[str] | None
     chosen = None if operations is None else tuple(operations)
     conditions = _conditions(facts, chosen)
     fits = [rule for _, rule in _own(agent, facts) if _fits(rule, ArgumentConstraints, conditions)]
-    held = {name for rule in fits for name in _fields(rule)}
+    held = {name for rule in fits for name in _constraints(rule).arguments}
     return tuple(name for name in taken_fields(facts, chosen) if name not in held)
 
 
@@ -231,23 +248,36 @@ def _check_field(facts: ToolFacts, field: str, conditions: tuple[str, ...]) -> N
         raise EditRefused(f"{_what(facts.name, conditions)} takes no `{field}`; it takes {listed or 'nothing'}")
 
 
-def _fields(rule: ToolRule) -> dict[str, JsonValue]:
+def _constraints(rule: ToolRule) -> ArgumentConstraints:
     kind = rule.rule_type
     if not isinstance(kind, ArgumentConstraints):
         raise EditRefused("the rule constrains no arguments")
-    return dict(kind.fields)
+    return kind
+
+
+def _said(held: ArgumentConstraints, field: str, schema: JsonValue, *, required: bool) -> ArgumentConstraints:
+    """The constraints with this said of one argument; ``schema`` None: nothing of its value."""
+    fields = {name: said for name, said in held.fields.items() if schema is not None or name != field}
+    if schema is not None:
+        fields[field] = schema
+    others = (*held.required, field) if required and field not in held.required else held.required
+    return ArgumentConstraints(fields, others if required else tuple(name for name in others if name != field))
+
+
+def _verb(schema: JsonValue) -> str:
+    return "require" if schema is None else "constrain"
 
 
 def _parted(rule: ToolRule, field: str, conditions: tuple[str, ...]) -> tuple[ToolRule, ...]:
     """The rule, and where it constrains other arguments too one beside it for this one under other conditions."""
-    fields = _fields(rule)
-    if field not in fields:
+    held = _constraints(rule)
+    if field not in held.arguments:
         raise EditRefused(f"the rule does not constrain `{field}` any more")
-    if len(fields) == 1:
+    if len(held.arguments) == 1:
         return (replace(rule, conditions=conditions),)
-    own = ArgumentConstraints({field: fields.pop(field)})
+    own = _said(ArgumentConstraints({}), field, held.fields.get(field), required=field in held.required)
     beside = ToolRule(rule.tool_name, own, conditions, rule.priority)
-    return (replace(rule, rule_type=ArgumentConstraints(fields)), beside)
+    return (replace(rule, rule_type=_said(held, field, None, required=False)), beside)
 
 
 def _facts_of(catalog: Sequence[ToolFacts], agent: Agent, tool: str) -> ToolFacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gatewright.base.jsonvalue import canonical_json
@@ -13,7 +14,7 @@ from gatewright.policyfile.report import shown
 from gatewright.schema.contradiction import contradictions, is_empty, is_off
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Set
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.policy.right import OperationFacts, ToolFacts
@@ -38,16 +39,31 @@ def check_constraints(rule: ToolRule, facts: ToolFacts, place: RawPath, report: 
         if name in taken:
             _check_field(facts, bound, name, schema, path, report)
         elif taken:
-            lacks = f"`{facts.name}` lacks"
-            what = f"no operation of `{facts.name}` under this rule takes" if facts.has_operations else lacks
-            near = report.near(name, taken)
-            report.error(path, "unknown-field", f"{what} {shown(name)}", near=near, at_value=False)
+            _report_unknown(facts, name, taken, path, report, at_value=False)
+    for index, name in enumerate(_required(rule)):
+        path = (*place, "required", index)
+        if taken and name not in taken and name not in fields:
+            _report_unknown(facts, name, taken, path, report, at_value=True)
+        elif name in taken and not any(name in facts.asked_by(rule, operation) for operation in bound):
+            message = f"{shown(name)} has a default, which counts as given: constrain its value instead"
+            report.warning(path, "rule-without-effect", message)
 
 
 def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report: Report) -> None:
-    """Report constraints of several rules that no value of a field could meet together, at the later one."""
+    """Report what no call could meet: constraints of a field by several rules, and one that must be given and must not.
+
+    Values that clash stand at the later rule.
+    """
     before: dict[tuple[str, str], list[ToolRule]] = {}
     for rule, facts, place in rules:
+        for index, name in enumerate(_required(rule)):
+            asking = [operation for operation in facts.operations if name in facts.asked_by(rule, operation)]
+            others = (held for held, of, _ in rules if of.name == facts.name and is_off(_fields(held).get(name)))
+            if any(other.binds(operation.name) for other in islice(others, MOST_COMPARED) for operation in asking):
+                message = (
+                    f"{shown(name)} must be given here and is `false` by a rule, so no call under both could be made"
+                )
+                report.error((*place, "required", index), "no-value-left", message)
         for name, schema in _fields(rule).items():
             others = before.setdefault((facts.name, name), [])
             for other in others[:MOST_COMPARED]:
@@ -59,6 +75,15 @@ def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report:
                     report.error((*place, name), "no-value-left", message)
                     break
             others.append(rule)
+
+
+def _report_unknown(
+    facts: ToolFacts, name: str, taken: Set[str], path: RawPath, report: Report, *, at_value: bool
+) -> None:
+    lacks = f"`{facts.name}` lacks"
+    what = f"no operation of `{facts.name}` under this rule takes" if facts.has_operations else lacks
+    near = report.near(name, taken)
+    report.error(path, "unknown-field", f"{what} {shown(name)}", near=near, at_value=at_value)
 
 
 def warn_open(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report: Report) -> None:
@@ -127,6 +152,10 @@ def _own(facts: ToolFacts, bound: list[OperationFacts], name: str) -> list[JsonV
 
 def _bound(rule: ToolRule, facts: ToolFacts) -> list[OperationFacts]:
     return [operation for operation in facts.operations if rule.binds(operation.name)]
+
+
+def _required(rule: ToolRule) -> tuple[str, ...]:
+    return rule.rule_type.required if isinstance(rule.rule_type, ArgumentConstraints) else ()
 
 
 def _fields(rule: ToolRule) -> Mapping[str, JsonValue]:

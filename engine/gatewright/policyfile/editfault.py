@@ -40,6 +40,8 @@ def rule_fault(rule: ToolRule) -> str | None:
     """Why the rule could not be read from a file, with the place inside its value; None when it could."""
     kind = rule.rule_type
     if isinstance(kind, ArgumentConstraints):
+        if kind.required and "required" in kind.fields:
+            return "what an argument named `required` may be stands in a rule of its own"
         for name, schema in kind.fields.items():
             if (place := next(_nulls(schema), None)) is not None:
                 return f"{_place((name, *place))}: a policy file cannot hold null"

@@ -9,7 +9,14 @@ from gatewright.policyfile.editor import REMOVED, VALUES, Editor
 from gatewright.policyfile.pairing import TOOL_RULES
 from gatewright.policyfile.patchcapability import patch_capabilities
 from gatewright.policyfile.patchvalue import set_scalars, set_words, written_duration, written_value
-from gatewright.policyfile.plain import duration_like, plain_approvals, plain_kind, plain_payload, plain_rule
+from gatewright.policyfile.plain import (
+    duration_like,
+    plain_approvals,
+    plain_constraints,
+    plain_kind,
+    plain_payload,
+    plain_rule,
+)
 from gatewright.policyfile.render import block
 from gatewright.policyfile.scan import Item, Kind, RawPath
 
@@ -126,11 +133,12 @@ class AgentPatch:
             return True
         if not isinstance(before, ArgumentConstraints) or not isinstance(after, ArgumentConstraints):
             return False
-        if not before.fields.keys() & after.fields.keys() or list(before.fields) != list(payload.members):
+        held, wanted = plain_constraints(before), plain_constraints(after)
+        if not held.keys() & wanted.keys() or held.keys() != payload.members.keys():
             return False
-        gone = {name: REMOVED for name in before.fields if name not in after.fields}
-        changed = {
-            n: schema for n, schema in after.fields.items() if n not in before.fields or before.fields[n] != schema
-        }
-        self._editor.set_members(place, {**gone, **changed})
+        if before.required and after.required:
+            self._editor.edit_words((*place, "required"), before.required, after.required)
+            wanted["required"] = held["required"]
+        gone = {name: REMOVED for name in held if name not in wanted}
+        self._editor.set_members(place, {**gone, **{n: said for n, said in wanted.items() if held.get(n) != said}})
         return True

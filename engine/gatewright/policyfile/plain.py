@@ -94,8 +94,8 @@ def plain_payload(kind: RuleKind) -> object:
             return {"calls": calls, "per": plain_duration(per_s)}
         case RequiresConsent(scope):
             return {} if scope is None else {"scope": scope}
-        case ArgumentConstraints(fields):
-            return dict(fields)
+        case ArgumentConstraints():
+            return plain_constraints(kind)
         case (
             ContinueLoop()
             | ExitLoop()
@@ -109,6 +109,11 @@ def plain_payload(kind: RuleKind) -> object:
             return None
         case _:
             assert_never(kind)
+
+
+def plain_constraints(kind: ArgumentConstraints) -> Plain:
+    """The schema of each field, and the names of those that must be given."""
+    return {**kind.fields, "required": list(kind.required)} if kind.required else {**kind.fields}
 
 
 def plain_capability(capability: Capability) -> object:

@@ -46,7 +46,7 @@ def read_rules(rows: list[Row], names: Names, listed: Listed) -> tuple[ToolRule,
             constraints.append((rule, facts, payload_path(row.raw["rule_type"], row.at("rule_type"))))
         if rule.rule_id is not None and seen.setdefault(rule.rule_id, number) != number:
             row.fault("id", "duplicate", f"rule {seen[rule.rule_id]} has the id {shown(rule.rule_id)} too")
-    if len(constraints) > 1:
+    if constraints:
         check_together(constraints, rows[0].report)
     if constraints and rows[0].report.first_error is None:
         warn_open(constraints, rows[0].report)

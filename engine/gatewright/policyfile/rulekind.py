@@ -196,17 +196,20 @@ def _constraints(payload: object, path: RawPath, report: Report) -> RuleKind | N
     if not isinstance(payload, dict):
         _bad(path, report, "ArgumentConstraints", '{ path = { pattern = "^notes/" } }')
         return None
-    fields = json_table(cast("Raw", payload), path, report)
-    if fields is None:
+    said = json_table(cast("Raw", payload), path, report)
+    if said is None:
         return None
+    fields, required = dict(said), list[str]()
+    if isinstance(said.get("required"), list):  # a table there is about an argument of that name
+        required = _names(fields.pop("required"), (*path, "required"), report, "required", '["path"]') or []
     if wrong := next((key for key, schema in fields.items() if not isinstance(schema, dict | bool)), None):
         report.error((*path, wrong), "bad-value", f"the constraint of {shown(wrong)} must be a JSON Schema")
         return None
-    if not fields:
+    if not fields and not required:
         report.warning(path, "rule-without-effect", "`ArgumentConstraints` names no field: the rule has no effect")
     for name, schema in fields.items():
         check_json_schema(schema, (*path, name), report)
-    return ArgumentConstraints(fields)
+    return ArgumentConstraints(fields, tuple(required))
 
 
 def json_table(value: object, path: RawPath, report: Report) -> dict[str, JsonValue] | None:

@@ -26,17 +26,19 @@ def narrow(
     *,
     when: When | None = None,
     defaults: Mapping[str, object] | None = None,
+    required: Iterable[str] = (),
 ) -> Schema:
-    """``schema`` whose top-level fields also satisfy ``constraints`` (field = JSON Schema).
+    """``schema`` whose top-level fields also satisfy ``constraints`` (field = JSON Schema); ``required`` must be there.
 
     A field that is left out is bound by its default only: ``defaults``, or the one that the schema declares; where it
     does not satisfy the constraint the field becomes required. ``when`` limits the narrowing to some operations.
     The input is never changed; the same object comes back when nothing is constrained. Raises SchemaError for a
     constraint that cannot be compiled, or that means something else in the draft of ``schema``.
     """
-    if not constraints:
-        return schema
     result = schema
+    for name in required:
+        field = _Field(name, {}, SchemaChecker({}), needed=True)
+        result = _conditional(result, field, when) if when is not None else _with_needed(result, name)
     for name, given in constraints.items():
         constraint = _own(given)
         if constraint is None:
@@ -90,7 +92,7 @@ def _conditional(schema: Schema, field: _Field, when: When) -> Schema:
     condition: Schema = {"properties": {selector: {"enum": names}}}
     if default not in names:
         condition["required"] = [selector]
-    bound: Schema = {"properties": {field.name: field.constraint}}
+    bound: Schema = {"properties": {field.name: field.constraint}} if field.constraint else {}
     if field.needed:
         bound["required"] = [field.name]
     said: Schema = {"if": condition, "then": bound}
@@ -101,9 +103,12 @@ def _conditional(schema: Schema, field: _Field, when: When) -> Schema:
 
 def _bound(schema: Schema, field: _Field) -> Schema:
     result = _constrained(schema, field)
-    if not field.needed or field.name in required_of(result):
-        return result
-    return {**result, "required": [*required_of(result), field.name]}
+    return _with_needed(result, field.name) if field.needed else result
+
+
+def _with_needed(schema: Schema, name: str) -> Schema:
+    named = required_of(schema)
+    return schema if name in named else {**schema, "required": [*named, name]}
 
 
 def _constrained(schema: Schema, field: _Field) -> Schema:

@@ -49,6 +49,7 @@ class OperationSpec:
             self.required,
             judged_kinds(self.parameters),
             {parameter.name: parameter.whole_schema for parameter in self.parameters},
+            frozenset(parameter.name for parameter in self.parameters if parameter.has_default),
         )
 
     @property

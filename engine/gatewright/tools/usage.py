@@ -151,11 +151,17 @@ def _sentence(rule: ToolRule, name: str, operations: frozenset[str], shown: Show
         case kinds.RequiresConsent():
             return f"A person has to agree first{f' (scope `{kind.scope}`)' if kind.scope else ''}."
         case kinds.ArgumentConstraints():
-            return "Some argument values are limited; a refusal says which."
+            return _constraint(kind)
         case kinds.Needed():
             return None
         case _:
             assert_never(kind)
+
+
+def _constraint(kind: kinds.ArgumentConstraints) -> str:
+    if not kind.fields:
+        return "Some optional arguments have to be given; a refusal says which."
+    return "Some argument values are limited; a refusal says which."
 
 
 def _conditional(

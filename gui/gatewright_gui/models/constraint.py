@@ -80,8 +80,10 @@ def schema_of(form: ConstraintForm) -> dict[str, JsonValue]:
     return found
 
 
-def constraint_words(schema: JsonValue) -> str:
-    """A constraint in a few words; JSON where it says more than the form can."""
+def constraint_words(schema: JsonValue, *, required: bool = False) -> str:
+    """A constraint in a few words; JSON where it says more than the form can. None: nothing is said of the value."""
+    if required:
+        return "must be given" if schema is None else f"must be given, {constraint_words(schema)}"
     form = form_of(schema)
     if form is None:
         return "never" if schema is False else json.dumps(schema, ensure_ascii=False)

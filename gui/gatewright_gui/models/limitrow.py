@@ -48,9 +48,14 @@ class LimitRow:
 
     @property
     def schema(self) -> JsonValue:
-        """The schema of the argument; True for another kind of rule."""
+        """The schema of the argument; None where the rule says nothing of its value, or is of another kind."""
         kind = self.kind
-        return kind.fields[self.field] if self.field and isinstance(kind, kinds.ArgumentConstraints) else True
+        return kind.fields.get(self.field) if self.field and isinstance(kind, kinds.ArgumentConstraints) else None
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the rule makes calls give the argument."""
+        return isinstance(self.kind, kinds.ArgumentConstraints) and self.field in self.kind.required
 
     @property
     def has_value(self) -> bool:
@@ -89,7 +94,7 @@ def _rows(policy: Policy, agent: Agent, facts: ToolFacts, operation: str | None)
         standing = Standing(agent.agent_id, index, rule) if own and isinstance(index, int) else None
         fields: tuple[str | None, ...] = (None,)
         if isinstance(rule.rule_type, kinds.ArgumentConstraints):
-            fields = tuple(rule.rule_type.fields)
+            fields = rule.rule_type.arguments
         for field in fields:
             yield LimitRow(
                 rule.rule_type,
@@ -124,7 +129,7 @@ def value_of(row: LimitRow) -> str:
         case kinds.RequiresConsent(scope):
             return f"scope {scope}" if scope else "asks, unless a grant covers it"
         case kinds.ArgumentConstraints():
-            return constraint_words(row.schema)
+            return constraint_words(row.schema, required=row.is_required)
         case _:
             return row.text
 

@@ -94,7 +94,8 @@ def _words(rule: ToolRule) -> str:
         case kinds.RequiresConsent():
             return f"consent {kind.scope}" if kind.scope else "consent"
         case kinds.ArgumentConstraints():
-            return f"limits {', '.join(kind.fields)}"
+            said = (("limits", kind.fields), ("asks for", kind.required))
+            return ", ".join(f"{words} {', '.join(names)}" for words, names in said if names)
         case kinds.ContinueLoop():
             return "loop continues"
         case kinds.ExitLoop():
@@ -146,7 +147,9 @@ def _sentence(rule: ToolRule) -> str:
         case kinds.RequiredBeforeExitIf():
             return f"has to succeed before the loop may end, if {_named(rule, ' and ')} did"
         case kinds.ArgumentConstraints():
-            return f"only if the values of {', '.join(kind.fields)} fit what the rule says"
+            fit = f"only if the values of {', '.join(kind.fields)} fit what the rule says" if kind.fields else ""
+            given = f"only with {', '.join(kind.required)} given" if kind.required else ""
+            return ", ".join(text for text in (given, fit) if text)
         case kinds.ExitLoop():
             return "a successful call ends the loop"
         case kinds.Needed():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate import Decision, Gate, selfcheck
+from gatewright.gate import Decision, Gate, SelfCheck, selfcheck
 from gatewright.gate.shape import ToolShape
 from gatewright.gate.violation import ConstraintViolation, violation_of
 from gatewright.policy.document import Agent, Policy, ToolSettings
@@ -161,6 +161,134 @@ def test_default_that_breaks_a_limit_makes_the_parameter_required_for_its_operat
     )
     assert gate.decide("a", "shelf", {"op": "borrow", "title": "t", "days": 30}).verdict is not Verdict.DENY
     assert gate.decide("a", "shelf", {"op": "burn", "title": "t"}).verdict is not Verdict.DENY
+
+
+def required(tool: str, *names: str, operations: tuple[str, ...] = (), **fields: Any) -> ToolRule:
+    """``names``: what a call must give; ``fields``: what each must satisfy."""
+    conditions = tuple(f"operation:{one}" for one in operations)
+    return ToolRule(tool, ArgumentConstraints(fields, names), conditions, rule_id="asks")
+
+
+def shelf_of_a_stranger() -> Tool:
+    """Operations of which two take `note` and one `until`, neither required nor with a default."""
+    schema: dict[str, Any] = {
+        "type": "object",
+        "oneOf": [
+            {
+                "properties": {"op": {"const": "lend"}, "title": {"type": "string"}, "note": {"type": "string"}},
+                "required": ["op", "title"],
+            },
+            {
+                "properties": {
+                    "op": {"const": "keep"},
+                    "note": {"type": "string"},
+                    "until": {"type": "integer"},
+                    "days": {"type": "integer", "default": 3},
+                },
+                "required": ["op"],
+            },
+            {"properties": {"op": {"const": "count"}}, "required": ["op"]},
+        ],
+    }
+    return stranger(schema, "shelf")
+
+
+LEND, KEEP, COUNT = {"op": "lend", "title": "t"}, {"op": "keep"}, {"op": "count"}
+
+
+def test_argument_that_a_rule_asks_for_is_asked_of_the_operations_that_take_it_only() -> None:
+    gate = gate_of(shelf_of_a_stranger(), required("shelf", "note"))
+
+    for call in (LEND, KEEP):
+        decision = gate.decide("a", "shelf", call)
+        assert stage_and_code(decision) == ("schema", "argument-constraint")
+        assert decision.rule is not None
+        assert decision.rule.rule_id == "asks"
+        assert decision.model_message == "Tool execution failed: the arguments are limited:\n/note: must be given"
+        assert violation_of(decision) == ConstraintViolation("shelf", "note", ("/note: must be given",))
+        assert gate.decide("a", "shelf", {**call, "note": "n"}).verdict is not Verdict.DENY
+    assert gate.decide("a", "shelf", COUNT).verdict is not Verdict.DENY
+    assert selfcheck(gate) == SelfCheck(3)
+
+
+def test_argument_that_all_shown_operations_take_is_required_by_the_shown_schema_without_a_condition() -> None:
+    gate = gate_of(shelf_of_a_stranger(), only("shelf", "lend", "keep"), required("shelf", "note"))
+
+    assert "note" in schema_of(gate)["required"]
+    assert "allOf" not in schema_of(gate)
+    assert "count" not in json.dumps(schema_of(gate))
+
+
+def test_argument_asked_of_one_operation_stays_optional_for_the_others() -> None:
+    gate = gate_of(shelf_of_a_stranger(), required("shelf", "note", operations=("keep",)))
+
+    assert stage_and_code(gate.decide("a", "shelf", KEEP)) == ("schema", "argument-constraint")
+    assert gate.decide("a", "shelf", LEND).verdict is not Verdict.DENY
+    assert selfcheck(gate) == SelfCheck(3)
+
+
+def test_default_of_an_argument_counts_as_given() -> None:
+    gate = gate_of(shelf_of_a_stranger(), required("shelf", "days", "until"))
+
+    assert gate.decide("a", "shelf", {**KEEP, "until": 1}).verdict is not Verdict.DENY
+    assert stage_and_code(gate.decide("a", "shelf", {**KEEP, "days": 1})) == ("schema", "argument-constraint")
+
+
+def test_argument_that_must_be_given_and_what_it_may_be_hold_together() -> None:
+    gate = gate_of(shelf_of_a_stranger(), required("shelf", "until", until={"maximum": 9}))
+
+    assert gate.decide("a", "shelf", {**KEEP, "until": 9}).verdict is not Verdict.DENY
+    told = [gate.decide("a", "shelf", call).reason for call in (KEEP, {**KEEP, "until": 10})]
+    assert told == ["/until: must be given", "/until: must be at most 9"]
+    assert selfcheck(gate) == SelfCheck(3)
+
+
+def test_rule_on_every_tool_asks_only_tools_that_take_the_argument() -> None:
+    everywhere = required("*", "note")
+    taking, other = shelf_of_a_stranger(), stranger({"type": "object", "properties": {}}, "idle")
+
+    assert gate_of(taking, everywhere).decide("a", "shelf", KEEP).verdict is Verdict.DENY
+    assert gate_of(other, everywhere).decide("a", "idle", {}).verdict is not Verdict.DENY
+    assert gate_of(other, required("idle", "note")).decide("a", "idle", {}).verdict is Verdict.DENY
+    assert gate_of(other, required("idle", "note")).decide("a", "idle", {"note": 1}).verdict is not Verdict.DENY
+
+
+def test_asked_argument_that_the_schema_cannot_say_is_denied_at_the_stage_rules_and_is_a_lint() -> None:
+    gate = gate_of(stranger(SELECT), required("remote", "limit", operations=("put",)))
+    put: dict[str, JsonValue] = {"request": {"operation": "put"}}
+    get: dict[str, JsonValue] = {"request": {"operation": "get"}}
+
+    decision = gate.decide("a", "remote", put)
+    assert stage_and_code(decision) == ("rules", "argument-constraint")
+    assert decision.model_message is not None
+    assert "/limit: must be given" in decision.model_message
+    assert gate.decide("a", "remote", get).verdict is not Verdict.DENY
+    assert [lint.code for lint in gate.view("a").lints("mcp")["remote"]] == ["constraint-not-shown"]
+    assert selfcheck(gate) == SelfCheck(2)
+
+
+def test_self_check_finds_a_shown_schema_that_does_not_ask_for_what_a_rule_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unlimited(shape: ToolShape, *_: object, **__: object) -> ToolShape:
+        return shape
+
+    monkeypatch.setattr(ToolShape, "limited", unlimited)
+    result = selfcheck(gate_of(shelf_of_a_stranger(), required("shelf", "until")))
+
+    assert [(row.operation, row.what) for row in result.differences] == [
+        ("keep", "a call without `until`, which a rule asks for, fits the shown schema")
+    ]
+
+
+@pytest.mark.parametrize("form", sorted(FORMATS))
+def test_a_call_of_every_format_that_lacks_what_a_rule_asks_for_is_denied(form: str) -> None:
+    tool = stranger({"type": "object", "properties": {"note": {"type": "string"}, "page": {"type": "integer"}}})
+    view = (gate := gate_of(tool, required("remote", "note"))).view("a")
+
+    assert '"required": ["note"' in json.dumps(view.tools(form))
+    name, arguments = view.restore(form, "remote", {"page": 1})
+    assert gate.decide("a", name, arguments).verdict is Verdict.DENY
 
 
 def test_parameter_that_only_a_hidden_operation_takes_is_not_hinted_at() -> None:

@@ -140,6 +140,31 @@ def test_binding_one_argument_leaves_what_the_rule_says_of_others_alone() -> Non
         bind_rule(policy, CATALOG, Standing("a", 0, both), ("find",), "page")
 
 
+def test_what_must_be_given_is_set_moved_bound_and_removed_with_its_argument() -> None:
+    asked = rules_after(set_constraint(POLICY, CATALOG, "a", "notes", "text", None, ("write",), required=True))
+    assert asked[2].rule_type == ArgumentConstraints({"page": {"maxLength": 9}}, ("text",))
+    policy = Policy(agents={"a": Agent("a", tools=("notes",), tool_rules=asked)})
+    place = Standing("a", 2, asked[2])
+    assert free_fields(policy.agents["a"], NOTES, ("write",)) == ("op",)
+
+    def after(edit: Edit) -> list[ArgumentConstraints]:
+        rules = apply(policy, edit).agents["a"].tool_rules
+        return [rule.rule_type for rule in rules if isinstance(rule.rule_type, ArgumentConstraints)]
+
+    assert after(remove_constraint(policy, place, "text")) == [ArgumentConstraints({"page": {"maxLength": 9}})]
+    assert after(change_constraint(policy, CATALOG, place, "text", "op", {"const": "write"}, required=True)) == [
+        ArgumentConstraints({"page": {"maxLength": 9}, "op": {"const": "write"}}, ("op",))
+    ]
+    assert after(bind_rule(policy, CATALOG, place, None, "text")) == [
+        ArgumentConstraints({"page": {"maxLength": 9}}),
+        ArgumentConstraints({}, ("text",)),
+    ]
+    assert after(bind_rule(policy, CATALOG, place, None, "page")) == [
+        ArgumentConstraints({}, ("text",)),
+        ArgumentConstraints({"page": {"maxLength": 9}}),
+    ]
+
+
 def test_names_read_well_in_the_undo_menu() -> None:
     names = [
         set_limit(POLICY, CATALOG, "a", "notes", ExitLoop(), ("write",)).name,

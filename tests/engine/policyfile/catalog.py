@@ -188,16 +188,17 @@ _schemas: st.SearchStrategy[JsonValue] = st.one_of(
 )
 
 
-def _on_file_fields(fields: dict[str, JsonValue], source: dict[str, JsonValue]) -> RuleKind:
-    return ArgumentConstraints({**fields, **source})
+def _on_file_fields(fields: dict[str, JsonValue], source: dict[str, JsonValue], required: tuple[str, ...]) -> RuleKind:
+    return ArgumentConstraints({**fields, **source}, required)
 
 
 _constraints = st.builds(
     _on_file_fields,
     st.dictionaries(st.sampled_from(["path", "op"]), _schemas),
     st.dictionaries(st.just("source"), st.booleans() | _schemas),
+    st.sampled_from([(), (), ("path",), ("op", "path")]),
 )
-_anything = st.dictionaries(_free, st.booleans() | _schemas, max_size=3).map(ArgumentConstraints)
+_anything = st.dictionaries(_free | st.just("required"), st.booleans() | _schemas, max_size=3).map(ArgumentConstraints)
 _others = st.lists(
     st.sampled_from(["calc", "memo@2", "memo.put", "memo@2.find", "memo.deep.find"]),
     min_size=1,

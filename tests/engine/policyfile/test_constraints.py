@@ -89,6 +89,8 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("header = { required = ['kay'] }", "unknown-field", "'kay'", "`kay`"),
     ("size = { type = 'boolean' }", "no-value-left", "{ type", "asks for true or false"),
     ("subject = { anyOf = [{ const = 1 }, { type = 'boolean' }] }", "no-value-left", "{ anyOf", ""),
+    ("required = ['subject', 'prioriti']", "unknown-field", "'prioriti'", "`mail` lacks"),
+    ("urgent = false, required = ['urgent']", "no-value-left", "'urgent'", "must be given here and is `false`"),
 ]
 
 
@@ -121,6 +123,8 @@ def test_constraint_that_cannot_mean_what_it_says_is_an_error(said: str, code: s
         "recipients = { anyOf = [{ maxItems = 1 }, { items = { pattern = '@b.example$' } }] }, cc = false",
         "recipients = { not = { contains = { const = 'x' } } }, cc = { maxItems = 0 }",
         "subject = true",
+        "required = ['priority', 'subject']",
+        "priority = { enum = ['low'] }, required = ['priority']",
     ],
 )
 def test_constraint_that_says_something_is_no_problem(said: str) -> None:
@@ -152,6 +156,28 @@ def test_an_identifier_left_open_beside_a_pin_of_a_deletion_is_a_warning(name: s
     assert [problem.code for problem in problems] == ["argument-unpinned" for _ in named]
     assert all(one in problem.message for one, problem in zip(named, problems, strict=True))
     assert parse_policy(pinned, file="policy.toml", known=known).problems == ()
+
+
+def test_argument_that_one_rule_asks_for_and_another_forbids_is_an_error() -> None:
+    problems = load(("mail", "required = ['urgent']"), ("mail", "urgent = false")).problems
+
+    assert [(problem.code, problem.place) for problem in problems] == [
+        ("no-value-left", place_of("required = ['urgent']", "'urgent'"))
+    ]
+    assert load(("mail", "required = ['urgent']"), ("mail", "anything = false")).problems == ()
+
+
+def test_asking_for_an_argument_that_has_a_default_is_a_warning_since_the_default_counts_as_given() -> None:
+    said = "required = ['subject', 'cc']"
+
+    (problem,) = load(("mail", said)).problems
+
+    assert (problem.severity, problem.code, problem.place) == (
+        Severity.WARNING,
+        "rule-without-effect",
+        place_of(said, "'cc'"),
+    )
+    assert "has a default, which counts as given" in problem.message
 
 
 def test_misspelt_field_is_named_as_it_was_meant() -> None:

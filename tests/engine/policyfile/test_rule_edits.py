@@ -197,6 +197,18 @@ EDITS: list[tuple[Callable[[Policy], Edit], str, list[str]]] = [
         ],
     ),
     (
+        lambda policy: set_constraint(policy, FACTS, "archivist", "file", "source", None, required=True),
+        "require `source` of `file` for `archivist`",
+        [WAS, constrained(NOTES, NINE, 'required = ["source"]')],
+    ),
+    (
+        lambda policy: change_constraint(
+            policy, FACTS, standing(policy, 2), "path", "path", {"pattern": "^notes/"}, required=True
+        ),
+        "constrain `path` of `file` for `archivist`",
+        [WAS, constrained(NOTES, NINE, 'required = ["path"]')],
+    ),
+    (
         lambda policy: grant(policy, "archivist", NetRead(("b.org",))),
         "widen `NetRead` of `archivist`",
         [
@@ -293,6 +305,64 @@ def test_constraints_written_as_tables_keep_the_comments_of_the_others() -> None
 
     assert changed_lines(text, patched) == ["-content = { maxLength = 9 }", "+content = { maxLength = 5 }"]
     assert policy_of(patched) == after
+
+
+ASKING = """\
+gatewright = 1
+[agents.a]
+tools = ["file"]
+[[agents.a.tool_rules]]
+tool_name = "file"
+[agents.a.tool_rules.rule_type.ArgumentConstraints]
+required = [
+  "path", # where to
+  # from where
+  "source",
+] # both
+path = { pattern = '^notes/' } # kept
+"""
+
+
+ASKED: list[tuple[Callable[[Policy], Edit], list[str]]] = [
+    (
+        lambda policy: change_constraint(
+            policy, FACTS, standing(policy, 0, "a"), "path", "path", {"pattern": "^notes/"}
+        ),
+        ['-  "path", # where to'],
+    ),
+    (
+        lambda policy: change_constraint(policy, FACTS, standing(policy, 0, "a"), "path", "path", None, required=True),
+        ["-path = { pattern = '^notes/' } # kept"],
+    ),
+    (
+        lambda policy: set_constraint(policy, FACTS, "a", "file", "content", {"maxLength": 5}, required=True),
+        ['+  "content",', "+content = { maxLength = 5 }"],
+    ),
+    (
+        lambda policy: change_constraint(
+            policy, FACTS, standing(policy, 0, "a"), "source", "content", {"maxLength": 5}, required=True
+        ),
+        ["-  # from where", '-  "source",', '+  "content",', "+content = { maxLength = 5 }"],
+    ),
+    (
+        lambda policy: remove_constraint(policy, standing(policy, 0, "a"), "source"),
+        ["-  # from where", '-  "source",'],
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "wanted"), ASKED)
+def test_arguments_that_must_be_given_are_edited_one_by_one_with_the_comments_kept(
+    make: Callable[[Policy], Edit], wanted: list[str]
+) -> None:
+    policy = policy_of(ASKING)
+    after = apply(policy, make(policy))
+
+    text = patch_text(ASKING, policy, after)
+
+    assert changed_lines(ASKING, text) == wanted
+    assert policy_of(text) == after
+    assert policy_of(patch_text(text, after, policy)) == policy
 
 
 DOTTED = """\

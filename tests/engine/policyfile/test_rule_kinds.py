@@ -41,6 +41,10 @@ SPELLINGS = [
      ArgumentConstraints({"path": {"pattern": "^notes/"}, "source": False})),
     ("{ type = 'ArgumentConstraints', value = { path = { maxLength = 9 } } }", (),
      ArgumentConstraints({"path": {"maxLength": 9}})),
+    ("{ ArgumentConstraints = { required = ['path', 'content'], path = { maxLength = 9 } } }", (),
+     ArgumentConstraints({"path": {"maxLength": 9}}, ("path", "content"))),
+    ("{ type = 'ArgumentConstraints', value = { required = ['path'] } }", ("operation:list",),
+     ArgumentConstraints({}, ("path",))),
     ("'Needed'", ("operation:read",), Needed()),
 ]  # fmt: skip
 
@@ -95,6 +99,9 @@ FAULTS = [
     (f"{RULE}rule_type = {{ RateLimit = {{ calls = 1 }} }}\n", "missing-key", 5, 15, None),
     (f"{RULE}rule_type = {{ Periodic = 0 }}\n", "bad-value", 5, 26, None),
     (f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = 3 }} }}\n", "bad-value", 5, 46, None),
+    (f"{RULE}rule_type = {{ ArgumentConstraints = {{ required = ['pth'] }} }}\n", "unknown-field", 5, 51, "path"),
+    (f"{RULE}rule_type = {{ ArgumentConstraints = {{ required = ['path', 'path'] }} }}\n", "duplicate", 5, 59, None),
+    (f"{RULE}rule_type = {{ ArgumentConstraints = {{ required = [3] }} }}\n", "wrong-type", 5, 51, None),
     (f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {{ type = 'strng' }} }} }}\n", "bad-schema", 5, 55, None),
     (
         f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = {{ patern = 'x' }} }} }}\n",

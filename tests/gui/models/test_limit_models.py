@@ -6,11 +6,11 @@ from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent
-from gatewright.policy.rule import Cooldown, MaxCalls, RateLimit, RuleKind, ToolRule
+from gatewright.policy.rule import ArgumentConstraints, Cooldown, MaxCalls, RateLimit, RuleKind, ToolRule
 from gatewright_gui.models.agentrules import AgentRow, AgentRulesModel, RowKind, agent_rows
 from gatewright_gui.models.constraint import ConstraintForm, constraint_words, form_of, json_fault, schema_of
 from gatewright_gui.models.limitlist import Column, LimitListModel
-from gatewright_gui.models.limitrow import LimitRow, Owner, limit_rows
+from gatewright_gui.models.limitrow import LimitRow, Owner, limit_rows, value_of
 from gatewright_gui.models.limitvalue import limit_fault, limit_text, read_limit
 from tests.gui.models.values import CATALOG, LIMITED, NOTES, POLICY
 
@@ -147,6 +147,19 @@ def test_the_form_says_what_the_schema_says(schema: JsonValue, words: str) -> No
 @pytest.mark.parametrize("schema", [{"not": {"const": "x"}}, {"enum": [1, 2]}, {"const": 1}, True, {"maxLength": 1.5}])
 def test_what_the_form_cannot_say_stays_json(schema: JsonValue) -> None:
     assert form_of(schema) is None
+
+
+def test_each_argument_that_a_rule_constrains_or_asks_for_has_a_row_that_says_both() -> None:
+    rule = ToolRule("notes", ArgumentConstraints({"page": {"maxLength": 9}, "text": {"const": "x"}}, ("page", "words")))
+    agent = Agent("a", tool_rules=(rule,))
+    rows = limit_rows(POLICY, agent, NOTES, None)
+
+    assert [(row.field, value_of(row)) for row in rows] == [
+        ("page", "must be given, at most 9 characters"),
+        ("text", "is x"),
+        ("words", "must be given"),
+    ]
+    assert rows[0].text == "only with page, words given, only if the values of page, text fit what the rule says"
 
 
 def test_json_faults_have_a_place() -> None:

@@ -163,6 +163,7 @@ def test_rules_of_sources_and_settings_of_tools_are_notes_with_their_place() -> 
         (RequiredBeforeExitIf(), ("clock",), "before the end, if clock"),
         (RequiresConsent("desk"), (), "consent desk"),
         (ArgumentConstraints({"path": {}, "size": {}}), (), "limits path, size"),
+        (ArgumentConstraints({"path": {}}, ("path", "size")), (), "limits path, asks for path, size"),
         (ExitLoop(), (), "ends"),
     ],
 )
