@@ -157,15 +157,16 @@ def catalog_book(
     ``tools`` that has the name and major version of another.
     """
 
-    def trusts(catalog_id: str, manifest: Path) -> bool:
-        held = records or TrustRecords(key_folder(None))
-        return trust() or held.trusts_manifest(policy_path, catalog_id, manifest)
+    def trusted(catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
+        if trust():
+            return lambda _: True
+        return (records or TrustRecords(key_folder(None))).trusted_manifest(policy_path, catalog_id, manifest)
 
     registry = ToolRegistry()
     for tool in (*builtin_tools(), file_tool(), *tools):
         registry.register(tool)
     known = KnownTools(registry.facts(), declare=declare_rooted, rooted=rooted())
-    return CatalogBook(policy_path.parent, known, registry.tools(), before, trusts=trusts, given=given)
+    return CatalogBook(policy_path.parent, known, registry.tools(), before, trusted=trusted, given=given)
 
 
 def load(policy_path: Path, known: KnownTools) -> LoadedPolicy:

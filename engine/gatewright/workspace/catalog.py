@@ -37,12 +37,12 @@ _FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CL
 Key = tuple[str, int]
 Finding = tuple[Severity, str, str]
 Signature = tuple[int, int, int]
-Trusts = Callable[[str, Path], bool]
-"""Asked with the id of a catalog and the real path of its manifest."""
+Trusted = Callable[[str, Path], Callable[[bytes], bool] | None]
+"""Asked with the id of a catalog and the real path of its manifest: which contents are trusted, None where none is."""
 
 
-def _trust_none(_catalog_id: str, _manifest: Path) -> bool:
-    return False
+def _trust_none(_catalog_id: str, _manifest: Path) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class CatalogBook:
 
     ``own`` are the tools that are here already, and win; ``known`` what a policy may name without a catalog.
     ``before``: the book of the reading before, whose tools stay the same objects where nothing about them changed.
-    ``trusts``: whether the manifest of a catalog may be read at a real path outside the folder. ``given``: what is read
-    instead of such manifests, by the path that the policy writes.
+    ``trusted``: which manifests outside the folder may be read, and what they may say. ``given``: what is read instead
+    of such manifests, by the path that the policy writes.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class CatalogBook:
         own: Iterable[Tool] = (),
         before: CatalogBook | None = None,
         *,
-        trusts: Trusts = _trust_none,
+        trusted: Trusted = _trust_none,
         given: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
-        self._folder, self._trusts, self._given = folder, trusts, given
+        self._folder, self._trusted, self._given = folder, trusted, given
         self._own: Mapping[Key, Tool] = {(tool.name, tool.major): tool for tool in own}
         self._reserved = frozenset((facts.name, facts.major) for facts in known.facts)
         ours = (one.facts.name for one in known.rooted)
@@ -154,9 +154,14 @@ class CatalogBook:
             if manifest.content is not None and (manifest.outside is not None) == outside
         }
 
-    def outside(self, catalogs: Iterable[Catalog]) -> dict[str, Path]:
-        """The id of each catalog whose manifest lies outside the folder, and its real path."""
-        return {one.catalog_id: real for one in catalogs if (real := self.manifest(one).outside) is not None}
+    def outside(self, catalogs: Iterable[Catalog]) -> list[tuple[str, Path, bytes]]:
+        """The id of each catalog whose manifest lies outside the folder, its real path, and what it held when read."""
+        read = ((one.catalog_id, self.manifest(one)) for one in catalogs)
+        return [
+            (catalog_id, manifest.outside, manifest.content)
+            for catalog_id, manifest in read
+            if manifest.outside is not None and manifest.content is not None
+        ]
 
     def changed(self, catalogs: Iterable[Catalog]) -> bool:
         """Whether one of the manifests on disk is no longer what was read."""
@@ -176,11 +181,15 @@ class CatalogBook:
             return _failed(path, "unreadable", f"{named} cannot be read: this is no path")
         outside = None if _is_within(path, self._folder) else real
         given = self._given.get(catalog.manifest)
-        if outside is not None and given is None and not self._trusts(catalog.catalog_id, outside):
-            message = f"{named} is outside the workspace, at `{outside}`, and is not trusted yet"
-            return _failed(path, "not-trusted", f"{message}: `gatewright check --trust` trusts it")
+        is_trusted = None
+        if outside is not None and given is None:
+            is_trusted = self._trusted(catalog.catalog_id, outside)
+            if is_trusted is None:
+                return _failed(path, "not-trusted", _untrusted(named, outside, "is not trusted yet"))
         try:
             content, signature = (given, None) if given is not None else _content(real)
+            if is_trusted is not None and not is_trusted(content):
+                return _failed(path, "not-trusted", _untrusted(named, real, "changed since it was trusted"))
             before = self._before.get(catalog)
             if before is not None and before.content == content and before.path == path:
                 return replace(before, signature=signature)
@@ -288,6 +297,10 @@ def _few(where: str, found: list[Finding]) -> list[Finding]:
         return found
     severity, code, _ = found[0]
     return [*found[:MAX_REPORTED], (severity, code, f"and {len(found) - MAX_REPORTED:,} more tools of {where}")]
+
+
+def _untrusted(named: str, real: Path, why: str) -> str:
+    return f"{named} is outside the workspace, at `{real}`, and {why}: `gatewright check --trust` trusts it"
 
 
 def _failed(path: Path, code: str, message: str) -> Manifest:

@@ -1,10 +1,13 @@
 """Which definitions from outside a workspace the operator has trusted, kept outside the workspace. It runs nothing.
 
-A record is the SHA-256 of the exact definition (kind, policy file, id, resolved target), one per line.
+A record is the SHA-256 of the exact definition (kind, policy file, id, resolved target), one per line; behind that of
+a manifest stands the SHA-256 of what it said, since it is its words that are trusted. A folder is trusted as a place:
+what is in it is meant to change.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
@@ -12,6 +15,7 @@ from gatewright.base.jsonvalue import digest
 from gatewright.record import PrivateFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 _FILE = "trusted"
@@ -41,29 +45,36 @@ class TrustRecords:
         """Remember it. Raises WorkspaceError when the key folder cannot be written."""
         self._add(_digest("root", policy_path, name, folder))
 
-    def trusts_manifest(self, policy_path: Path, catalog_id: str, manifest: Path) -> bool:
-        """Whether exactly this manifest of a catalog of this policy was trusted."""
-        return _digest("manifest", policy_path, catalog_id, manifest) in self._read()
+    def trusted_manifest(self, policy_path: Path, catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
+        """Tells whether a content is the one of this manifest that was trusted last; None: none of it ever was."""
+        held = self._read().get(_digest("manifest", policy_path, catalog_id, manifest))
+        return None if held is None else lambda content: _sha256(content) == held
 
-    def trust_manifest(self, policy_path: Path, catalog_id: str, manifest: Path) -> None:
-        """Remember it. Raises WorkspaceError when the key folder cannot be written."""
-        self._add(_digest("manifest", policy_path, catalog_id, manifest))
+    def trust_manifest(self, policy_path: Path, catalog_id: str, manifest: Path, content: bytes) -> None:
+        """Remember it with this content. Raises WorkspaceError when the key folder cannot be written."""
+        self._add(_digest("manifest", policy_path, catalog_id, manifest), _sha256(content))
 
-    def _add(self, record: str) -> None:
-        records = self._read() | {record}
+    def _add(self, record: str, content: str = "") -> None:
+        records = sorted({**self._read(), record: content}.items())
         try:
-            self._keys.replace(_FILE, "".join(f"{record}\n" for record in sorted(records)).encode())
+            self._keys.replace(_FILE, "".join(f"{name} {held}".rstrip() + "\n" for name, held in records).encode())
         except OSError as error:
             raise WorkspaceError(f"cannot record trust in `{self._path}`: {error.strerror or error}") from None
 
-    def _read(self) -> frozenset[str]:
+    def _read(self) -> dict[str, str]:
+        """What was trusted, each with the digest of its content, empty where that does not matter."""
         try:
-            return frozenset(self._keys.read(_FILE, _MOST_BYTES).decode("ascii").split())
+            lines = self._keys.read(_FILE, _MOST_BYTES).decode("ascii").splitlines()
         except FileNotFoundError:
-            return frozenset()
+            return {}
         except (OSError, UnicodeDecodeError) as error:
             raise WorkspaceError(f"cannot read the trust file `{self._path}`: {error}") from None
+        return {name: content for name, _, content in (line.partition(" ") for line in lines)}
 
 
 def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
     return digest([kind, str(policy_path.resolve()), name, str(folder)])
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -548,8 +548,8 @@ class Workspace:
         if loaded.policy is None or any(problem.is_error for problem in problems):
             raise PolicyInvalid(problems)
         if trust:
-            for catalog_id, manifest in book.outside(loaded.policy.catalogs).items():
-                self._records.trust_manifest(self.policy_path, catalog_id, manifest)
+            for catalog_id, manifest, content in book.outside(loaded.policy.catalogs):
+                self._records.trust_manifest(self.policy_path, catalog_id, manifest, content)
         return loaded, loaded.policy, problems
 
     def _read_catalogs(self, before: CatalogBook | None) -> CatalogBook:

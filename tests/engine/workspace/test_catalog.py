@@ -234,6 +234,40 @@ def test_manifest_outside_the_workspace_works_with_trust_in_exactly_that_file(fo
     assert [problem.code for problem in workspace.reload()] == ["not-trusted"]
 
 
+@pytest.mark.parametrize("by_link", [False, True], ids=["written", "hard link"])
+def test_trust_in_a_manifest_ends_when_it_says_something_else(folder: Path, by_link: bool) -> None:
+    outside, keys = folder.parent / "outside.json", folder.parent / "keys"
+    trusted, later = json.dumps([TICKET]), json.dumps([{**TICKET, "description": "Opens tickets. Or not."}])
+    outside.write_text(trusted, encoding="utf-8")
+    write(folder, POLICY.replace("desk.json", "../outside.json").replace(', "shelf"', ""))
+    Workspace.open(folder, keys=keys, trust=True).close()
+    running = Workspace.open(folder, keys=keys)
+
+    outside.unlink()
+    if by_link:
+        (folder.parent / "other.json").write_text(later, encoding="utf-8")
+        outside.hardlink_to(folder.parent / "other.json")
+    else:
+        outside.write_text(later, encoding="utf-8")
+
+    with pytest.raises(PolicyInvalid) as refusal:
+        Workspace.open(folder, keys=keys)
+    assert [problem.code for problem in refusal.value.problems] == ["not-trusted"]
+    assert f"at `{outside}`, and changed since it was trusted" in refusal.value.problems[0].message
+    assert [problem.code for problem in running.reload()] == ["not-trusted"]
+    assert "Or not." not in str(running.view("a").tools("mcp"))
+
+    outside.unlink()
+    outside.write_text(trusted, encoding="utf-8")
+    assert running.reload() == ()
+    outside.write_text(later, encoding="utf-8")
+    Workspace.open(folder, keys=keys, trust=True).close()
+    assert running.reload() == ()
+    assert "Or not." in str(running.view("a").tools("mcp"))
+    outside.write_text(trusted, encoding="utf-8")
+    assert [problem.code for problem in running.reload()] == ["not-trusted"], "only what was trusted last counts"
+
+
 def test_saving_over_what_another_wrote_reads_no_manifest_that_is_not_trusted(folder: Path) -> None:
     outside = folder.parent / "outside.json"
     os.mkfifo(outside)
