@@ -1,18 +1,14 @@
 """Work on large results, done beside the event loop. It does not know what the work is.
 
-A result of some tens of kilobytes is dealt with faster than a thread can be started; for more, one daemon thread is
-started for the one piece of work, so that nothing queues behind a slow one and nothing has to be shut down.
+A result of some tens of kilobytes is dealt with faster than a thread can be started.
 """
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
 from typing import ParamSpec, TypeVar, cast
 
+from gatewright.base.thread import in_own_thread
 from gatewright.gate.recorder import unbroken
 
 P = ParamSpec("P")
@@ -47,17 +43,4 @@ async def apart(value: object, function: Callable[P, T], *args: P.args, **kwargs
     """``function(*args)``: here for a small ``value``, in a thread of its own for a large one."""
     if not is_large(value):
         return function(*args, **kwargs)
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def work() -> None:
-        try:
-            tell = partial(future.set_result, function(*args, **kwargs))
-        except BaseException as error:  # noqa: BLE001 it is raised where it is awaited
-            raised = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
-            tell = partial(future.set_exception, raised)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(tell)
-
-    threading.Thread(target=work, name="gatewright-result", daemon=True).start()
-    return await unbroken(future)
+    return await unbroken(in_own_thread(function, *args, **kwargs))

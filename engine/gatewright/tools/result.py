@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from pydantic import BaseModel
@@ -23,20 +23,21 @@ MAX_RESULT_BYTES = 10 * 1024 * 1024
 MAX_RESULT_VALUES = 100_000
 
 
+class ForeignResult(Exception):
+    """A result with code of its own: to read it may take for ever."""
+
+
 def checked_result(value: object, normalization: Normalization | None) -> JsonValue | bytes:
     """``value`` as JSON (a pydantic model becomes an object, a tuple an array) or as bytes.
 
     Raises ToolFailure for anything else, for the kind that ``normalization`` excludes, and for what is too large.
     """
-    if isinstance(value, bytes | bytearray):
-        if normalization is Normalization.JSON:
-            raise _refused("bytes where JSON was declared")
-        if len(value) > MAX_RESULT_BYTES:
-            raise _too_large()
-        return bytes(value)
-    if normalization is Normalization.BINARY:
-        raise _refused(f"`{type(value).__name__}` where bytes were declared")
-    return _Reader().read(value, 1)
+    return _Reader().result(value, normalization)
+
+
+def plain_result(value: object, normalization: Normalization | None) -> JsonValue | bytes:
+    """The same for a value that has no code of its own; raises ForeignResult, before any of it ran, for another one."""
+    return _Reader(plain_only=True).result(value, normalization)
 
 
 def kind_problem(result: object, kind: ResultType | None) -> str | None:
@@ -54,11 +55,33 @@ def normalized(result: JsonValue | bytes) -> bytes:
 
 
 class _Reader:
-    """Reads one result; it counts values and characters, so that nothing endless is taken in."""
+    """Reads one result; it counts values and characters, so that nothing endless is taken in.
 
-    def __init__(self) -> None:
+    ``plain_only``: it raises ForeignResult where code of the value would have to run. Text and numbers of other classes
+    are read by Python's own methods, so what is read has no code of its own.
+    """
+
+    def __init__(self, *, plain_only: bool = False) -> None:
+        self._plain_only = plain_only
         self._values = 0
         self._size = 0
+
+    def result(self, value: object, normalization: Normalization | None) -> JsonValue | bytes:
+        """``value`` as JSON or as bytes. Raises ToolFailure."""
+        kind = type(value)
+        if issubclass(kind, (bytes, bytearray)):
+            if normalization is Normalization.JSON:
+                raise _refused("bytes where JSON was declared")
+            if self._plain_only and kind is not bytes and kind is not bytearray:
+                raise ForeignResult
+            data = b"".join((cast("bytes", value),))
+            if len(data) > MAX_RESULT_BYTES:
+                raise _too_large()
+            return data
+        read = self.read(value, 1)
+        if normalization is Normalization.BINARY:
+            raise _refused(f"`{kind.__name__}` where bytes were declared")
+        return read
 
     def read(self, value: object, depth: int) -> JsonValue:
         """``value`` as JSON. Raises ToolFailure."""
@@ -67,33 +90,51 @@ class _Reader:
             raise _refused(f"a value nested deeper than {MAX_DEPTH} levels")
         if self._values > MAX_RESULT_VALUES:
             raise _too_large()
+        kind = type(value)
+        if value is None or kind is bool:
+            return cast("bool | None", value)
+        if issubclass(kind, str):
+            return self._text(cast("str", value))
+        if issubclass(kind, (int, float)):
+            return _number(cast("float", value))
+        if kind is list or kind is tuple:
+            return self._array(cast("list[object]", value), depth)
+        if kind is dict:
+            return self._object(cast("dict[object, object]", value), depth)
+        if self._plain_only:
+            raise ForeignResult
         match value:
-            case None | bool():
-                return value
-            case str():
-                return self._text(value)
-            case int() | float():
-                return _number(value)
             case BaseModel():
                 return self.read(_dumped(value), depth)
             case list() | tuple():
-                return [self.read(item, depth + 1) for item in cast("list[object]", value)]
+                return self._array(cast("list[object]", value), depth)
             case Mapping():
-                pairs = cast("Mapping[object, object]", value)
-                return {self._key(key): self.read(item, depth + 1) for key, item in pairs.items()}
+                return self._object(cast("Mapping[object, object]", value), depth)
             case _:
-                raise _refused(f"`{type(value).__name__}`, which is no JSON value")
+                raise _refused(f"`{kind.__name__}`, which is no JSON value")
+
+    def _array(self, items: Iterable[object], depth: int) -> JsonValue:
+        return [self.read(item, depth + 1) for item in items]
+
+    def _object(self, pairs: Mapping[object, object], depth: int) -> JsonValue:
+        return {self._key(key): self.read(item, depth + 1) for key, item in pairs.items()}
 
     def _key(self, key: object) -> str:
-        if not isinstance(key, str):
+        if not issubclass(type(key), str):
             raise _refused("an object key that is not text")
-        return self._text(key)
+        return self._text(cast("str", key))
 
-    def _text(self, text: str) -> str:
+    def _text(self, value: str) -> str:
+        text = str.__str__(value)
         self._size += len(text)
         if self._size > MAX_RESULT_BYTES:
             raise _too_large()
-        return _text(text)
+        if not text.isascii():
+            try:
+                text.encode("utf-8")
+            except UnicodeEncodeError:
+                raise _refused("a text with half of a surrogate pair") from None
+        return text
 
 
 def _dumped(model: BaseModel) -> object:
@@ -104,22 +145,21 @@ def _dumped(model: BaseModel) -> object:
 
 
 def _number(value: float) -> int | float:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise _refused("a number that is not finite")
-    if isinstance(value, int):
-        if value.bit_length() > _MAX_BITS:
-            raise _refused(f"an integer of more than {_MAX_BITS:,} bits")
-        return int(value)
-    return float(value)
+    if not isinstance(value, int):
+        number = float.__float__(value)
+        if not math.isfinite(number):
+            raise _refused("a number that is not finite")
+        return number
+    whole = int.__int__(value)
+    if whole.bit_length() > _MAX_BITS:
+        raise _refused(f"an integer of more than {_MAX_BITS:,} bits")
+    return whole
 
 
-def _text(text: str) -> str:
-    if not text.isascii():
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
-            raise _refused("a text with half of a surrogate pair") from None
-    return str(text)
+def unread() -> ToolFailure:
+    """That what the tool returned could not be read before its time was over."""
+    text = "the tool ran, but its result could not be read in time and was not taken; do not make this call again"
+    return ToolFailure(text, code="result-timed-out")
 
 
 def _too_large() -> ToolFailure:

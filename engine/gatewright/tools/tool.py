@@ -6,8 +6,10 @@ when the class is defined. ``abstract=True`` leaves both to its own subclasses o
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from copy import copy
 from functools import cached_property
 from types import MappingProxyType
@@ -16,6 +18,7 @@ from typing import Any, ClassVar
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
+from gatewright.base.thread import in_own_thread
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.right import ToolFacts
@@ -255,11 +258,21 @@ class Tool:
     async def execute(
         self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext
     ) -> JsonValue | bytes:
-        """Do it; ``operation`` is ``""`` for a tool without operations. Raises ToolFailure for the model to read."""
-        from gatewright.tools.result import checked_result
+        """Do it; ``operation`` is ``""`` for a tool without operations. Raises ToolFailure for the model to read.
+
+        A result that has code of its own (a model, a list or mapping of another class) is read in a thread.
+        """
+        from gatewright.tools.result import ForeignResult, checked_result, plain_result, unread
 
         result = await self._shape.run(self, operation, arguments, context)
-        return checked_result(result, self.normalization)
+        with suppress(ForeignResult):
+            return plain_result(result, self.normalization)
+        try:
+            return await in_own_thread(checked_result, result, self.normalization)
+        except asyncio.CancelledError:
+            if not context.cancelled:
+                raise
+            raise unread() from None
 
     def normalize(self, result: JsonValue | bytes) -> bytes:
         """The bytes that stand for ``result``; a tool whose normalisation is custom has its own."""

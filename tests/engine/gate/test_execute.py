@@ -6,10 +6,13 @@ import asyncio
 import fcntl
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from collections import UserDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
+from enum import IntEnum
 from typing import Any, cast
 
 import pytest
+from pydantic import BaseModel, field_serializer
 
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
@@ -111,6 +114,162 @@ async def test_tool_that_misbehaves_fails_its_call_and_nothing_else(
     assert world.row_kinds() == ["ToolInvoked", "PolicyDecision", "ToolFailed"]
     assert session.calls(name) == 1
     assert (await world.call("echo", {"text": "x"}, session=session)).status is Status.ALLOWED
+
+
+class Late:
+    """Something in a result that answers once `let_go` is set, by whatever way it is read."""
+
+    def __init__(self) -> None:
+        self.began, self.let_go = threading.Event(), threading.Event()
+
+    def read(self) -> int:
+        self.began.set()
+        self.let_go.wait(30)
+        return 1
+
+    def model(self) -> object:
+        read = self.read
+
+        class Model(BaseModel):
+            @field_serializer("at", check_fields=False)
+            def late(self, _value: int) -> int:
+                return read()
+
+            at: int = 0
+
+        return Model()
+
+    def mapping(self) -> object:
+        read = self.read
+
+        class Lazy(UserDict[str, int]):
+            def __getitem__(self, key: str) -> int:
+                return read() if key == "at" else 0
+
+        return Lazy(at=0)
+
+    def list(self) -> object:
+        read = self.read
+
+        class Lazy(list[int]):
+            def __iter__(self) -> Iterator[int]:
+                yield read()
+
+        return {"at": Lazy()}
+
+    def attribute(self) -> object:
+        read = self.read
+
+        class Lazy:
+            @property
+            def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
+                read()
+                return Mapping
+
+            def items(self) -> object:
+                return {"at": 1}.items()
+
+        return Lazy()
+
+
+LATE = ["model", "mapping", "list", "attribute"]
+
+
+async def heard(event: threading.Event) -> None:
+    """Wait until it is set, while the loop goes on."""
+    while not event.is_set():
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("way", LATE)
+async def test_result_whose_own_code_is_slow_is_read_beside_the_event_loop(make_world: MakeWorld, way: str) -> None:
+    late = Late()
+
+    async def lazy() -> Any:
+        return getattr(late, way)()
+
+    world = make_world(listing("lazy"), made(lazy))
+    call = asyncio.ensure_future(world.call("lazy", {}))
+    await heard(late.began)
+    assert (await world.call("echo", {"text": "meanwhile"})).output == "meanwhile"
+    assert not call.done()
+    late.let_go.set()
+
+    assert (await call).output in ('{"at":1}', '{"at":[1]}')
+
+
+@pytest.mark.parametrize("way", LATE)
+async def test_result_that_is_not_read_in_time_is_an_error_that_says_the_tool_ran(
+    make_world: MakeWorld, way: str
+) -> None:
+    late = Late()
+
+    async def lazy() -> Any:
+        return getattr(late, way)()
+
+    bounds = ResourceBounds(timeout_s=1)
+    world, session = make_world(listing("lazy"), made(lazy, resource_bounds=bounds)), Session()
+    outcome = await world.call("lazy", {}, session=session)
+    late.let_go.set()
+
+    assert late.began.is_set()
+    assert (outcome.status, outcome.code, outcome.data) == (Status.TIMED_OUT, "result-timed-out", None)
+    assert "the tool ran, but its result could not be read in time" in outcome.output
+    assert world.row_kinds()[-1] == "ToolTimedOut"
+    assert (session.calls("lazy"), session.has_succeeded("lazy")) == (1, False)
+
+
+async def test_call_that_is_given_up_while_its_result_is_read_is_abandoned(make_world: MakeWorld) -> None:
+    late = Late()
+
+    async def lazy() -> Any:
+        return late.model()
+
+    world = make_world(listing("lazy"), made(lazy))
+    call = asyncio.ensure_future(world.call("lazy", {}))
+    await heard(late.began)
+    call.cancel()
+    await asyncio.wait({call})
+    late.let_go.set()
+
+    assert call.cancelled()
+    assert world.row_kinds()[-1] == "ToolAbandoned"
+
+
+async def test_result_without_code_of_its_own_is_read_without_a_thread(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Shout(str):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            raise AssertionError
+
+    class Level(IntEnum):
+        HIGH = 3
+
+    value: dict[str, Any] = {Shout("a"): [Shout("b"), Level.HIGH, 0.5, None, True, ("c", {})]}
+
+    async def plain() -> Any:
+        return value
+
+    monkeypatch.setattr("gatewright.base.thread.threading.Thread", None)
+    outcome = await make_world(listing("plain"), made(plain)).call("plain", {})
+    assert outcome.output == '{"a":["b",3,0.5,null,true,["c",{}]]}'
+
+
+async def test_tool_that_is_stopped_says_itself_what_became_of_it(make_world: MakeWorld) -> None:
+    async def partly() -> Any:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ToolFailure("3 of 7 letters were sent", code="partly-sent") from None
+
+    bounds = ResourceBounds(timeout_s=0.02)
+    outcome = await make_world(listing("partly"), made(partly, resource_bounds=bounds)).call("partly", {})
+
+    assert (outcome.status, outcome.code) == (Status.TIMED_OUT, "partly-sent")
+    assert outcome.output == f"{PREFIX} 3 of 7 letters were sent"
 
 
 async def test_operator_reads_what_the_model_does_not(make_world: MakeWorld) -> None:

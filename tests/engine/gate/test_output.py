@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -185,6 +187,29 @@ async def test_custom_normalisation_that_fails_fails_the_call(
     assert (outcome.status, outcome.data) == (Status.FAILED, None)
     assert outcome.detail
     assert world.row_kinds()[-1] == "ToolFailed"
+
+
+async def test_custom_normalisation_that_does_not_end_in_time_fails_the_call_and_holds_nothing_up(
+    make_world: MakeWorld,
+) -> None:
+    began, let_go = threading.Event(), threading.Event()
+
+    def endless(_value: Any) -> bytes:
+        began.set()
+        let_go.wait(30)
+        return b"late"
+
+    world = make_world(listing("own") + "\n[tools.own]\ntimeout = 1\n", Own(endless))
+    call = asyncio.ensure_future(world.call("own", {"op": "give"}))
+    while not began.is_set():
+        await asyncio.sleep(0)
+    assert (await world.call("echo", {"text": "meanwhile"})).output == "meanwhile"
+    outcome = await call
+    let_go.set()
+
+    assert (outcome.status, outcome.code, outcome.data) == (Status.TIMED_OUT, "result-timed-out", None)
+    assert "the tool ran, but its result could not be read in time" in outcome.output
+    assert world.row_kinds()[-1] == "ToolTimedOut"
 
 
 async def test_large_result_is_whole_for_the_host_and_cut_for_the_model(make_world: MakeWorld) -> None:

@@ -156,12 +156,17 @@ def _ended(state: CallState, task: asyncio.Future[JsonValue | bytes]) -> CallSta
     try:
         result = task.result()
     except ToolFailure as failure:
-        words = _words(failure)
-        return failed(state, record.clean(failure.code), state.plan.redactor(words), words)
+        return _told(state, Status.FAILED, failure)
     except BaseException as error:  # noqa: BLE001 what a tool raised is kept in its task; it may be anything
         _log.error("the tool `%s` raised", state.tool_name, exc_info=error)
         return failed(state, "tool-crashed", message.CRASHED, crash("tool", error))
     return state.having(result=result, has_result=True, output="")
+
+
+def _told(state: CallState, status: Status, failure: ToolFailure) -> CallState:
+    """A call that ended with the tool's own words."""
+    words = _words(failure)
+    return failed(state, record.clean(failure.code), state.plan.redactor(words), words).having(status=status)
 
 
 def failed(state: CallState, code: str, text: str, detail: str) -> CallState:
@@ -191,6 +196,9 @@ async def _stopped(state: CallState, task: asyncio.Future[Any], stop: StopSignal
     _forget(task)
     late = f"the tool took longer than {state.plan.timeout_s:g} s"
     if done:
+        failure = None if task.cancelled() else task.exception()
+        if isinstance(failure, ToolFailure):  # it says itself what became of it
+            return _told(state, Status.TIMED_OUT, failure)
         return _over(state, Status.TIMED_OUT, "timed-out", message.TIMED_OUT, late)
     return _over(state, Status.ABANDONED, "abandoned", message.ABANDONED, f"{late} and did not stop when asked")
 

@@ -6,17 +6,22 @@ hash. The hash is of the normalised bytes. What a tool says of its own failure i
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.thread import in_own_thread
 from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, StageResult, Status
 from gatewright.gate.heavy import apart
 from gatewright.gate.output import binary_text, plain_text, shown_text
 from gatewright.gate.scrub import scrub_text, scrub_value
 from gatewright.tools.declaration import Normalization
+from gatewright.tools.result import unread
+from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
@@ -38,7 +43,14 @@ async def _run(state: CallState) -> StageResult:
     if state.status is not Status.ALLOWED:
         return _failed(state)
     try:
-        done = await apart(state.result, _normalised, state.plan, state.result)
+        if type(state.plan.tool).normalize is Tool.normalize:
+            done = await apart(state.result, _normalised, state.plan, state.result)
+        else:
+            done = await _in_time(state, in_own_thread(_normalised, state.plan, state.result))
+    except _TooLate:
+        failure = unread()
+        late = state.having(status=Status.TIMED_OUT, code=failure.code, output=message.to_model(str(failure)))
+        return StageResult(late, note="its own normalisation did not end in time")
     except ToolFailure as failure:
         text = message.to_model(message.MISMATCH)
         return StageResult(state.having(status=Status.FAILED, code=failure.code, output=text, detail=str(failure)))
@@ -50,6 +62,20 @@ async def _run(state: CallState) -> StageResult:
         secrets=done.secrets,
     )
     return StageResult(filled, note=_note(done))
+
+
+class _TooLate(Exception):
+    """The tool's own normalisation did not end within the time of its call."""
+
+
+async def _in_time(state: CallState, work: asyncio.Future[_Normal]) -> _Normal:
+    """What is worked out within the time that is left of the call."""
+    begun_s = state.execution.began_s if state.execution is not None else time.monotonic()
+    await asyncio.wait({work}, timeout=max(0.0, begun_s + state.plan.timeout_s - time.monotonic()))
+    if not work.done():
+        work.cancel()
+        raise _TooLate
+    return work.result()
 
 
 def _failed(state: CallState) -> StageResult:
@@ -98,5 +124,5 @@ def _text(plan: ToolPlan, value: JsonValue | bytes, normal: bytes) -> str | None
 
 NORMALISE = EffectStage("normalise", _run)
 """
-Acts, because a large result is worked through in a thread.
+Acts, because a large result is worked through in a thread, and any where the tool has its own `normalize`.
 """

@@ -1,0 +1,33 @@
+"""Work in a daemon thread of its own: nothing queues behind a slow one, and one that never ends can be left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+    """What ``function`` gives or raises, in the caller's context. Whoever cancels it only ceases to wait."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    call = partial(contextvars.copy_context().run, function, *args, **kwargs)
+
+    def work() -> None:
+        try:
+            tell = partial(future.set_result, call())
+        except BaseException as error:  # noqa: BLE001 it is raised where it is awaited
+            raised = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+            tell = partial(future.set_exception, raised)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(lambda: None if future.done() else tell())
+
+    threading.Thread(target=work, name="gatewright-work", daemon=True).start()
+    return future
