@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from gatewright.schema import OperationSet, Schema
-from gatewright.schema.fieldpath import EACH, Steps
+from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps
 from gatewright.schema.walk import as_list, as_object
 from tests.engine.schema.provider_calls import Maker
 
@@ -93,6 +93,9 @@ def _put(node: object, steps: Steps, value: object) -> None:
                 _put(item, steps[1:], value)
             else:
                 array[index] = value
+    elif steps[0] == EACH_MEMBER:
+        for item in (table or {}).values():
+            _put(item, steps[1:], value)
     elif table is not None and steps[0] != EACH:
         if steps[1:]:
             _put(table.get(steps[0]), steps[1:], value)
@@ -105,6 +108,8 @@ def _put(node: object, steps: Steps, value: object) -> None:
 def joined(one: object, other: object, steps: Steps) -> object:
     """Two calls as one batch: the elements of both."""
     first, second = as_list(one), as_list(other)
+    if steps[:1] == (EACH_MEMBER,) and isinstance(one, dict) and isinstance(other, dict):
+        return {**{f"other {key}": held for key, held in cast("Json", other).items()}, **cast("Json", one)}
     if first is not None and second is not None:
         return [*first, *second]
     table, rest = as_object(one), as_object(other)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.problem import near_miss
 from gatewright.schema import discover_operations, inline_references
-from gatewright.schema.fieldpath import EACH, path_text, steps_of
+from gatewright.schema.fieldpath import EACH, EACH_MEMBER, path_text, steps_of
 from gatewright.schema.shapes.inplace import finder, in_place, items_of
 from gatewright.schema.shapes.nested import places
 from gatewright.schema.walk import as_object, properties_of
@@ -51,6 +51,8 @@ def _holds(schema: Schema, field: str) -> bool:
         nodes = {id(node): node for table in tables for node in in_place(table, find)}.values()
         if step == EACH:
             reached = [item for node in nodes for item in items_of(node)]
+        elif step == EACH_MEMBER:
+            reached = [node["additionalProperties"] for node in nodes if "additionalProperties" in node]
         else:
             reached = [held[step] for node in nodes if step in (held := properties_of(node))]
     return bool(steps and reached)

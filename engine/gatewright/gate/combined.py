@@ -18,7 +18,7 @@ from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationRight
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict, strictest
-from gatewright.schema.fieldpath import EACH
+from gatewright.schema.fieldpath import holds_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -79,7 +79,7 @@ def uses_of(tool: Tool, called: tuple[str, ...]) -> Mapping[str, int]:
 def _names_at_most_one(tool: Tool) -> bool:
     """Whether a call can name one operation only, so that several stand for a field that was left out."""
     found = tool.operation_set
-    return found is None or (len(found.places) == 1 and found.repeats is None and EACH not in found.places[0])
+    return found is None or (len(found.places) == 1 and found.repeats is None and not holds_batch(found.places[0]))
 
 
 def combined_name(names: Iterable[str], known: frozenset[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from gatewright.base.errors import GatewrightError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.fieldpath import EACH, Steps
+from gatewright.schema.fieldpath import ANY_KEY, EACH, EACH_MEMBER, Steps
 from gatewright.schema.inline import inline_references
 
 _DEPTH = 16
@@ -229,6 +229,9 @@ class _Maker:
         more = (steps[0] for steps in wanted if steps and steps[0] in properties)
         names = dict.fromkeys([*cast("list[str]", table.get("required", [])), *more])
         made = {name: self.value(properties.get(name, True), _below(wanted, name), depth - 1) for name in names}
+        members = _below(wanted, EACH_MEMBER)
+        if members and isinstance(table.get("additionalProperties"), dict):
+            made[ANY_KEY] = self.value(table["additionalProperties"], members, depth - 1)
         if "if" not in table:
             return made
         rest = {key: value for key, value in table.items() if key not in {"if", "then", "else"}}

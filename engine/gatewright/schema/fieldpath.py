@@ -1,4 +1,4 @@
-"""Where in the arguments of a call an operation stands: `op`, `request.operation`, `steps[].op`.
+"""Where in the arguments of a call an operation stands: `op`, `request.operation`, `steps[].op`, `commands{}.op`.
 
 It knows plain JSON values, no schemas and no names of operations.
 """
@@ -14,6 +14,10 @@ from gatewright.schema.walk import as_list, as_object
 Steps = tuple[str, ...]
 EACH: Final = "[]"
 """The step into every element of an array."""
+EACH_MEMBER: Final = "{}"
+"""The step into every member of a map, whatever its key."""
+ANY_KEY: Final = "a"
+"""The key of such a member in a call that somebody makes up."""
 
 
 class Missing:
@@ -31,17 +35,17 @@ UNREADABLE: Final = Unreadable()
 
 def path_text(steps: Steps) -> str:
     """The steps as one dotted text."""
-    return ".".join(steps).replace(f".{EACH}", EACH)
+    return ".".join(steps).replace(f".{EACH}", EACH).replace(f".{EACH_MEMBER}", EACH_MEMBER)
 
 
 def steps_of(text: str) -> Steps:
     """The steps that a dotted text names; a name with dots of its own cannot be written so."""
-    return tuple(step for part in text.split(".") for step in re.findall(r"\[\]|.+?(?=\[\]|$)", part))
+    return tuple(step for part in text.split(".") for step in re.findall(r"\[\]|\{\}|.+?(?=\[\]|\{\}|$)", part))
 
 
 def holds_batch(steps: Steps) -> bool:
-    """Whether an array comes on the way, so that there may be no operation at all."""
-    return EACH in steps
+    """Whether an array or a map comes on the way, so that there may be no operation at all."""
+    return EACH in steps or EACH_MEMBER in steps
 
 
 def values_at(value: object, steps: Steps) -> Iterator[str | Missing | Unreadable]:
@@ -59,6 +63,9 @@ def values_at(value: object, steps: Steps) -> Iterator[str | Missing | Unreadabl
         return
     table = as_object(value)
     if table is None:
+        return
+    if step == EACH_MEMBER:
+        yield from _each(list(table.values()), rest)
         return
     inner = table.get(step)
     if inner is None and rest:

@@ -14,7 +14,7 @@ from typing import Any, cast
 from gatewright.base.errors import SchemaError
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.fieldpath import EACH, Steps, steps_of, values_at
+from gatewright.schema.fieldpath import ANY_KEY, EACH, EACH_MEMBER, Steps, steps_of, values_at
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import OperationSet
 from gatewright.schema.walk import as_list, as_object, properties_of
@@ -130,6 +130,13 @@ def _rewritten(node: Schema, steps: Steps, shown: frozenset[str]) -> Schema:
         for keyword in ("prefixItems", "items"):
             if (array := as_list(node.get(keyword))) is not None:
                 result[keyword] = [_below(item, steps[1:], shown) for item in array]
+    elif steps[0] == EACH_MEMBER:
+        for keyword in ("additionalProperties", "unevaluatedProperties"):
+            if keyword in node:
+                result[keyword] = _below(node[keyword], steps[1:], shown)
+        for keyword in ("properties", "patternProperties"):
+            if (table := as_object(node.get(keyword))) is not None:
+                result[keyword] = {name: _below(held, steps[1:], shown) for name, held in table.items()}
     elif (own := as_object(node.get("properties"))) is not None and steps[0] in own:
         result["properties"] = {**own, steps[0]: _below(own[steps[0]], steps[1:], shown)}
     return _with_shown_values(result, steps, shown)
@@ -185,6 +192,7 @@ def _put(value: JsonValue, steps: Steps, operation: str) -> JsonValue:
     if step == EACH:
         return [_put(value[0] if isinstance(value, list) and value else None, rest, operation)]
     table = value if isinstance(value, dict) else {}
+    step = ANY_KEY if step == EACH_MEMBER else step
     return {**table, step: _put(table.get(step), rest, operation)}
 
 
@@ -212,6 +220,10 @@ def _projected(schema: object, places: tuple[Steps, ...]) -> object:
         below = tuple(steps[1:] for steps in places if steps[0] == step)
         if step == EACH:
             kept["items"] = _projected(table.get("items", True), below)
+        elif step == EACH_MEMBER:  # the member may have any key that is there
+            named = [*properties.values(), *cast("Schema", table.get("patternProperties", {})).values()]
+            held = [*named, table.get("additionalProperties", True)]
+            kept["additionalProperties"] = {"anyOf": [_projected(one, below) for one in held]}
         elif step in properties:
             kept.setdefault("properties", {})[step] = _projected(properties[step], below)
         elif table.get("additionalProperties") is False:
@@ -229,6 +241,11 @@ def _shaped(value: object, places: tuple[Steps, ...]) -> object:
         return {"items": {"anyOf": [_shaped(item, below) for item in array]} if array else False} if below else True
     if table is None:
         return True
+    members = tuple(steps[1:] for steps in places if steps[0] == EACH_MEMBER)
+    if members:
+        return {
+            "additionalProperties": {"anyOf": [_shaped(one, members) for one in table.values()]} if table else False
+        }
     rows = {step: tuple(steps[1:] for steps in places if steps[0] == step) for step in (one[0] for one in places)}
     return {"properties": {step: _shaped(table[step], own) for step, own in rows.items() if step in table}}
 

@@ -13,7 +13,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.combined import uses_of
 from gatewright.gate.violation import KEY, OperationNotAllowed, to_json
-from gatewright.schema.fieldpath import EACH, Missing, Steps, path_text, steps_of, values_at
+from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Missing, Steps, holds_batch, path_text, steps_of, values_at
 
 _NAMED = 80
 _SHOWN = "shown to this agent"
@@ -83,7 +83,7 @@ def _place(state: CallState, name: str | None) -> str | None:
     for steps in places:
         for value in values_at(arguments, steps):
             if value == name or (name is None and isinstance(value, Missing)):
-                return path_text(steps) if EACH not in steps else next(iter(_pointers(arguments, steps, name)), None)
+                return next(iter(_pointers(arguments, steps, name)), None) if holds_batch(steps) else path_text(steps)
     return None
 
 
@@ -97,6 +97,9 @@ def _pointers(value: JsonValue, steps: Steps, name: str | None) -> Iterable[str]
     if step == EACH:
         for index, item in enumerate(value if isinstance(value, list) else ()):
             yield from (f"/{index}{below}" for below in _pointers(item, rest, name))
+    elif step == EACH_MEMBER:
+        for item in value.values() if isinstance(value, dict) else ():  # its key is the model's own text
+            yield from (f"/*{below}" for below in _pointers(item, rest, name))
     elif isinstance(value, dict):
         yield from (f"/{step}{below}" for below in _pointers(value.get(step), rest, name))
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gatewright.schema.fieldpath import EACH, Steps, holds_batch
+from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps, holds_batch
 from gatewright.schema.shapes.choice import choice_of
 from gatewright.schema.shapes.inplace import UNIONS, Find, items_of, target_of
 from gatewright.schema.walk import Schema, as_list, as_object, objects, properties_of, required_of
 
 _Check = Callable[[object, Steps, tuple[int, ...]], bool]
+_ELEMENTS = {EACH: "items", EACH_MEMBER: "additionalProperties"}
 _ANY_BUT_NULL = ["array", "boolean", "number", "object", "string"]
 
 
@@ -35,9 +36,9 @@ class Binding:
             values = [*self.allowed, *([None] if self.optional else [])]
             return {"enum": values}
         step, rest = steps[0], steps[1:]
-        if step == EACH:
+        if step in _ELEMENTS:
             kind: Schema = {} if not rest else {"type": "array" if rest[0] == EACH else "object"}
-            return {"items": {**kind, **self.guard(rest)}}
+            return {_ELEMENTS[step]: {**kind, **self.guard(rest)}}
         inner = self.guard(rest)
         if rest and not holds_batch(rest):
             inner = {"type": _ANY_BUT_NULL, **inner}
@@ -61,18 +62,18 @@ class Binding:
 
     def _own_values(self, node: Schema, steps: Steps, seen: tuple[int, ...]) -> bool:
         step, rest = steps[0], steps[1:]
-        if step == EACH:
-            return self._items(node, rest, seen)
+        if step in _ELEMENTS:
+            return self._items(node, _ELEMENTS[step], rest, seen)
         if step in properties_of(node):
             return self._values(properties_of(node)[step], rest, seen)
         return node.get("additionalProperties") is False and not node.get("patternProperties")
 
-    def _items(self, node: Schema, rest: Steps, seen: tuple[int, ...]) -> bool:
-        """Whether one schema binds every element; tuples are left to the guard."""
-        if as_object(node.get("items")) is None or "prefixItems" in node:
+    def _items(self, node: Schema, keyword: str, rest: Steps, seen: tuple[int, ...]) -> bool:
+        """Whether one schema binds every element; those with a schema of their own are left to the guard."""
+        if as_object(node.get(keyword)) is None or {"prefixItems", "properties", "patternProperties"} & node.keys():
             return False
         kind = "array" if rest[:1] == (EACH,) else "object" if rest else "string"
-        return _is_only(node["items"], kind) and self._values(node["items"], rest, seen)
+        return _is_only(node[keyword], kind) and self._values(node[keyword], rest, seen)
 
     def _present(self, schema: object, steps: Steps, seen: tuple[int, ...]) -> bool:
         """Whether the field is there wherever it may not be left out."""
@@ -88,8 +89,9 @@ class Binding:
 
     def _own_present(self, node: Schema, steps: Steps, seen: tuple[int, ...]) -> bool:
         step, rest = steps[0], steps[1:]
-        if step == EACH:
-            return all(self._present(item, rest, seen) for item in items_of(node)) and bool(items_of(node))
+        if step in _ELEMENTS:
+            held = items_of(node) if step == EACH else [node.get(_ELEMENTS[step])]
+            return bool(held) and all(self._present(item, rest, seen) for item in held)
         own = properties_of(node).get(step)
         if own is None:
             return False

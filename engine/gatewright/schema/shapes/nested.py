@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gatewright.schema.fieldpath import EACH, Steps, holds_batch, path_text
+from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps, holds_batch, path_text
 from gatewright.schema.operation import Confidence, Operation, OperationSet
 from gatewright.schema.shapes.choice import Choice, choice_of
-from gatewright.schema.shapes.inplace import UNIONS, finder, in_place, items_of
+from gatewright.schema.shapes.inplace import UNIONS, Find, finder, in_place, items_of
 from gatewright.schema.shapes.naming import nested_confidence
 from gatewright.schema.shapes.shape import Candidate
 from gatewright.schema.walk import Schema, as_object, objects, properties_of, required_of
@@ -86,8 +86,8 @@ def _declared(rows: list[_Reading], field: str) -> list[_Reading]:
 
 
 def _confidence(one: _Field) -> Confidence | None:
-    holder = next((step for step in reversed(one.place.steps) if step != EACH), "")
-    is_row = one.place.steps.count(EACH) > 1
+    holder = next((step for step in reversed(one.place.steps) if step not in (EACH, EACH_MEMBER)), "")
+    is_row = sum(step in (EACH, EACH_MEMBER) for step in one.place.steps) > 1
     return nested_confidence(one.name, one.names, one.description, holder=holder, is_tag=one.is_tag, is_row=is_row)
 
 
@@ -172,10 +172,10 @@ def places(schema: Schema) -> Iterator[_Place]:
         yield _Place(steps, nodes)
         if len(steps) < MAX_DEPTH:
             inner = seen | {id(node) for node in nodes}
-            queue.extend((below, held, inner) for below, held in _below(steps, nodes))
+            queue.extend((below, held, inner) for below, held in _below(steps, nodes, find))
 
 
-def _below(steps: Steps, nodes: tuple[Schema, ...]) -> list[tuple[Steps, tuple[Schema, ...]]]:
+def _below(steps: Steps, nodes: tuple[Schema, ...], find: Find) -> list[tuple[Steps, tuple[Schema, ...]]]:
     found: dict[Steps, list[Schema]] = {}
     for node in nodes:
         for name, value in properties_of(node).items():
@@ -183,9 +183,29 @@ def _below(steps: Steps, nodes: tuple[Schema, ...]) -> list[tuple[Steps, tuple[S
                 found.setdefault((*steps, name), []).append(child)
         if items := items_of(node):
             found.setdefault((*steps, EACH), []).extend(items)
+    if steps and (members := _members(nodes, find)):
+        found[(*steps, EACH_MEMBER)] = members
     return [(below, tuple(held)) for below, held in found.items() if any(map(_may_hold, held))]
+
+
+def _members(nodes: tuple[Schema, ...], find: Find) -> list[Schema]:
+    """What every member of a map is, whatever its key; nothing where the value may be an object with fields instead."""
+    maps = [node for node in nodes if isinstance(node.get("additionalProperties"), dict) and not _names_fields(node)]
+    if not maps:
+        return []
+    alternatives = [branch for node in nodes for keyword in UNIONS for branch in objects(node.get(keyword))]
+    apart = {id(node): node for branch in alternatives for node in in_place(branch, find)}
+    if all(id(node) in apart for node in maps) and any(map(_names_fields, apart.values())):
+        return []
+    return [node["additionalProperties"] for node in maps]
+
+
+def _names_fields(node: Schema) -> bool:
+    return "properties" in node or "patternProperties" in node
 
 
 def _may_hold(schema: Schema) -> bool:
     """Whether objects may be in there; spares the many plain parameters."""
-    return any(key in schema for key in ("properties", "items", "prefixItems", "allOf", "anyOf", "oneOf", "$ref"))
+    return isinstance(schema.get("additionalProperties"), dict) or any(
+        key in schema for key in ("properties", "items", "prefixItems", "allOf", "anyOf", "oneOf", "$ref")
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gatewright.schema.fieldpath import EACH, MISSING, Steps, holds_batch, values_at
+from gatewright.schema.fieldpath import EACH, EACH_MEMBER, MISSING, Steps, holds_batch, values_at
 from gatewright.schema.operation import OperationSet
 from gatewright.schema.shapes.binding import Binding
 from gatewright.schema.shapes.branch import without_hidden_branches
@@ -18,6 +18,8 @@ from gatewright.schema.shapes.property import closed, with_required, with_restri
 from gatewright.schema.shapes.repeat import without_hidden_repeats
 from gatewright.schema.shapes.union import tagged_variants, with_allowed_variants
 from gatewright.schema.walk import Schema, as_list, as_object, objects, properties_of, required_of
+
+_ELEMENTS = {EACH: ("items", "prefixItems", "additionalItems"), EACH_MEMBER: ("additionalProperties",)}
 
 
 def reduced(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
@@ -101,11 +103,11 @@ class _Run:
 
         ``seal``: whether the object that holds them may refuse parameters it does not name.
         """
-        if len(steps) == 1 and steps[0] != EACH:
+        if len(steps) == 1 and not holds_batch(steps):
             return self._held(node, steps[0], seal=seal)
         node = self._without_hidden_default(self._through_reference(node, steps, seal=seal), steps)
-        if steps[0] == EACH:
-            node = self._elements(node, steps[1:])
+        if steps[0] in _ELEMENTS:
+            node = self._elements(node, _ELEMENTS[steps[0]], steps[1:])
         elif steps[0] in properties_of(node):
             node = self._parameter(node, steps[0], steps[1:])
         return self._branches(node, steps)
@@ -135,7 +137,7 @@ class _Run:
             self.definitions[name] = changed
         return node
 
-    def _elements(self, node: Schema, rest: Steps) -> Schema:
+    def _elements(self, node: Schema, keywords: tuple[str, ...], rest: Steps) -> Schema:
         def changed(item: object) -> object:
             own = as_object(item)
             if own is None:
@@ -143,7 +145,7 @@ class _Run:
             return self.at(own, rest) if rest else self._leaf(own)
 
         result = dict(node)
-        for keyword in ("items", "prefixItems", "additionalItems"):
+        for keyword in keywords:
             value = node.get(keyword)
             array = as_list(value)
             if keyword in node:

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gatewright.schema.fieldpath import EACH, Steps
+from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps
 from gatewright.schema.operation import OperationSet
 from gatewright.schema.shapes.choice import choice_of
 from gatewright.schema.shapes.inplace import UNIONS, finder, in_place, items_of
@@ -52,8 +52,11 @@ class Repeats:
                 for name in names:
                     if (*steps, name) not in known:
                         yield from self._at(table, name, nodes, left_out=left_out)
+                is_map = any(place[: len(steps) + 1] == (*steps, EACH_MEMBER) for place in known)
                 stack += [
-                    ((*steps, key), inner, below) for key, inner in table.items() if (below := _below(nodes, key))
+                    ((*steps, EACH_MEMBER if is_map else key), inner, below)
+                    for key, inner in table.items()
+                    if (below := _below(nodes, key))
                 ]
             elif rows is not None:
                 below = _elements(nodes)
