@@ -10,6 +10,7 @@ from typing import Literal, cast
 
 from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.right import ToolFacts
 from gatewright.schema import Schema, SchemaChecker, inline_references
 from gatewright.workspace import Workspace
 
@@ -18,17 +19,23 @@ _KINDS: dict[str, ArgumentKind] = {
     "string": "text", "number": "number", "integer": "whole", "boolean": "truth", "array": "list",
 }  # fmt: skip
 _UNIONS = ("oneOf", "anyOf", "allOf")
+Giving = Literal["optional", "required", "defaulted"]
+"""Whether calls may leave an argument out, may not, or have a default that counts as given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One top-level field. `choices`: its values, where the schema lists texts; `schema`: as the tool has it."""
+    """One top-level field. `choices`: its values, where the schema lists texts; `schema`: as the tool has it.
+
+    `giving`: whether the tool lets calls leave it out.
+    """
 
     name: str
     kind: ArgumentKind = "any"
     choices: tuple[str, ...] = ()
     description: str = ""
     schema: Mapping[str, object] | None = None
+    giving: Giving = "optional"
 
 
 def arguments_of(workspace: Workspace, tool: str) -> Mapping[str, Argument]:
@@ -44,6 +51,16 @@ def arguments_of(workspace: Workspace, tool: str) -> Mapping[str, Argument]:
     for name, field in _properties(whole):
         found[name] = _merged(found.get(name), _argument(name, field))
     return found
+
+
+def giving_of(facts: ToolFacts, name: str, operations: frozenset[str] | None) -> Giving:
+    """Whether calls of these operations (None: any) that take the argument may leave it out."""
+    rows = [
+        row for row in facts.operations if name in row.parameters and (operations is None or row.name in operations)
+    ]
+    if rows and all(name in row.required for row in rows):
+        return "required"
+    return "defaulted" if rows and all(name in row.required or name in row.defaulted for row in rows) else "optional"
 
 
 def example_fault(schema: JsonValue, argument: Argument, text: str) -> str | None:

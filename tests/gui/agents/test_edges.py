@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QModelIndex, Qt, QTimer
+from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox, QLabel, QLineEdit
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QCheckBox, QComboBox, QLabel, QLineEdit
 
 from gatewright.policy.document import Agent
 from gatewright.policy.preset import Preset
@@ -14,6 +14,7 @@ from gatewright.policy.right import Layer
 from gatewright.policy.rule import ArgumentConstraints, MaxCalls, RateLimit
 from gatewright.policy.ruleedit import Standing
 from gatewright_gui.models.limitlist import Column
+from gatewright_gui.models.limitrow import value_of
 from gatewright_gui.models.rowstate import RowState
 from gatewright_gui.models.tooltree import STATE
 from gatewright_gui.pages.agents.constraint_dialog import ConstraintDialog
@@ -22,6 +23,7 @@ from gatewright_gui.pages.agents.rights_dialog import RightsDialog
 from gatewright_gui.session.ruleplace import place_of
 from gatewright_gui.session.verbs import agents as agent_verbs
 from gatewright_gui.session.verbs import limits as limit_verbs
+from gatewright_gui.session.verbs.constraint import ConstraintWish
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import Said, agents_page, cell, click, demo, opened_window, settled, ticked, until
 
@@ -62,6 +64,36 @@ async def odd(tmp_path: Path) -> AsyncIterator[MainWindow]:
     async with opened_window(policy, tmp_path) as opened:
         opened.selection.choose_agent("newcomer")
         agents_page(opened).tools.show_row("file", None)
+        agents_page(opened).tools.detail.show_part("limits")
+        await settled(opened)
+        yield opened
+
+
+MAIL = """{"tools": [{"name": "send_mail", "inputSchema": {"type": "object", "required": ["to"], "properties": {
+  "to": {"type": "string"}, "subject": {"type": "string"}, "body": {"type": "string", "default": ""}
+}}}]}"""
+MAILING = """
+[[catalogs]]
+id = "mail"
+type = "host"
+manifest = "mail.json"
+
+[[agents.newcomer.tool_rules]]
+tool_name = "send_mail"
+rule_type = { ArgumentConstraints = { to = { pattern = "@a.example$" } } } # ours
+
+"""
+
+
+@pytest.fixture
+async def mailing(tmp_path: Path) -> AsyncIterator[MainWindow]:
+    policy = demo(tmp_path)
+    text = policy.read_text("utf-8").replace("tools = []\n", 'tools = ["send_mail"]\n', 1)
+    policy.write_text(text.replace("[[sources]]", f"{MAILING}[[sources]]", 1), "utf-8")
+    (policy.parent / "mail.json").write_text(MAIL, "utf-8")
+    async with opened_window(policy, tmp_path) as opened:
+        opened.selection.choose_agent("newcomer")
+        agents_page(opened).tools.show_row("send_mail", None)
         agents_page(opened).tools.detail.show_part("limits")
         await settled(opened)
         yield opened
@@ -184,6 +216,77 @@ async def test_a_constrained_argument_is_not_offered_for_a_second_constraint(odd
     assert not {"path", "content"} & set(offered)
     dialog.reject()
     await settled(odd)
+
+
+def press_box(box: QCheckBox) -> None:
+    """A mouse click on the box itself."""
+    QTest.mouseClick(box, Qt.MouseButton.LeftButton, pos=QPoint(10, box.height() // 2))
+
+
+def said_in_limits(window: MainWindow) -> list[tuple[str | None, str]]:
+    return [(row.field, value_of(row)) for row in limits(window).model.rows if row.field]
+
+
+async def test_an_argument_is_asked_for_by_a_tick_which_the_file_says_and_undo_takes_back(mailing: MainWindow) -> None:
+    pane, before = limits(mailing), mailing.document.workspace.text()
+    facts = mailing.document.rights("newcomer")["send_mail"].facts
+    pane.constraining.open(newcomer(mailing), facts, None, None)
+    dialog = await constraint_dialog(mailing)
+    assert dialog.field == "subject"
+    assert not dialog.accept_button.isEnabled()
+
+    press_box(dialog.given_box)
+    assert dialog.words.text() == "subject: must be given"
+    QTest.mouseClick(dialog.accept_button, Qt.MouseButton.LeftButton)
+    await settled(mailing)
+
+    assert said_in_limits(mailing) == [("to", "matches @a.example$"), ("subject", "must be given")]
+    assert mailing.document.undo_stack.undoText() == "require subject of send_mail for newcomer"
+    assert mailing.document.workspace.text() == before.replace(
+        '{ to = { pattern = "@a.example$" } }', '{ to = { pattern = "@a.example$" }, required = ["subject"] }'
+    )
+    mailing.undo()
+    assert mailing.document.workspace.text() == before
+
+
+async def test_the_tick_of_a_row_is_taken_away_and_its_value_limited_in_one_edit(mailing: MainWindow) -> None:
+    document, pane = mailing.document, limits(mailing)
+    assert limit_verbs.constrain(document, ConstraintWish("newcomer", "send_mail", "subject", None, required=True))
+    await settled(mailing)
+    row = next(at for at, held in enumerate(pane.model.rows) if held.field == "subject")
+    pane.view.setCurrentIndex(pane.model.index(row, Column.VALUE))
+    pane.edit_current()
+    dialog = await constraint_dialog(mailing)
+    assert dialog.is_required
+
+    press_box(dialog.given_box)
+    assert not dialog.accept_button.isEnabled(), "nothing is said of it any more"
+    QTest.keyClicks(dialog.fields.edit("max_length"), "20")
+    QTest.keyClick(dialog, Qt.Key.Key_Return)
+    await settled(mailing)
+
+    assert newcomer(mailing).tool_rules[-1].rule_type == ArgumentConstraints(
+        {"to": {"pattern": "@a.example$"}, "subject": {"maxLength": 20}}
+    )
+
+
+async def test_the_tick_is_not_offered_where_the_tool_asks_itself_or_has_a_default(mailing: MainWindow) -> None:
+    pane = limits(mailing)
+    facts = mailing.document.rights("newcomer")["send_mail"].facts
+    pane.constraining.open(newcomer(mailing), facts, None, None)
+    dialog = await constraint_dialog(mailing)
+    assert dialog.given_box.isEnabled()
+
+    dialog.argument_field.setCurrentText("body")
+    assert not dialog.given_box.isEnabled()
+    assert dialog.given_box.toolTip().startswith("Its default counts as given")
+    dialog.reject()
+    await settled(mailing)
+    pane.edit_current()
+    dialog = await constraint_dialog(mailing)
+    assert (dialog.field, dialog.given_box.isEnabled()) == ("to", False)
+    dialog.reject()
+    await settled(mailing)
 
 
 async def constraint_dialog(window: MainWindow) -> ConstraintDialog:

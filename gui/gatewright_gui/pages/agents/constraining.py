@@ -1,5 +1,6 @@
 """Opens the dialog for a constraint and writes what was said in it. It knows no schema words."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
@@ -10,6 +11,7 @@ from gatewright.policy.right import ToolFacts
 from gatewright_gui.pages.page import PageContext
 
 if TYPE_CHECKING:
+    from gatewright.base.jsonvalue import JsonValue
     from gatewright_gui.models.limitrow import LimitRow
     from gatewright_gui.session.verbs.constraint import ConstraintWish
 
@@ -33,7 +35,7 @@ class Constraining(QObject):
         from gatewright.policy.ruleedit import free_fields, taken_fields
         from gatewright_gui.pages.agents.constraint_dialog import Answers, ConstraintDialog, Subject
         from gatewright_gui.qt.dialog import shown
-        from gatewright_gui.session.argument import Argument, arguments_of, example_fault
+        from gatewright_gui.session.argument import Argument, arguments_of, example_fault, giving_of
         from gatewright_gui.session.verbs import limits as verbs
         from gatewright_gui.session.verbs.constraint import ConstraintWish
 
@@ -45,14 +47,21 @@ class Constraining(QObject):
         names = taken_fields(facts, operations) if row else free_fields(agent, facts, operations)
         if row is not None and row.field and row.field not in names:
             names = (row.field, *names)
-        arguments = tuple(known.get(name, Argument(name)) for name in names)
-        subject = Subject(agent.agent_id, facts.name, operations, row.field if row else None, row.schema if row else {})
+        arguments = tuple(
+            replace(known.get(name, Argument(name)), giving=giving_of(facts, name, operations)) for name in names
+        )
+        subject = Subject(agent.agent_id, facts.name, operations)
         standing, was = (row.standing, row.field) if row else (None, None)
+        if row is not None:
+            subject = replace(subject, field=row.field, schema=row.schema, required=row.is_required)
 
-        def wish(field: str) -> "ConstraintWish":
-            return ConstraintWish(agent.agent_id, facts.name, field, operations, standing, was)
+        def wish(field: str, schema: "JsonValue", required: bool) -> "ConstraintWish":
+            return ConstraintWish(agent.agent_id, facts.name, field, schema, required, operations, standing, was)
 
-        answers = Answers(lambda field, schema: verbs.constraint_refusal(document, wish(field), schema), example_fault)
+        def refusal(field: str, schema: "JsonValue", required: bool) -> str:
+            return verbs.constraint_refusal(document, wish(field, schema, required))
+
+        answers = Answers(refusal, example_fault)
         dialog = ConstraintDialog(self._window.window(), subject, arguments, answers)
         if await shown(dialog):
-            verbs.constrain(document, wish(dialog.field), dialog.schema)
+            verbs.constrain(document, wish(dialog.field, dialog.schema, dialog.is_required))

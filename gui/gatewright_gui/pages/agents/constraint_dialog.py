@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QDialog,
     QFormLayout,
@@ -33,30 +34,39 @@ from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.argument import Argument
 
 SIZE = (560, 440)
-SAY_SOMETHING = "say what its value has to be"
+SAY_SOMETHING = "say what its value has to be, or that it must be given"
+GIVING = {
+    "optional": "Calls that leave it out are denied",
+    "required": "The tool itself denies calls that leave it out",
+    "defaulted": "Its default counts as given; say what its value has to be instead",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whose argument of which tool, for which operations (None: all). `field` None: a new constraint."""
+    """Whose argument of which tool, for which operations (None: all). `field` None: a new constraint.
+
+    `schema` None: nothing is said of its value; `required`: it must be given.
+    """
 
     agent_id: str
     tool: str
     operations: frozenset[str] | None
-    field: str | None
-    schema: JsonValue
+    field: str | None = None
+    schema: JsonValue = None
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What the dialog asks: why a constraint is refused (empty: it is not), and why a value does not fit (None)."""
 
-    refusal: Callable[[str, JsonValue], str]
+    refusal: Callable[[str, JsonValue, bool], str]
     example: Callable[[JsonValue, Argument, str], str | None]
 
 
 class ConstraintDialog(QDialog):
-    """After it was accepted `field` and `schema` hold what was said."""
+    """After it was accepted `field`, `schema` and `is_required` hold what was said."""
 
     def __init__(
         self, parent: QWidget | None, subject: Subject, arguments: Sequence[Argument], answers: Answers
@@ -72,6 +82,7 @@ class ConstraintDialog(QDialog):
         self.setAccessibleName(title)
         self.argument_field = QComboBox()
         self.about = ElidedLabel(role="muted")
+        self.given_box = QCheckBox("Must be &given")
         self.way = Segmented("How to say it")
         self.fields = ConstraintFields()
         self.code = QPlainTextEdit()
@@ -94,13 +105,19 @@ class ConstraintDialog(QDialog):
 
     @property
     def schema(self) -> JsonValue:
-        """What was said of it. Raises ValueError where it cannot be read."""
+        """What was said of its value; None: nothing. Raises ValueError where it cannot be read."""
         if self.way.current == "json":
             text = self.code.toPlainText()
             if fault := json_fault(text):
                 raise ValueError(fault)
-            return cast("JsonValue", json.loads(text))
-        return schema_of(self.fields.form(self._argument.kind))
+            said = cast("JsonValue", json.loads(text))
+            return None if said == {} else said
+        return schema_of(self.fields.form(self._argument.kind)) or None
+
+    @property
+    def is_required(self) -> bool:
+        """Whether a call must give it."""
+        return self.given_box.isChecked()
 
     @property
     def _argument(self) -> Argument:
@@ -148,6 +165,8 @@ class ConstraintDialog(QDialog):
         label.setMinimumWidth(LABEL_WIDTH)
         rows.addRow(label, self.argument_field)
         rows.addRow("", self.about)
+        self.given_box.setObjectName("constraint.given")
+        rows.addRow("", self.given_box)
         return rows
 
     def _way_row(self) -> QHBoxLayout:
@@ -194,6 +213,7 @@ class ConstraintDialog(QDialog):
     def _connect(self) -> None:
         self.argument_field.currentIndexChanged.connect(self._argument_changed)
         self.way.current_changed.connect(self._way_changed)
+        self.given_box.toggled.connect(self._show)
         self.fields.changed.connect(self._show)
         self.code.textChanged.connect(self._show)
         self.example.textChanged.connect(self._show)
@@ -204,7 +224,7 @@ class ConstraintDialog(QDialog):
         subject = self._subject
         if subject.field is not None:
             self.argument_field.setCurrentText(subject.field)
-        self._fill(subject.schema)
+        self._fill(subject.schema, required=subject.required)
         first = self.fields.edit("one_of") if self.way.current == "form" else self.code
         (self.argument_field if subject.field is None else first).setFocus()
 
@@ -216,8 +236,12 @@ class ConstraintDialog(QDialog):
         if not self._fault:
             super().accept()
 
-    def _fill(self, schema: JsonValue) -> None:
-        """Show a schema: in the form where it can say it, else as JSON."""
+    def _fill(self, schema: JsonValue, *, required: bool) -> None:
+        """Show what is said of the argument: in the form where it can say it, else as JSON."""
+        schema, giving = {} if schema is None else schema, self._argument.giving
+        self.given_box.setChecked(required)
+        self.given_box.setEnabled(required or giving == "optional")
+        self.given_box.setToolTip(GIVING[giving])
         form = form_of(schema)
         can = form is not None and _kind_says(self._argument, form)
         self.fields.show_form(self._argument, form if form is not None and can else ConstraintForm())
@@ -230,7 +254,7 @@ class ConstraintDialog(QDialog):
 
     def _argument_changed(self, _index: int) -> None:
         is_own = self.field == self._subject.field
-        self._fill(self._subject.schema if is_own else {})
+        self._fill(self._subject.schema if is_own else None, required=is_own and self._subject.required)
 
     def _way_changed(self, key: object) -> None:
         """What was said goes along; JSON that the form cannot say stays JSON."""
@@ -271,7 +295,8 @@ class ConstraintDialog(QDialog):
         try:
             schema = self.schema
             self._fault = self._refusal(schema)
-            self.words.setText("" if self._fault else f"{self.field}: {constraint_words(schema)}")
+            said = "" if self._fault else constraint_words(schema, required=self.is_required)
+            self.words.setText(said and f"{self.field}: {said}")
         except ValueError as error:
             schema, self._fault = True, str(error)
             self.words.setText("")
@@ -286,7 +311,9 @@ class ConstraintDialog(QDialog):
     def _refusal(self, schema: JsonValue) -> str:
         if not self.field:
             return "no operation of it takes an argument"
-        return SAY_SOMETHING if schema == {} else self._answers.refusal(self.field, schema)
+        if schema is None and not self.is_required:
+            return SAY_SOMETHING
+        return self._answers.refusal(self.field, schema, self.is_required)
 
     def _show_example(self, schema: JsonValue) -> None:
         text = self.example.text()

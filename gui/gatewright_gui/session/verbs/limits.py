@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy import ruleedit
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import Edit
@@ -37,17 +36,20 @@ def remove_rule(document: Document, standing: Standing, field: str | None = None
     return document.push(lambda policy, _tools: ruleedit.remove_constraint(policy, standing, field))
 
 
-def constrain(document: Document, wish: ConstraintWish, schema: JsonValue) -> bool:
+def constrain(document: Document, wish: ConstraintWish) -> bool:
     """Write a constraint: a new one, or another for one that stands."""
-    return document.push(lambda policy, catalog: _constraint_edit(policy, catalog, wish, schema))
+    return document.push(lambda policy, catalog: _constraint_edit(policy, catalog, wish))
 
 
-def constraint_refusal(document: Document, wish: ConstraintWish, schema: JsonValue) -> str:
+def constraint_refusal(document: Document, wish: ConstraintWish) -> str:
     """Why it could not be written; empty when it could."""
-    return document.refusal(lambda policy, catalog: _constraint_edit(policy, catalog, wish, schema))
+    return document.refusal(lambda policy, catalog: _constraint_edit(policy, catalog, wish))
 
 
-def _constraint_edit(policy: Policy, catalog: Sequence[ToolFacts], wish: ConstraintWish, schema: JsonValue) -> Edit:
+def _constraint_edit(policy: Policy, catalog: Sequence[ToolFacts], wish: ConstraintWish) -> Edit:
+    field, schema, required = wish.field, wish.schema, wish.required
     if wish.standing is None or wish.was is None:
-        return ruleedit.set_constraint(policy, catalog, wish.agent_id, wish.tool, wish.field, schema, wish.operations)
-    return ruleedit.change_constraint(policy, catalog, wish.standing, wish.was, wish.field, schema)
+        return ruleedit.set_constraint(
+            policy, catalog, wish.agent_id, wish.tool, field, schema, wish.operations, required=required
+        )
+    return ruleedit.change_constraint(policy, catalog, wish.standing, wish.was, field, schema, required=required)
