@@ -1,21 +1,13 @@
-"""One gitignore pattern as git reads it (dir.c, wildmatch.c of git 2.39): its parts and a matcher. It knows no levels.
+"""One gitignore pattern as git reads it (dir.c, wildmatch.c of git 2.39): its parts, and a regular expression for them.
 
-Text is matched byte by byte, as git does: callers hand in UTF-8 bytes as Latin-1 text (see ``as_bytes_text``).
-``?`` and ``[^a]`` therefore stand for one byte. Matching takes time linear in the text: Python's ``re`` where each
-piece is atomic (no ``**``), RE2 elsewhere.
+Text is matched byte by byte, as git does, so ``?`` and ``[^a]`` stand for one byte: a character of the parts and of the
+regular expression is a byte of UTF-8.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
-
-from gatewright.base.pattern import compile_linear
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MAX_PATTERN = 4096
 _SPECIAL = frozenset("*?[\\")
@@ -42,19 +34,17 @@ class GitPattern:
     tokens: tuple[Token, ...] | None
 
 
-def as_bytes_text(text: str) -> str:
-    """The UTF-8 bytes of ``text``, each as one character below 256; undecodable file names keep their bytes."""
-    if text.isascii():
-        return text
+def as_bytes(text: str) -> bytes:
+    """The UTF-8 bytes of ``text``; undecodable file names keep their bytes."""
     try:
-        return text.encode("utf-8", "surrogateescape").decode("latin-1")
+        return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass").decode("latin-1")
+        return text.encode("utf-8", "surrogatepass")
 
 
 def parse_git_pattern(written: str) -> GitPattern:
     """The parts of one line of an ignore file, without ``!``."""
-    line = as_bytes_text(written.removesuffix("\r"))
+    line = as_bytes(written.removesuffix("\r")).decode("latin-1")
     line = "" if line.startswith("#") else _without_trailing_spaces(line)
     folders_only = line.endswith("/")
     body = line.removesuffix("/")
@@ -172,19 +162,16 @@ _CLASSES = {
 }
 
 
-def literal_of(tokens: tuple[Token, ...]) -> str | None:
-    """The one text that the tokens match, or None when there are several."""
-    chars: list[str] = []
-    for token in tokens:
-        if isinstance(token, Wild) or len(token) != 1:
-            return None
-        chars.append(chr(next(iter(token))))
-    return "".join(chars)
+def path_regex(pattern: GitPattern, *, folder: bool) -> str:
+    """A regular expression that a whole path (its bytes, without a last ``/``) matches if the pattern covers it.
 
-
-def regex_of(tokens: tuple[Token, ...]) -> str:
-    """A regular expression for ``fullmatch`` with DOTALL, in syntax that both ``re`` and RE2 read."""
-    return "".join(token.value if isinstance(token, Wild) else _byte_class(token) for token in tokens)
+    The pattern covers what it names and whatever lies below. ``folder``: the path is that of a folder.
+    """
+    if pattern.tokens is None:
+        return r"[^\x00-\xff]"
+    above = Wild.DEEP_FOLDERS.value if pattern.basename else ""
+    named = "".join(token.value if isinstance(token, Wild) else _byte_class(token) for token in pattern.tokens)
+    return f"{above}{named}" + ("/.*" if pattern.folders_only and not folder else "(?:/.*)?")
 
 
 def _byte_class(members: frozenset[int]) -> str:
@@ -203,39 +190,3 @@ def _byte_class(members: frozenset[int]) -> str:
 def _escape(code: int) -> str:
     char = chr(code)
     return char if char.isascii() and (char.isalnum() or char in "/_") else f"\\x{code:02x}"
-
-
-def shallow_regex_of(tokens: tuple[Token, ...]) -> str | None:
-    """The same for ``re`` without nested backtracking, or None with ``**``.
-
-    Inside one component the leftmost place of a piece between two stars is as good as any, so it is made atomic.
-    """
-    out: list[str] = []
-    pieces: list[list[str]] = [[]]
-    for token in tokens:
-        if token is Wild.STAR:
-            pieces.append([])
-        elif isinstance(token, Wild):
-            return None
-        elif token == frozenset({_SLASH}):
-            out.append(_component(pieces) + "/")
-            pieces = [[]]
-        else:
-            pieces[-1].append(_byte_class(token))
-    return "".join(out) + _component(pieces)
-
-
-def _component(pieces: list[list[str]]) -> str:
-    first, *rest = ["".join(piece) for piece in pieces]
-    if not rest:
-        return first
-    middle = "".join(f"(?>[^/]*?{piece})" for piece in rest[:-1] if piece)
-    return f"{first}{middle}[^/]*{rest[-1]}"
-
-
-def matcher_of(tokens: tuple[Token, ...]) -> Callable[[str], object | None]:
-    """A function that says whether a whole text (as bytes text) matches."""
-    shallow = shallow_regex_of(tokens)
-    if shallow is not None:
-        return re.compile(shallow, re.DOTALL).fullmatch
-    return compile_linear(f"(?s){regex_of(tokens)}").fullmatch
