@@ -25,18 +25,19 @@ def with_closed_arguments(schema: Schema) -> tuple[Schema, str]:
     plain = inline_references(schema) if any("$ref" in node for node in in_place(schema)) else schema
     find = finder(plain)
     parts = in_place(plain, find)
-    if any(_is_open(part) for part in parts):
+    declaring = in_place(plain, find, tests=False)  # an `if` opens nothing, nor names what it only asks for
+    if any(_is_open(part) for part in declaring):
         return schema, _EXPLICIT
     if any(_is_unread(part, find(str(part.get("$ref")))) for part in parts) or (is_old and "$ref" in plain):
         return schema, "what its references name cannot be told"
-    if not is_old and plain.get("unevaluatedProperties") is False:
+    if not is_old and plain.get("unevaluatedProperties") is False and not any(_is_open(part) for part in parts):
         return schema, ""
     names: Schema = {}
     patterns: Schema = {}
     for part in parts[1:]:
         names |= {name: {} for name in properties_of(part)}
+    for part in declaring:
         patterns |= {pattern: {} for pattern in as_object(part.get("patternProperties")) or {}}
-    for part in parts:
         names |= {name: {} for name in required_of(part) if name not in names}
     own = properties_of(plain)
     closed: Schema = {**plain, "properties": {**own, **names, **own}, "additionalProperties": False}

@@ -668,6 +668,36 @@ def test_every_way_to_name_an_argument_counts_when_a_schema_is_closed(schema: di
     assert selfcheck(gate).differences == ()
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"if": {"required": ["CC"]}, "then": {"required": ["to"]}},
+        {"allOf": [{"if": {"anyOf": [{"required": ["CC"]}, {"required": ["to"]}]}, "then": {}}]},
+        {"if": {"$ref": "#/$defs/copied"}, "then": {}, "$defs": {"copied": {"required": ["CC"]}}},
+        {"if": {"additionalProperties": True}, "then": {}},
+        {"if": {"additionalProperties": {"type": "string"}}, "unevaluatedProperties": False},
+        {"if": {"patternProperties": {"": {}}}, "unevaluatedProperties": False},
+    ],
+)
+def test_asking_whether_an_argument_was_given_does_not_name_it(part: dict[str, Any]) -> None:
+    gate = gate_of(stranger({**MAIL, **part}), PINNED)
+
+    assert stage_and_code(gate.decide("a", "remote", {"to": "x", "CC": "y"})) == ("schema", "schema-mismatch")
+    assert gate.decide("a", "remote", {"to": "x"}).verdict is not Verdict.DENY
+    assert selfcheck(gate).differences == ()
+
+
+def test_what_an_if_asks_for_is_named_where_it_is_asked_for_elsewhere_too() -> None:
+    schema = {
+        **MAIL,
+        "if": {"$ref": "#/$defs/id"},
+        "anyOf": [{"$ref": "#/$defs/id"}, {}],
+        "$defs": {"id": {"required": ["id"]}},
+    }
+
+    assert gate_of(stranger(schema), PINNED).decide("a", "remote", {"id": "1"}).verdict is not Verdict.DENY
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_takes_a_closed_schema_with_a_union_and_calls_come_back(form: str) -> None:
     schema = {"type": "object", "properties": NAMED, "anyOf": [BY_ID, BY_NAME]}

@@ -10,7 +10,6 @@ Find = Callable[[str], Schema | None]
 """What a reference names, or None."""
 
 UNIONS = ("anyOf", "oneOf")
-_CONDITIONAL = ("if", "then", "else")
 
 
 def finder(root: Schema) -> Find:
@@ -31,8 +30,12 @@ def target_of(node: Schema, find: Find | None) -> Schema | None:
     return find(reference) if find and isinstance(reference, str) else None
 
 
-def in_place(schema: Schema, find: Find | None = None) -> list[Schema]:
-    """``schema`` first, then every schema that applies to the same value, references followed once each."""
+def in_place(schema: Schema, find: Find | None = None, *, tests: bool = True) -> list[Schema]:
+    """``schema`` first, then every schema that applies to the same value, references followed once each.
+
+    ``tests``: what an `if` asks as well, which the value need not fit.
+    """
+    conditional = ("if", "then", "else") if tests else ("then", "else")
     found: list[Schema] = []
     stack = [schema]
     seen: set[int] = set()
@@ -46,7 +49,7 @@ def in_place(schema: Schema, find: Find | None = None) -> list[Schema]:
         stack.extend([target] if target is not None else [])
         for keyword in ("allOf", *UNIONS):
             stack.extend(objects(node.get(keyword)))
-        stack.extend(branch for keyword in _CONDITIONAL if (branch := as_object(node.get(keyword))))
+        stack.extend(branch for keyword in conditional if (branch := as_object(node.get(keyword))))
         stack.extend(objects(list((as_object(node.get("dependentSchemas")) or {}).values())))
     return found
 
