@@ -21,6 +21,7 @@ DOORS = {
     "re2": ("gatewright.base",),
     "shiboken6": ("gatewright_gui",),
     "sqlite3": ("gatewright.record", "gatewright.memory", "gatewright.gate"),
+    "tomlkit": ("gatewright.policyfile",),
     "toktok": ("gatewright.schema",),
     "typer": ("gatewright.cli",),
     "wasmtime": ("gatewright.adapters",),

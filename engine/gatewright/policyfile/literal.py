@@ -1,10 +1,11 @@
-"""Plain values as TOML text: keys, headers, values. It does not know what they mean."""
+"""Plain values as TOML text, as tomlkit spells them; inline tables have spaces inside their braces."""
 
 from __future__ import annotations
 
-import math
-import re
 from typing import TYPE_CHECKING, cast
+
+import tomlkit
+from tomlkit.items import SingleKey
 
 from gatewright.base.errors import NotSupported
 
@@ -13,14 +14,10 @@ if TYPE_CHECKING:
 
     from gatewright.policyfile.scan import RawPath
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-_MUST_ESCAPE = re.compile(r'[\x00-\x1f"\\\x7f]')
-_SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
-
 
 def key_text(key: str) -> str:
     """A key, quoted where it must be."""
-    return key if _BARE.fullmatch(key) else _basic(key)
+    return SingleKey(_encodable(key)).as_string()
 
 
 def dotted(path: RawPath) -> str:
@@ -35,35 +32,28 @@ def header(path: RawPath) -> str:
 
 def literal(value: object) -> str:
     """A value on one line. Raises NotSupported for what TOML cannot say."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return text_literal(value)
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return _float(value)
-    if isinstance(value, dict):
-        return _inline(cast("Mapping[str, object]", value))
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(literal, cast('Iterable[object]', value)))}]"
-    raise NotSupported(f"a policy file cannot hold a value of type `{type(value).__name__}`")
+    match value:
+        case str():
+            return text_literal(value)
+        case bool() | int() | float():
+            return tomlkit.item(value).as_string()
+        case dict():
+            table = cast("Mapping[str, object]", value)
+            return (
+                "{ " + ", ".join(f"{key_text(key)} = {literal(one)}" for key, one in table.items()) + " }"
+                if table
+                else "{}"
+            )
+        case list() | tuple():
+            return f"[{', '.join(map(literal, cast('Iterable[object]', value)))}]"
+        case _:
+            raise NotSupported(f"a policy file cannot hold a value of type `{type(value).__name__}`")
 
 
 def text_literal(text: str) -> str:
     """Text in quotes; single ones where that avoids doubled backslashes."""
-    if "\\" in text and "'" not in text and not any(char < " " or char == "\x7f" for char in text):
-        return f"'{_encodable(text)}'"
-    return _basic(text)
-
-
-def _basic(text: str) -> str:
-    return f'"{_MUST_ESCAPE.sub(_escape, _encodable(text))}"'
-
-
-def _escape(found: re.Match[str]) -> str:
-    char = found.group()
-    return _SHORT.get(char) or f"\\u{ord(char):04X}"
+    plain = "\\" in text and "'" not in text and not any(char < " " or char == "\x7f" for char in text)
+    return tomlkit.string(_encodable(text), literal=plain).as_string()
 
 
 def _encodable(text: str) -> str:
@@ -72,13 +62,3 @@ def _encodable(text: str) -> str:
     except UnicodeEncodeError:
         raise NotSupported("a policy file cannot hold half of a surrogate pair") from None
     return text
-
-
-def _float(value: float) -> str:
-    return repr(value) if math.isfinite(value) else ("nan" if math.isnan(value) else f"{value}")
-
-
-def _inline(table: Mapping[str, object]) -> str:
-    if not table:
-        return "{}"
-    return "{ " + ", ".join(f"{key_text(key)} = {literal(value)}" for key, value in table.items()) + " }"

@@ -66,7 +66,6 @@ def recipes() -> Gate:
     "more",
     [
         {},
-        {"subject": "x"},
         {"cc": ["eve@example.org"]},
         {"cc": []},
         {"attachment": "reports/may.pdf"},
@@ -74,7 +73,9 @@ def recipes() -> Gate:
     ],
 )
 def test_recipes_allow_what_they_say(recipes: Gate, more: dict[str, Any]) -> None:
-    assert recipes.decide("clerk", "send_mail", {"recipients": BOTH, **more}).verdict is not Verdict.DENY
+    assert (
+        recipes.decide("clerk", "send_mail", {"recipients": BOTH, "subject": "x", **more}).verdict is not Verdict.DENY
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,12 @@ def test_recipes_allow_what_they_say(recipes: Gate, more: dict[str, Any]) -> Non
     ],
 )
 def test_recipes_deny_the_rest(recipes: Gate, changed: dict[str, Any], code: str) -> None:
-    decision = recipes.decide("clerk", "send_mail", {"recipients": BOTH, **changed})
+    decision = recipes.decide("clerk", "send_mail", {"recipients": BOTH, "subject": "x", **changed})
 
     assert (decision.stage, decision.code) == ("schema", code)
+
+
+def test_recipes_deny_a_call_that_leaves_out_what_must_be_given(recipes: Gate) -> None:
+    decision = recipes.decide("clerk", "send_mail", {"recipients": BOTH})
+
+    assert (decision.code, decision.reason) == ("argument-constraint", "/subject: must be given")
