@@ -10,7 +10,7 @@ from PySide6.QtGui import QCursor, QGuiApplication, QImage, QKeyEvent, QWindow
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QWidget
 from shiboken6 import isValid
 
-from gatewright_gui.app.touring.driver import lay_out
+from gatewright_gui.app.driver import lay_out
 from gatewright_gui.window.main_window import MainWindow
 from tests.support.xvfb import Display
 

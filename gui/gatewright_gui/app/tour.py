@@ -1,50 +1,48 @@
-"""The guided tour: drives the real window through the main job, takes pictures, compares what it shows with the engine.
-
-It works on a copy, and calls nothing of the window: everything is done by mouse and keyboard.
-"""
+"""The guided tour as a command: the real window on a copy of a workspace, its pictures, and what did not hold."""
 
 import asyncio
+import json
 import os
 import sys
+import tempfile
 import time
-import traceback
-from collections.abc import Collection, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from PySide6.QtCore import QMessageLogContext, Qt, QTimer, QtMsgType, qInstallMessageHandler
+from PySide6.QtCore import QMessageLogContext, QSettings, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
 from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright_gui.app.build import build_window
 from gatewright_gui.app.main import NO_DISPLAY, has_display
-from gatewright_gui.app.touring import programme
-from gatewright_gui.app.touring.driver import DriveError
-from gatewright_gui.app.touring.ground import Ground, OutRefused, ground_of, prepare_out
-from gatewright_gui.app.touring.scene import SIZE, Scene
+from gatewright_gui.app.scenes import SCENES, SIZE, Tour
 from gatewright_gui.qt import loop
+from gatewright_gui.session.opening import POLICY_NAME, open_workspace, write_demo
 from gatewright_gui.settings import Preferences
-from gatewright_gui.window.main_window import MainWindow
 
+REPORT_NAME = "tour.json"
 CHECKS_FAILED, INVALID, UNUSABLE = 1, 1, NO_DISPLAY
-_NOISE = ("This plugin does not support",)
 
 
-def run(workspace: Path | None, out: Path, only: Collection[str] | None = None) -> int:
+def run(workspace: Path | None, out: Path) -> int:
     """Make the tour: pictures, the exported policy and `tour.json` in `out`; 0 when every check holds.
 
-    `only`: the parts of the programme to make.
+    It works on a copy of the workspace, or on the demo. It is for a process of its own: the copy has keys of its own.
     """
     try:
-        folder = prepare_out(out)
-    except OutRefused as error:
-        return _refuse(str(error), UNUSABLE)
+        folder = _prepare(out)
+    except OSError as error:
+        return _refuse(f"cannot write to `{out}`: {error.strerror or error}", UNUSABLE)
+    if folder is None:
+        return _refuse(f"`{out}` holds a `{POLICY_NAME}` that is not from a tour; choose another folder", UNUSABLE)
     if not has_display(os.environ, sys.platform):
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
     try:
-        with ground_of(workspace) as ground:
-            return _make(ground, folder, only)
+        with _copy_of(workspace) as (policy, preferences):
+            return _make(policy, preferences, folder)
     except PolicyInvalid as error:
         for problem in error.problems:
             place = f"{problem.place.line}:{problem.place.column}: " if problem.place else ""
@@ -59,87 +57,83 @@ def _refuse(message: str, status: int) -> int:
     return status
 
 
-def _make(ground: Ground, out: Path, only: Collection[str] | None) -> int:
+def _prepare(out: Path) -> Path | None:
+    """Make the folder, without what an earlier tour left; None where it holds a policy of somebody's own."""
+    out.mkdir(parents=True, exist_ok=True)
+    folder = out.resolve()
+    if (folder / POLICY_NAME).exists() and not (folder / REPORT_NAME).exists():
+        return None
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+    pictures = [*folder.glob("[0-9][0-9]-*-light.png"), *folder.glob("[0-9][0-9]-*-dark.png")]
+    for file in (*pictures, folder / REPORT_NAME, folder / POLICY_NAME):
+        file.unlink(missing_ok=True)
+    return folder
+
+
+@contextmanager
+def _copy_of(workspace: Path | None) -> Generator[tuple[Path, Preferences], None, None]:
+    """The policy file of a copy, away from the files, keys and settings of the user. Raises WorkspaceError."""
+    with tempfile.TemporaryDirectory(prefix="gatewright-tour-", ignore_cleanup_errors=True) as holder:
+        place = Path(holder)
+        os.environ.pop("GATEWRIGHT_STATE", None)
+        os.environ["GATEWRIGHT_KEYS"] = str(place / "keys")
+        QSettings.setPath(QSettings.Format.NativeFormat, QSettings.Scope.UserScope, str(place / "settings"))
+        preferences = Preferences(place / "preferences.ini")
+        if workspace is None:
+            yield write_demo(place / "demo"), preferences
+            return
+        with open_workspace(workspace, False) as opened:
+            copy = opened.sandbox()
+        try:
+            yield copy.folder / opened.policy_path.name, preferences
+        finally:
+            copy.close()
+
+
+def _make(policy: Path, preferences: Preferences, out: Path) -> int:
     QApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
-    app = QApplication.instance()
-    if not isinstance(app, QApplication):
-        app = QApplication(sys.argv[:1])
-    began = time.monotonic()
-    with _quiet_platform():
-        scene = loop.run(app, lambda: _live(ground, out, only))
-    report = scene.report
-    report.write(out)
-    checks = [check for step in report.steps for check in step.checks]
-    good = sum(check.ok for check in checks)
-    seconds = time.monotonic() - began
-    print(f"{len(report.steps)} steps, {good} of {len(checks)} checks hold, {seconds:.1f} s: {out}", flush=True)
-    return 0 if report.is_ok else CHECKS_FAILED
+    app = QApplication(sys.argv[:1])
+    qInstallMessageHandler(_tell_of_qt)
+    began_s = time.monotonic()
+    steps = loop.run(app, lambda: _show(policy, preferences, out))
+    (out / REPORT_NAME).write_text(json.dumps({"steps": steps}, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    checks: list[bool] = [check["ok"] for step in steps for check in step["checks"]]
+    seconds = time.monotonic() - began_s
+    print(f"{len(steps)} pictures, {sum(checks)} of {len(checks)} checks hold, {seconds:.1f} s: {out}", flush=True)
+    return 0 if all(checks) else CHECKS_FAILED
 
 
-async def _live(ground: Ground, out: Path, only: Collection[str] | None) -> Scene:
-    window = await build_window(ground.policy, preferences=Preferences(ground.preferences), theme="light")
-    scene = Scene(window, out)
+async def _show(policy: Path, preferences: Preferences, out: Path) -> list[dict[str, Any]]:
+    window = await build_window(policy, preferences=preferences, theme="light")
+    tour = Tour(window, out)
     done = asyncio.get_running_loop().create_future()
 
-    def drive() -> None:  # not in a task: every click lets the tasks of the window run
+    def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        tour.faults.append(f"{kind.__name__}: {error}")
+        hook(kind, error, trace)
+
+    def play() -> None:  # not in a task: every click lets the tasks of the window run
         try:
-            with _watched_hook(scene):
-                tour(scene, ground, only)
-        except Exception as error:  # noqa: BLE001  # whatever breaks the tour off has to stand in its report
-            traceback.print_exc()
-            with scene.step("broken-off") as step:
-                step.check(f"the tour goes on: {type(error).__name__}: {error}", ok=False)
+            for scene in SCENES:
+                tour.play(scene)
         finally:
             done.set_result(None)
 
-    _place(window)
-    QTimer.singleShot(0, drive)
-    try:
-        await done
-    finally:
-        window.hide()
-        await window.shut()
-    return scene
-
-
-def _place(window: MainWindow) -> None:
+    hook, sys.excepthook = sys.excepthook, note
     window.show()
     window.resize(*SIZE)
     window.activateWindow()
-
-
-def tour(scene: Scene, ground: Ground, only: Collection[str] | None = None) -> None:
-    """All steps, light first; or only some parts of it."""
-    with suppress(DriveError):  # without a window manager no window may ever be active; the clicks find it all the same
-        scene.driver.until(scene.window.isActiveWindow, "the window to be active", 2.0)
-    programme.make(scene, ground, only)
-
-
-@contextmanager
-def _watched_hook(scene: Scene) -> Generator[None, None, None]:
-    """What a slot of the window raises fails the step."""
-
-    def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        scene.faults.append(f"{kind.__name__}: {error}")
-        kept(kind, error, trace)
-
-    kept, sys.excepthook = sys.excepthook, note
+    QTimer.singleShot(0, play)
     try:
-        yield
+        await done
     finally:
-        sys.excepthook = kept
+        sys.excepthook = hook
+        window.hide()
+        await window.shut()
+    return tour.steps
 
 
-@contextmanager
-def _quiet_platform() -> Generator[None, None, None]:
-    """Leave out what a platform without a screen says of sizes."""
-
-    def tell(_kind: QtMsgType, _context: QMessageLogContext, message: str) -> None:
-        if not any(word in message for word in _NOISE):
-            sys.stderr.write(f"{message}\n")
-
-    kept = qInstallMessageHandler(tell)
-    try:
-        yield
-    finally:
-        qInstallMessageHandler(kept)
+def _tell_of_qt(_kind: QtMsgType, _context: QMessageLogContext, message: str) -> None:
+    if "This plugin does not support" not in message:  # what a platform without a screen says of sizes
+        sys.stderr.write(f"{message}\n")

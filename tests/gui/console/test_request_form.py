@@ -291,6 +291,9 @@ async def test_fault_of_the_schema_is_told_with_line_and_path(panel: RequestPane
     panel.raw.editor.setFocus()
     press(Qt.Key.Key_F8)
     assert panel.raw.editor.textCursor().blockNumber() == 3
+    press(Qt.Key.Key_Home, CTRL)
+    QTest.mouseClick(panel.raw.go_button, Qt.MouseButton.LeftButton)
+    assert panel.raw.editor.textCursor().blockNumber() == 3
 
 
 async def test_ctrl_space_completes_names_and_values(panel: RequestPanel) -> None:

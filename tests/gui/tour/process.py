@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -12,16 +11,11 @@ SECONDS = 180
 
 
 def tour(
-    out: Path,
-    workspace: Path | None = None,
-    *,
-    before: str = "",
-    display: bool = True,
-    only: Sequence[str] | None = None,
+    out: Path, workspace: Path | None = None, *, before: str = "", display: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Make the tour, or `only` some parts of it; `before` is Python that runs first in the same process."""
+    """Make the tour; `before` is Python that runs first in the same process."""
     place = f"pathlib.Path({str(workspace)!r})" if workspace is not None else "None"
-    code = f"{before}\n{RUN}sys.exit(run({place}, pathlib.Path({str(out)!r}), {only!r}))"
+    code = f"{before}\n{RUN}sys.exit(run({place}, pathlib.Path({str(out)!r})))"
     sources = os.pathsep.join(str(ROOT / name) for name in ("engine", "gui", "resources"))
     environ = {**os.environ, "PYTHONPATH": sources, "PYTHONWARNINGS": "error"}
     if display:

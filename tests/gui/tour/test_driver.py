@@ -7,7 +7,7 @@ from PySide6.QtCore import QModelIndex, QObject, Qt
 from PySide6.QtGui import QMouseEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QListView, QPushButton, QSplitter, QVBoxLayout, QWidget
 
-from gatewright_gui.app.touring.driver import DriveError, Driver
+from gatewright_gui.app.driver import DriveError, Driver
 
 LONG = "a text that takes much more room than what stood here before, and pushes aside what is beside it"
 
