@@ -39,6 +39,11 @@ class BaseFolder:
         with suppress(ToolFailure, NotSupported):
             self.identity()
 
+    @property
+    def known_identity(self) -> tuple[int, int] | None:
+        """Device and inode once it was there; looks at nothing."""
+        return self._identity
+
     def identity(self) -> tuple[int, int]:
         """Device and inode. Raises ToolFailure where it may not be used, and where it was never there."""
         if self.refused:

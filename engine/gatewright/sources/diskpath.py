@@ -100,7 +100,11 @@ def _top() -> BaseFolder:
 
 
 def _protected(absolute: str, how: str = "is") -> Refusal:
-    return Refusal("protected", f"`{absolute}` {how} protected: no tool reaches it", _HINT)
+    return Refusal(
+        "protected",
+        f"`{absolute}` {how} protected, or in the folder of a source that was moved: no tool reaches it",
+        _HINT,
+    )
 
 
 def _is_below(base: str, absolute: str) -> bool:

@@ -74,6 +74,7 @@ class SourceManager:
 
     def _run(self, running: Mapping[str, FileSource]) -> None:
         """Have these sources from now on, and forget what was known under the rules of before."""
+        self._protection.hold(source.folder for source in running.values())
         self._places = KnownPlaces(running, self._protection)
 
     @property
@@ -151,7 +152,7 @@ class SourceManager:
         def decide(relative: str, folder: bool, identities: Sequence[Identity]) -> LevelDecision:
             return places.decide(source, relative, identities, protected, folder=folder)
 
-        inodes = {inode for _, inode in protected.identities}
+        inodes = {inode for _, inode in (*protected.identities, *protected.bases)}
         alone = all(
             other is source or (other.relative_of(source.base) is None and source.relative_of(other.base) is None)
             for other in places.running.values()

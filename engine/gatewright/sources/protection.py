@@ -1,18 +1,19 @@
-"""What no tool may touch whatever the globs say: the policy and the program's own state. It knows no source.
+"""What no tool may touch whatever the globs say: the policy, the program's own state, and sources that were moved.
 
 A protected path covers itself and everything below it, by its resolved path (so that what does not exist yet is
-covered too) and by file identity (so that another way to the same file or folder gains nothing).
+covered too) and by file identity (so that another way to the same file or folder gains nothing). The folder of a source
+that is met elsewhere than where it was opened is closed: no rule of another source was written for it.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.descriptor import Identity
 
 _stat = os.stat
@@ -20,17 +21,37 @@ _stat = os.stat
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSet:
-    """The protected places as they stand now."""
+    """The protected places as they stand now. ``bases``: the folders of sources, and where they were opened."""
 
     prefixes: tuple[str, ...] = ()
     identities: frozenset[Identity] = frozenset()
+    bases: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict[tuple[int, int], tuple[str, ...]])
 
     def covers(self, absolute: str, identities: Iterable[Identity] = ()) -> bool:
         """Whether a place is protected: ``identities`` are those of it and of the folders passed on the way."""
-        for prefix in self.prefixes:
-            if absolute.startswith(prefix) and (absolute + "/").startswith(prefix.rstrip("/") + "/"):
-                return True
-        return not self.identities.isdisjoint(identities)
+        return any(_is_below(absolute, prefix) for prefix in self.prefixes) or self.holds(absolute, identities)
+
+    def holds(self, absolute: str, identities: Iterable[Identity]) -> bool:
+        """Whether it is protected by what stands there, or on the way, alone."""
+        return any(
+            one in self.identities or (one in self.bases and self._was_moved(one, absolute)) for one in identities
+        )
+
+    def _was_moved(self, base: Identity, absolute: str) -> bool:
+        """Whether the folder of a source that stands on the way to a path is not the one at the source's own path."""
+        return not any(_is_below(absolute, path) and _identity_at(path) == base for path in self.bases[base])
+
+
+def _is_below(absolute: str, prefix: str) -> bool:
+    return absolute.startswith(prefix) and (absolute + "/").startswith(prefix.rstrip("/") + "/")
+
+
+def _identity_at(path: str) -> Identity | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 class Protection:
@@ -40,6 +61,12 @@ class Protection:
         self._paths = tuple(os.path.abspath(os.fspath(path)) for path in paths)  # noqa: PTH100 - must not resolve
         self._prefixes = tuple(sorted({*self._paths, *map(os.path.realpath, self._paths)}))
         self.by_name = ProtectedSet(self._prefixes)
+        self._folders: tuple[BaseFolder, ...] = ()
+        self._opened: tuple[tuple[BaseFolder, ...], Mapping[Identity, tuple[str, ...]]] = (), {}
+
+    def hold(self, folders: Iterable[BaseFolder]) -> None:
+        """Close these folders wherever they are met but at their own paths; those of before not any more."""
+        self._folders = tuple(folders)
 
     def now(self) -> ProtectedSet:
         """The protected places as they stand now; ``by_name`` knows no identities and asks no disk."""
@@ -50,4 +77,18 @@ class Protection:
             except OSError:
                 continue
             identities.append((status.st_dev, status.st_ino))
-        return ProtectedSet(self._prefixes, frozenset(identities))
+        return ProtectedSet(self._prefixes, frozenset(identities), self._where_opened())
+
+    def _where_opened(self) -> Mapping[Identity, tuple[str, ...]]:
+        """The folders by identity; kept once all of them were there."""
+        folders = self._folders
+        held, bases = self._opened
+        if held is folders:
+            return bases
+        bases = dict[tuple[int, int], tuple[str, ...]]()
+        for folder in folders:
+            if (found := folder.known_identity) is not None:
+                bases[found] = (*bases.get(found, ()), folder.path)
+        if sum(map(len, bases.values())) == len(folders):
+            self._opened = folders, bases
+        return bases

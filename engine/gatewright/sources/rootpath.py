@@ -194,7 +194,11 @@ def root_failure(root: str, failure: ToolFailure) -> ToolFailure:
 
 
 def _protected(absolute: str) -> Refusal:
-    return Refusal("protected", f"`{absolute}` is protected: no tool reaches it", _HINT)
+    return Refusal(
+        "protected",
+        f"`{absolute}` is protected, or in the folder of a source that was moved: no tool reaches it",
+        _HINT,
+    )
 
 
 def _resolved(parts: Sequence[str]) -> tuple[str, ...] | None:

@@ -80,7 +80,7 @@ class PathLevel:
     def sentence(self) -> str:
         """What decided, as a sentence."""
         if self.protected:
-            return "protected: it belongs to the policy, its state or its keys, and no rule opens it"
+            return "protected: it belongs to the policy, its state or its keys, or to a source whose folder was moved"
         if self.outside:
             return f"{_why_outside(self.path)}: no agent gets there, whatever the rules say"
         if self.unusable is not None:

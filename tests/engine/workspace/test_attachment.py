@@ -273,3 +273,92 @@ def test_a_copy_made_while_folders_are_swapped_for_links_holds_nothing_from_outs
             held = {path.read_text() for path in copy.folder.rglob("*.md") if not path.is_symlink()}
             copy.close()
             assert held == {"inside"}
+
+
+OVERLAP = """gatewright = 1
+
+[agents.a]
+tools = ["file", "file_read", "file_list", "file_search"]
+capabilities = [{ FsRead = { prefixes = ["."] } }]
+
+[[sources]]
+id = "outer"
+type = "file"
+base_path = "x"
+
+[[sources]]
+id = "inner"
+type = "file"
+base_path = "x/mid/inner"
+default_permission = "none"
+
+[workspace]
+roots = { shared = "x" }
+"""
+
+
+def inner_renamed(mid: Path) -> str:
+    (mid / "inner").rename(mid / "other")
+    return "mid/other"
+
+
+def inner_replaced(mid: Path) -> str:
+    (mid / "inner").rename(mid / "other")
+    (mid / "inner").mkdir()
+    return "mid/other"
+
+
+def inner_in_its_own_place(mid: Path) -> str:
+    (mid / "inner").rename(mid / "other")
+    (mid / "inner").mkdir()
+    (mid / "other").rename(mid / "inner/a")
+    return "mid/inner/a"
+
+
+def above_linked(mid: Path) -> str:
+    mid.rename(mid.with_name("old"))
+    mid.symlink_to("old")
+    return "old/inner"
+
+
+@pytest.mark.parametrize("move", [inner_renamed, inner_replaced, inner_in_its_own_place, above_linked])
+async def test_the_folder_of_an_inner_source_stays_closed_wherever_it_is_moved(tmp_path: Path, move: Any) -> None:
+    folder = tmp_path / "ws"
+    inner = folder / "x/mid/inner"
+    (inner / "sub").mkdir(parents=True)
+    (folder / "x/open.md").write_text("open")
+    for place in (inner, inner / "sub"):
+        (place / "a.md").write_text(SECRET)
+    text = OVERLAP
+    if move is inner_in_its_own_place:
+        rules = "".join(
+            f'[[sources.permission_rules]]\npattern = "/{one}"\npermission = "none"\n' for one in ("a.md", "sub/")
+        )
+        text = OVERLAP.replace('default_permission = "none"\n', 'default_permission = "read_only"\n' + rules)
+    (folder / "policy.toml").write_text(text)
+    with Workspace.open(folder, keys=tmp_path / "keys") as workspace:
+        moved = move(folder / "x/mid")
+        for where in (moved, f"{moved}/sub"):
+            for tool, arguments in (
+                ("file", {"op": "read", "path": f"{where}/a.md", "source": "outer"}),
+                ("file", {"op": "list", "path": where, "source": "outer"}),
+                ("file_read", {"path": f"shared/{where}/a.md"}),
+                ("file_list", {"path": f"shared/{where}"}),
+            ):
+                outcome = await call(workspace, tool, arguments)
+                assert (outcome.status, outcome.code) == (Status.DENIED, "protected"), (tool, arguments, outcome)
+                assert "moved" in outcome.decision.reason
+        for tool, arguments in (
+            ("file", {"op": "list", "path": ".", "source": "outer", "recursive": True}),
+            ("file_search", {"path": "shared", "query": "4711"}),
+        ):
+            outcome = await call(workspace, tool, arguments)
+            assert outcome.status is Status.ALLOWED
+            assert "a.md" not in outcome.output
+            assert SECRET not in outcome.output
+        assert (await call(workspace, "file", {"op": "read", "path": "open.md", "source": "outer"})).output
+
+        workspace.reload()
+        if move in (inner_renamed, inner_replaced):
+            read = await call(workspace, "file", {"op": "read", "path": "mid/other/a.md", "source": "outer"})
+            assert read.status is Status.ALLOWED, "a reload attaches what stands at the path now"

@@ -125,7 +125,8 @@ def _block_finding(block: BlockTarget, action: Action, called: str) -> Finding |
 
 def _closed(place: Located, level: LevelDecision) -> Finding:
     if level.protected:
-        reason = f"`{place.relative}` of `{place.source_id}` is protected: no tool reaches it"
+        closed = "is protected, or in the folder of a source that was moved: no tool reaches it"
+        reason = f"`{place.relative}` of `{place.source_id}` {closed}"
         return Finding(Verdict.DENY, "protected", reason, model=message.PLACE)
     reason = f"`{place.relative}` of `{place.source_id}` is none by {_by(place, level)}"
     return Finding(Verdict.DENY, "level-none", reason, _address(place, level), model=message.PLACE)

@@ -22,7 +22,7 @@ from gatewright_gui.session.filefilter import NO_FILTER, TreeFilter
 TYPED_MS = 150
 _ICON = 12
 _LEVEL_TIPS = {str(level): look.explanation for level, look in LEVELS.items()} | {
-    PROTECTED_WORD: "belongs to the policy, its state or its keys: no rule opens it"
+    PROTECTED_WORD: "belongs to the policy, its state, its keys or a source that was moved: no rule opens it"
 }
 _LOOKS: Mapping[str, tuple[str, Role]] = {
     **{str(level): (look.icon, look.role) for level, look in LEVELS.items()},
