@@ -91,6 +91,7 @@ class ToolFacts:
     """What the policy needs to know of a registered tool; a tool without operations has one, named ``""``.
 
     ``tool_rules`` are the tool's own; ``selection`` is how calls name its operations, None where nothing says.
+    ``extra_arguments``: what its schema says of arguments that it does not name, None where it says nothing.
     """
 
     name: str
@@ -102,6 +103,7 @@ class ToolFacts:
     description: str = ""
     tool_rules: tuple[ToolRule, ...] = ()
     selection: Selection | None = None
+    extra_arguments: Verdict | None = None
 
     @property
     def has_operations(self) -> bool:

@@ -19,6 +19,7 @@ from gatewright.policy.rule import (
 )
 from gatewright.policy.toolname import chosen_tools, split_name
 from gatewright.policy.verdict import Verdict
+from gatewright.policyfile.checkopen import warn_open_arguments
 from gatewright.policyfile.checkpolicy import check_policy_rules
 from gatewright.policyfile.checksave import Unsaved
 from gatewright.policyfile.report import Report
@@ -81,6 +82,7 @@ class PolicyCheck:
         """Add what the agents of a policy mean for each other."""
         if not self._faulty and not self._tables:
             self._unsaved.warn(self._policy, agents, report)
+            warn_open_arguments(self._policy, agents, self._majors, report)
 
     def rules(self, report: Report) -> None:
         """Add the findings about policy rules."""

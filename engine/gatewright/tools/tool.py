@@ -26,8 +26,10 @@ from gatewright.policy.rule import ToolRule
 from gatewright.policy.rulecheck import mismatch
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
 from gatewright.schema import OperationSet
 from gatewright.schema.check import SchemaChecker
+from gatewright.schema.closure import with_closed_arguments
 from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
@@ -184,6 +186,7 @@ class Tool:
             self.description,
             self.tool_rules,
             self.selector,
+            self._extra_arguments,
         )
 
     @property
@@ -210,6 +213,16 @@ class Tool:
                 "operations": rows or [{"name": PLAIN, "tier": str(self.safety_tier)}],
             }
         )
+
+    @cached_property
+    def _extra_arguments(self) -> Verdict | None:
+        """What the schema says of arguments that it does not name; what cannot be read may let them through."""
+        schema = self.input_schema()
+        try:
+            closed, open_why = with_closed_arguments(schema)
+        except SchemaError:
+            return Verdict.ALLOW
+        return Verdict.ALLOW if open_why else Verdict.DENY if closed is schema else None
 
     @property
     def _names(self) -> frozenset[str]:

@@ -180,6 +180,61 @@ def test_asking_for_an_argument_that_has_a_default_is_a_warning_since_the_defaul
     assert "has a default, which counts as given" in problem.message
 
 
+PIN = ("mail", "subject = { maxLength = 9 }")
+OPEN = '\n[tools.mail]\nextra_arguments = "{}"\n'
+
+
+def opened(schema: dict[str, Any], *rules: tuple[str, str], setting: str = "", more: str = "") -> list[tuple[str, int]]:
+    """The warnings and their lines for a tool `mail` with that schema; a setting stands below the rules."""
+    known = KnownTools((DefinedTool(ToolDefinition("mail", "", schema), origin="there").facts(),))
+    text = HEAD.replace(', "store"', "") + "".join(RULE.format(tool=tool, said=said) for tool, said in rules) + more
+    text += OPEN.format(setting) if setting else ""
+    problems = parse_policy(text, file="policy.toml", known=known).problems
+    assert all(problem.severity is Severity.WARNING for problem in problems)
+    return [(problem.code, problem.place.line if problem.place else 0) for problem in problems]
+
+
+def test_a_setting_that_opens_a_constrained_tool_is_a_warning_at_the_setting() -> None:
+    assert opened(MAIL, PIN, PIN, setting="allow") == [("arguments-open", 12)]
+    assert opened(MAIL, setting="allow") == [], "nothing is constrained"
+    assert opened({**MAIL, "additionalProperties": False}, PIN, setting="allow") == [], "its schema closes it anyway"
+    assert opened(MAIL, PIN, setting="deny") == []
+
+
+KEEP_OPEN: list[dict[str, Any]] = [
+    {"additionalProperties": True},
+    {"additionalProperties": {"type": "string"}},
+    {"patternProperties": {"": {}}},
+    {"anyOf": [{"additionalProperties": {}}, {}]},
+]
+
+
+@pytest.mark.parametrize("part", KEEP_OPEN)
+def test_a_constrained_tool_that_its_schema_keeps_open_is_one_warning_at_its_first_rule(part: dict[str, Any]) -> None:
+    other = '[agents.b]\ntools = ["mail"]\n' + RULE.format(tool="mail", said=PIN[1]).replace(".a.", ".b.")
+    everywhere = ("*", PIN[1])
+
+    assert opened({**MAIL, **part}, PIN, ("mail", "size = { maxLength = 9 }"), more=other) == [("arguments-open", 6)]
+    assert opened({**MAIL, **part}, everywhere) == [("arguments-open", 6)]
+    assert opened({**MAIL, **part}, ("*", "nobody = { maxLength = 9 }")) == []
+    assert opened({**MAIL, **part}) == []
+
+
+def test_a_setting_that_cannot_close_a_tool_is_a_warning_with_and_without_a_constraint() -> None:
+    schema = {**MAIL, "additionalProperties": True}
+
+    assert opened(schema, setting="deny") == [("arguments-open", 6)]
+    assert opened(schema, PIN, setting="deny") == [("arguments-open", 9)]
+
+
+def test_a_constrained_tool_that_its_agent_does_not_list_is_no_warning() -> None:
+    schema = {**MAIL, "additionalProperties": True}
+    known = KnownTools((DefinedTool(ToolDefinition("mail", "", schema), origin="there").facts(),))
+    text = HEAD.replace('"mail", "store"', "") + RULE.format(tool="mail", said=PIN[1])
+
+    assert parse_policy(text, file="policy.toml", known=known).problems == ()
+
+
 def test_misspelt_field_is_named_as_it_was_meant() -> None:
     (problem,) = load(("mail", "recipient = { maxItems = 0 }")).problems
 

@@ -1,0 +1,70 @@
+"""Tools that take arguments which their schema does not name although the policy means to close them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints
+from gatewright.policy.toolname import chosen_tools, names_tool
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gatewright.policy.document import Agent, Policy
+    from gatewright.policy.requirement import Majors
+    from gatewright.policy.right import ToolFacts
+    from gatewright.policy.rule import ToolRule
+    from gatewright.policyfile.report import Report
+    from gatewright.policyfile.scan import RawPath
+
+
+def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Majors, report: Report) -> None:
+    """Warn once of each such tool: at its own setting, else at the first rule that constrains it."""
+    rules = [
+        (agent, index, rule)
+        for agent in agents
+        for index, rule in enumerate(agent.tool_rules)
+        if isinstance(rule.rule_type, ArgumentConstraints)
+    ]
+    said: set[RawPath] = set()
+    for facts in (one for several in majors.values() for one in several):
+        table = f"{facts.name}@{facts.major}"
+        table = table if table in policy.tools else facts.name
+        setting = policy.tools[table].extra_arguments if table in policy.tools else None
+        is_open = facts.extra_arguments is Verdict.ALLOW
+        if not is_open and (facts.extra_arguments is Verdict.DENY or setting is not Verdict.ALLOW):
+            continue
+        place: RawPath | None = next(
+            (
+                ("agents", agent.agent_id, "tool_rules", index, "rule_type")
+                for agent, index, rule in rules
+                if _constrains(rule, facts) and _lists(policy, agent, facts, majors)
+            ),
+            None,
+        )
+        if setting is Verdict.DENY or (setting is not None and place is not None):
+            place = ("tools", table, "extra_arguments")
+        if place is None or place in said:
+            continue
+        said.add(place)
+        why = "its schema itself lets them through" if is_open else "this setting lets them through"
+        message = f"calls of `{facts.name}` may give arguments that its schema does not name: {why}"
+        report.warning(place, "arguments-open", message, at_value=True, tools=((facts.name, None),))
+
+
+def _constrains(rule: ToolRule, facts: ToolFacts) -> bool:
+    """Whether the rule names the tool, or is on every tool and the tool takes one of its arguments."""
+    kind = rule.rule_type
+    if not isinstance(kind, ArgumentConstraints) or not names_tool(rule.tool_name, facts.name, facts.major):
+        return False
+    taken = (name for operation in facts.operations for name in operation.parameters)
+    return rule.tool_name != ANY_TOOL or not set(kind.arguments).isdisjoint(taken)
+
+
+def _lists(policy: Policy, agent: Agent, facts: ToolFacts, majors: Majors) -> bool:
+    if agent.tools is None and policy.defaults.unlisted_tools is not Verdict.ALLOW:
+        return False
+    if agent.tools is not None and not any(names_tool(one, facts.name, facts.major) for one in agent.tools):
+        return False
+    return chosen_tools(majors[facts.name], agent.tools)[facts.name] is facts
