@@ -20,7 +20,7 @@ DOORS = {
     "qasync": ("gatewright_gui.qt", "gatewright_gui.app"),
     "re2": ("gatewright.base",),
     "shiboken6": ("gatewright_gui",),
-    "sqlite3": ("gatewright.record", "gatewright.memory", "gatewright.gate"),
+    "sqlite3": ("gatewright.record", "gatewright.memory"),
     "tomlkit": ("gatewright.policyfile",),
     "toktok": ("gatewright.schema",),
     "typer": ("gatewright.cli",),

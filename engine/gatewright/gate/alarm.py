@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Problem
+from gatewright.record import fork_safe_lock
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class AlarmBell:
     """Holds the alarm while it lasts and tells those who subscribed."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._alarm: Alarm | None = None
         self._listeners: tuple[OnAlarm, ...] = ()
 

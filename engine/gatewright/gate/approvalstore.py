@@ -1,14 +1,13 @@
 """Pending questions, their answers and the standing approvals of one workspace, shared by its processes.
 
-It is the GrantBook of the gate and what a PermissionBroker waits on; it asks nobody and knows no policy. One file,
-``approvals.sqlite`` in the state folder, readable by its owner only; see ``sealedrows`` for why it cannot be forged.
+The gate looks approvals up here, and a PermissionBroker waits for answers. One file, ``approvals.sqlite`` in the state
+folder, readable by its owner only; see `SealedTable` for why it cannot be forged.
 A question vanishes with its time, its withdrawal, or the process that waits for its answer.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,8 +17,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.gate.lifeline import Lifeline, is_alive
-from gatewright.gate.sealedrows import SealedRow, SealedRows, Version
-from gatewright.record import renew_after_fork
+from gatewright.record import SealedRow, SealedTable, Version, fork_safe_lock, renew_after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.gate.approval import Approval, ApprovalRequest
     from gatewright.gate.grant import Grant, Subject
-    from gatewright.gate.sealedrows import Change
+    from gatewright.record import Change
 
 FILE_NAME = "approvals.sqlite"
 ONCE_S = 60.0
@@ -40,7 +38,7 @@ MOST_BYTES = 1 << 20
 """The size of the largest question that is kept: nobody reads more before answering."""
 MOST_QUESTIONS = 1000
 """How many calls wait at the same time in a workspace, whoever asks."""
-_REQUEST, _ANSWER, _GRANT, _LISTENER = "request", "answer", "grant", "listener"
+_KINDS = _REQUEST, _ANSWER, _GRANT, _LISTENER = "request", "answer", "grant", "listener"
 
 
 class QuestionTooLarge(WorkspaceError):
@@ -56,17 +54,17 @@ class ApprovalStore:
 
     def __init__(self, state: Path | None = None, keys: Path | None = None, *, clock: Clock | None = None) -> None:
         self._folder = state
-        self._rows = SealedRows(None if state is None else state / FILE_NAME, keys, (_GRANT,))
+        self._rows = SealedTable(None if state is None else state / FILE_NAME, keys, _KINDS)
         self._clock = clock or SystemClock()
         self._lifeline = Lifeline(state) if state is not None else None
         self._grants: tuple[Version, tuple[Grant, ...]] = ((), ())
-        self.renew()
+        self._lock = fork_safe_lock()
+        self._needs_life: set[str] = set()
         renew_after_fork(self)
 
     def renew(self) -> None:
         """What waits in a parent process is none of a forked child's."""
-        self._lock = threading.RLock()
-        self._needs_life: set[str] = set()
+        self._needs_life.clear()
 
     @property
     def notes(self) -> tuple[str, ...]:

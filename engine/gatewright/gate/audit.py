@@ -1,8 +1,8 @@
 """The audit log: rows in SQLite, each chained to the one before by HMAC-SHA-256 (RFC 2104, FIPS 180-4).
 
 The key and an anchor (number and MAC of the last row) lie in the key folder, away from the log, so that whoever can
-write the log but has no key can change, remove, reorder or cut nothing unseen. It does not know what a call is.
-Not found: what somebody does who can write the key folder too (an old anchor put back beside an old log).
+write the log but has no key can change, remove, reorder or cut nothing unseen. Not found: what somebody does who can
+write the key folder too (an old anchor put back beside an old log).
 
 A row's MAC covers the MAC before it and the canonical JSON of the row. A killed process loses nothing: rows commit
 before the anchor moves, and an anchor behind the log is fine. Losing power may cost the last rows, which then shows as
@@ -11,12 +11,11 @@ a cut; with ``durable`` it does not.
 
 from __future__ import annotations
 
+import errno
 import hmac
-import os
-import sqlite3
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,34 +23,28 @@ from gatewright.base.clock import SystemClock, iso_utc
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.gate.auditfile import (
-    COLUMNS,
-    FILE_NAME,
-    INSERT,
-    TABLE,
-    audit_database,
-    existing_log,
-    is_copy,
-    lost,
-    misplaced,
-    read_rows,
-)
-from gatewright.gate.chain import (
-    START_MAC,
-    AuditReport,
-    AuditRow,
-    RowKind,
-    Seal,
-    Unsealed,
-    end_of,
-    log_id_of,
-    verified,
-)
-from gatewright.gate.keys import AnchorFile, Home, KeyRing
-from gatewright.record import PrivateFolder, renew_after_fork
+from gatewright.gate.chain import AuditReport, AuditRow, RowKind, Unsealed, end_of, log_id_of, verified
+from gatewright.gate.keys import START_MAC, Anchor, Home, KeyRing
+from gatewright.record import Database, PrivateFolder, Seal, renew_after_fork
 
 if TYPE_CHECKING:
     from gatewright.base.clock import Clock
+    from gatewright.record import Connection
+
+FILE_NAME = "audit.sqlite3"
+_BUSY_S = 1.0
+_CHECKPOINT_PAGES = 4000
+_PAGE = 500
+_TABLE = """CREATE TABLE rows (
+  seq INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, call_id TEXT NOT NULL, agent TEXT NOT NULL,
+  session TEXT NOT NULL, tool TEXT NOT NULL, operation TEXT NOT NULL, body TEXT NOT NULL, mac TEXT NOT NULL
+)"""
+_SELECT = "SELECT seq, time, kind, call_id, agent, session, tool, operation, body, mac FROM rows"
+_INSERT = "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+End = tuple[int, str]
+"""Number and MAC of the last row."""
 
 
 class AuditUnavailable(WorkspaceError):
@@ -80,23 +73,22 @@ class AuditLog:
 
     def __init__(self, state: Path, keys: Path, *, clock: Clock | None = None, durable: bool = False) -> None:
         self.path = state / FILE_NAME
-        self._folder = PrivateFolder(state)
         self._ring = KeyRing(keys)
         self._clock = clock or SystemClock()
-        self._durable = durable
-        self._open_log: _OpenLog | None = None
-        self._forked: list[_OpenLog] = []
-        self.renew()
+        self._database = _database(state, durable=durable)
+        self._writer: _Writer | None = None
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A free lock."""
-        self._lock = threading.Lock()
+        """A child opens the log anew."""
+        self._writer = None
 
     def check(self) -> None:
         """Raises AuditUnavailable when a log exists that cannot be continued, above all because its key is missing."""
-        with self._lock:
-            if self._is_there():
+        with self._database.lock:
+            with self._database.failing("opened"):
+                is_there = PrivateFolder(self.path.parent).look(FILE_NAME) is not None
+            if is_there:
                 self._open()
 
     def append(self, entries: Sequence[AuditEntry], *, wait: bool = True) -> bool:
@@ -105,58 +97,43 @@ class AuditLog:
 
         Without ``wait`` it answers False at once when another thread or process is writing.
         """
-        if not self._lock.acquire(blocking=wait):
+        if not self._database.lock.acquire(blocking=wait):
             return False
         try:
-            log = self._open()
-            try:
-                return log.append(entries, iso_utc(self._clock.wall_s()), wait=wait)
-            except (sqlite3.Error, OSError, ValueError) as error:
-                self._close()
-                raise AuditUnavailable(f"the audit log `{self.path}` cannot be written: {_words(error)}") from error
-            except BaseException:
-                self._close()  # an open transaction would keep every other writer out
-                raise
+            return self._open().append(entries, iso_utc(self._clock.wall_s()), wait=wait)
+        except BaseException:
+            self._close()
+            raise
         finally:
-            self._lock.release()
+            self._database.lock.release()
 
     def digest(self, value: object) -> str:
         """The keyed digest of a JSON value: equal arguments show as equal, and nobody without the key can guess them.
 
         Raises AuditUnavailable.
         """
-        log = self._open_log
-        if log is None:
-            with self._lock:
-                log = self._open()
-        return hmac.digest(log.key, b"digest\0" + canonical_json(value), "sha256").hex()
+        writer = self._writer
+        if writer is None:
+            with self._database.lock:
+                writer = self._open()
+        return hmac.digest(writer.key, b"digest\0" + canonical_json(value), "sha256").hex()
 
     def proof_key(self, log_id: str | None = None) -> tuple[str, bytes] | None:
         """The key that decisions are proved with, made from the key of this log or of the named one, and whose it is.
 
         None where there is no such log or key; nothing is made.
         """
-        with self._lock:
-            log_id = log_id or (self._open_log.log_id if self._open_log is not None else self._log_id_on_disk())
+        with self._database.lock:
             try:
+                log_id = log_id or (self._writer.log_id if self._writer is not None else _log_id(self.path.parent))
                 key = self._ring.key(log_id) if log_id else None
-            except OSError:
+            except (OSError, AuditUnavailable):
                 return None
             return (log_id, hmac.digest(key, b"proof\0", "sha256")) if key is not None else None
 
-    def _log_id_on_disk(self) -> str:
-        try:
-            first = next(self.rows(), None)
-        except AuditUnavailable:
-            return ""
-        return log_id_of(first) if first is not None else ""
-
     def rows(self, *, after: int = 0) -> Iterator[AuditRow]:
         """The rows after number ``after``, oldest first; nothing when there is no log. Raises AuditUnavailable."""
-        try:
-            yield from read_rows(self._folder, after)
-        except (sqlite3.Error, OSError, ValueError) as error:  # sqlite3 may not even say what is wrong with a file
-            raise AuditUnavailable(f"the audit log `{self.path}` cannot be read: {_words(error)}") from error
+        yield from _read_rows(self.path.parent, after)
 
     def verify(self) -> AuditReport:
         """Go through the whole chain: what is wrong with it, and which calls have no end.
@@ -170,7 +147,7 @@ class AuditLog:
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._lock:
+        with self._database.lock:
             self._close()
 
     def accept_move(self, who: str) -> None:
@@ -178,14 +155,14 @@ class AuditLog:
 
         Not for a copy: one whose original is still where it was is not the log.
         """
-        with self._lock:
+        with self._database.lock:
             self._close()
-            first, home = next(self.rows(), None), Home.of(self.path.parent)
-            anchor = self._ring.anchor(log_id_of(first)) if first is not None else None
+            log_id, home = _log_id(self.path.parent), Home.of(self.path.parent)
+            anchor = self._ring.anchor(log_id)
             if anchor is None or anchor.home.is_same(home):
                 return
-            if is_copy(anchor):
-                raise AuditUnavailable(misplaced(anchor))
+            if _is_copy(anchor):
+                raise AuditUnavailable(_misplaced(anchor))
             report = self._verified(anchor.home)
             if not report.is_sound:
                 raise AuditUnavailable(f"the audit log `{self.path}` does not hold: {report.problems[0]}")
@@ -193,17 +170,11 @@ class AuditLog:
         body: dict[str, JsonValue] = {"log": anchor.log_id, "from": anchor.home.folder, "to": home.folder, "who": who}
         self.append([AuditEntry(RowKind.LOG_MOVED, body=body)])
 
-    def _is_there(self) -> bool:
-        try:
-            return self._folder.look(FILE_NAME) is not None
-        except OSError as error:
-            raise AuditUnavailable(f"the audit log `{self.path}` cannot be opened: {_words(error)}") from error
-
     def _verified(self, home: Home) -> AuditReport:
         first = next(self.rows(), None)
         anchors = self._ring.anchors_of(home)
         if first is None:
-            return AuditReport(0, tuple(lost(one, home) for one in anchors))
+            return AuditReport(0, tuple(_lost(one, home) for one in anchors))
         log_id = log_id_of(first)
         if not log_id:
             return AuditReport(0, ("the first row does not name a log",))
@@ -217,153 +188,163 @@ class AuditLog:
         ]
         anchor = self._ring.anchor(log_id)  # before the rows are read: who writes now only adds to them
         if anchor is not None and not anchor.home.is_same(home):
-            problems.append(misplaced(anchor))
+            problems.append(_misplaced(anchor))
         return verified(self.rows(), key, anchor, problems)
 
-    def _open(self, home: Home | None = None) -> _OpenLog:
-        """``home``: where the log was kept until now, when it may go on here although that is elsewhere."""
-        if self._open_log is not None:
-            if self._open_log.process == os.getpid():
-                return self._open_log
-            self._forked.append(self._open_log)  # the parent's: to close it here would disturb it
-            self._open_log = None
-        try:
-            now = iso_utc(self._clock.wall_s())
-            self._open_log = _OpenLog(self._folder, self._ring, self._durable, now, home)
-        except (sqlite3.Error, OSError, ValueError) as error:
-            raise AuditUnavailable(f"the audit log `{self.path}` cannot be opened: {_words(error)}") from error
-        return self._open_log
+    def _open(self, moved: Home | None = None) -> _Writer:
+        """``moved``: where the log was kept until now, when it may go on here although that is elsewhere."""
+        if self._writer is None:
+            self._writer = _Writer(self._database, self._ring, iso_utc(self._clock.wall_s()), moved)
+        return self._writer
 
     def _close(self) -> None:
-        if self._open_log is not None:
-            self._open_log.close()
-            self._open_log = None
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self._database.close()
 
 
-class _OpenLog:
-    """A log that is being written: connection, key, anchor, and the last row as it was written or read here."""
+class _Writer:
+    """A log that is being written: key, anchor, and the last row as it was written or read here."""
 
-    key: bytes
-    _seal: Seal
-    _anchor: AnchorFile
-
-    def __init__(self, folder: PrivateFolder, ring: KeyRing, durable: bool, time: str, moved: Home | None) -> None:
-        self.process = os.getpid()
-        self._moved = moved
-        self._database = audit_database(folder, durable=durable)
-        self._path = str(self._database.path)
-        self._last: tuple[int, str] | None = None
-        self.log_id = ""
-        try:
-            connection = self._database.connection(write=True)
-            assert connection is not None
-            self._connection, self._home = connection, Home.of(folder.path)
-            self._identify(ring, time)
-        except BaseException:
-            self._database.close()
-            raise
+    def __init__(self, database: Database, ring: KeyRing, time: str, moved: Home | None) -> None:
+        self._database = database
+        self._end: End | None = None
+        with database.writing() as connection:
+            home = Home.of(database.path.parent)
+            self.log_id = _existing_log(connection)
+            is_new = not self.log_id
+            self.log_id = self.log_id or new_id("log")
+            key = ring.create(self.log_id, home) if is_new else ring.key(self.log_id)
+            if key is None:
+                raise _incomplete(database, ring, "key")
+            self.key, self._seal = key, Seal(key)
+            if is_new:
+                connection.execute(_TABLE)
+                self._insert(connection, (0, START_MAC), [_opened({"log": self.log_id})], time)
+        anchor = ring.anchor(self.log_id)
+        if anchor is None:
+            raise _incomplete(database, ring, "anchor")
+        if not any(anchor.home.is_same(one) for one in (home, moved) if one):
+            raise AuditUnavailable(_misplaced(anchor))
+        self._anchor = replace(anchor, home=home)
+        self._file = ring.anchor_file(self.log_id)
+        self._known = self._file.read()
 
     def append(self, entries: Sequence[AuditEntry], time: str, *, wait: bool) -> bool:
         """Within the anchor's lock: add the rows, commit, and only then move the anchor."""
-        if not self._database.is_current():  # rows for a log that was removed or replaced would go nowhere
-            raise FileNotFoundError("it was replaced while it was open")
-        if not self._anchor.hold(wait=wait):
-            return False
-        try:
-            if self._last is None or not self._anchor.is_known():
-                self._find_end(time)
-            try:
-                self._insert(entries, time)
-            except sqlite3.IntegrityError:  # somebody died between commit and anchor
-                self._roll_back()
-                self._find_end(time)
-                self._insert(entries, time)
-        finally:
-            self._anchor.let_go()
-        return True
+        with self._database.failing("written"):
+            if not self._database.is_current():  # rows for a log that was removed or replaced would go nowhere
+                raise FileNotFoundError(errno.ENOENT, "it was replaced while it was open")
+            if not self._file.is_there():
+                raise FileNotFoundError(errno.ENOENT, "its anchor was removed while it was open")
+            with self._file.held(wait=wait) as is_held:
+                if is_held:
+                    self._add(entries, time)
+        return is_held
 
     def close(self) -> None:
-        """Let go of both files."""
-        self._database.close()
-        self._anchor.close()
+        """Let go of the anchor."""
+        self._file.close()
 
-    def _insert(self, entries: Sequence[AuditEntry], time: str) -> None:
-        seq, mac = self._last or (0, START_MAC)
+    def _add(self, entries: Sequence[AuditEntry], time: str) -> None:
+        with self._database.writing() as connection:
+            if self._end is None:
+                self._end = self._find_end(connection, time)
+            elif self._file.text != self._known:  # who wrote it has looked
+                anchor = self._anchor_now()
+                self._end = anchor.seq, anchor.mac
+            try:
+                end = self._insert(connection, self._end, entries, time)
+            except connection.IntegrityError:  # somebody died between commit and anchor
+                connection.execute("ROLLBACK")
+                connection.execute("BEGIN IMMEDIATE")
+                end = self._insert(connection, self._find_end(connection, time), entries, time)
+        self._file.write(self._anchor.at(*end))
+        self._end, self._known = end, self._file.text
+
+    def _insert(self, connection: Connection, end: End, entries: Sequence[AuditEntry], time: str) -> End:
+        """The new end of the log."""
+        seq, mac = end
         rows: list[tuple[int | str, ...]] = []
         for entry in entries:
             seq += 1
             row = _unsealed(seq, time, entry)
-            mac = self._seal(mac, row)
+            mac = self._seal(row, mac)
             rows.append((*row, mac))
-        self._add(rows)
-        self._anchor.write(seq, mac)
-        self._last = (seq, mac)
+        connection.executemany(_INSERT, rows)
+        return seq, mac
 
-    def _add(self, rows: list[tuple[int | str, ...]]) -> None:
-        if len(rows) == 1:
-            self._connection.execute(INSERT, rows[0])  # a transaction of its own
-            return
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany(INSERT, rows)
-        self._connection.execute("COMMIT")
+    def _anchor_now(self) -> Anchor:
+        anchor = Anchor.from_text(self._file.text)
+        if anchor is None or anchor.log_id != self.log_id:
+            raise ValueError("its anchor is not readable")
+        return anchor
 
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
-
-    def _find_end(self, time: str) -> None:
+    def _find_end(self, connection: Connection, time: str) -> End:
         """Read where the log goes on. One that did not reach its anchor goes on from the anchor, and says so for good.
 
         Otherwise what was cut off would be forgotten with the next row.
         """
-        anchor = self._anchor.read()
-        if anchor is None or anchor.log_id != self.log_id:
-            raise ValueError("its anchor is not readable")
-        found = self._connection.execute(f"SELECT {COLUMNS} FROM rows WHERE seq >= ? ORDER BY seq", (anchor.seq,))
+        anchor = self._anchor_now()
+        found = connection.execute(f"{_SELECT} WHERE seq >= ? ORDER BY seq", (anchor.seq,))
         end = end_of((AuditRow(*row) for row in found), anchor, self._seal)
         if end is not None:
-            self._last = end
-            return
-        highest = self._connection.execute("SELECT max(seq) FROM rows").fetchone()[0] or 0
-        self._last = (max(highest, anchor.seq), anchor.mac)
-        body: dict[str, JsonValue] = {"log": self.log_id, "anchor": anchor.seq, "previous": anchor.mac}
-        self._insert([AuditEntry(RowKind.LOG_OPENED, body={**body, "after": highest})], time)
+            return end
+        highest = connection.execute("SELECT max(seq) FROM rows").fetchone()[0] or 0
+        row = _opened({"log": self.log_id, "anchor": anchor.seq, "previous": anchor.mac, "after": highest})
+        return self._insert(connection, (max(highest, anchor.seq), anchor.mac), [row], time)
 
-    def _identify(self, ring: KeyRing, time: str) -> None:
-        """Read which log this is, or begin a new one: key and anchor first, then the first row."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        self.log_id = existing_log(self._connection)
-        if not self.log_id:
-            self._begin(ring, time)
-            return
-        self._connection.execute("ROLLBACK")
-        key = ring.key(self.log_id)
-        if key is None:
-            text = f"the audit log `{self._path}` exists and its key is not in `{ring.folder}`"
-            raise AuditUnavailable(f"{text}; put the key back, or move the log away to begin a new one")
-        self._take(key)
-        anchor = ring.anchor(self.log_id)
-        if anchor is not None and not any(anchor.home.is_same(one) for one in (self._home, self._moved) if one):
-            raise AuditUnavailable(misplaced(anchor))
-        try:
-            self._anchor = AnchorFile(ring.anchor_path(self.log_id), self.log_id, self._home)
-        except FileNotFoundError:
-            text = f"the audit log `{self._path}` exists and its anchor is not in `{ring.folder}`"
-            raise AuditUnavailable(f"{text}; put the anchor back, or move the log away to begin a new one") from None
 
-    def _take(self, key: bytes) -> None:
-        self.key = key
-        self._seal = Seal(key)
+def _database(state: Path, *, durable: bool = False) -> Database:
+    pragmas = f"synchronous = {'FULL' if durable else 'NORMAL'}", f"wal_autocheckpoint = {_CHECKPOINT_PAGES}"
+    return Database(
+        PrivateFolder(state),
+        FILE_NAME,
+        what="the audit log",
+        refusal=AuditUnavailable,
+        busy_s=_BUSY_S,
+        pragmas=pragmas,
+    )
 
-    def _begin(self, ring: KeyRing, time: str) -> None:
-        self.log_id = new_id("log")
-        self._take(ring.create(self.log_id, self._home))
-        self._anchor = AnchorFile(ring.anchor_path(self.log_id), self.log_id, self._home)
-        row = _unsealed(1, time, AuditEntry(RowKind.LOG_OPENED, body={"log": self.log_id}))
-        mac = self._seal(START_MAC, row)
-        self._connection.execute(TABLE)
-        self._connection.execute(INSERT, (*row, mac))
-        self._connection.execute("COMMIT")
+
+def _read_rows(state: Path, after: int = 0) -> Iterator[AuditRow]:
+    """A page at a time: nothing is held while a page is looked at."""
+    with closing(_database(state)) as database:
+        with database.reading() as connection:
+            if connection is None or not _has_rows(connection):
+                return
+            found = connection.execute(f"{_SELECT} WHERE seq > ? ORDER BY seq", (after,))
+            page = found.fetchmany(_PAGE)
+        while page:
+            yield from (AuditRow(*row) for row in page)
+            with database.reading():
+                page = found.fetchmany(_PAGE)
+
+
+def _log_id(state: Path) -> str:
+    """The id of the log that lies there; empty when there is none."""
+    first = next(_read_rows(state), None)
+    return "" if first is None else log_id_of(first)
+
+
+def _has_rows(connection: Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'rows'").fetchone() is not None
+
+
+def _existing_log(connection: Connection) -> str:
+    """The id in the first row; empty when the file holds no log yet."""
+    if not _has_rows(connection):
+        return ""
+    row = connection.execute(f"{_SELECT} ORDER BY seq LIMIT 1").fetchone()
+    log_id = log_id_of(AuditRow(*row)) if row else ""
+    if not log_id:
+        raise ValueError("its first row does not name a log")
+    return log_id
+
+
+def _opened(body: dict[str, JsonValue]) -> AuditEntry:
+    return AuditEntry(RowKind.LOG_OPENED, body=body)
 
 
 def _unsealed(seq: int, time: str, entry: AuditEntry) -> Unsealed:
@@ -371,7 +352,31 @@ def _unsealed(seq: int, time: str, entry: AuditEntry) -> Unsealed:
     return (seq, time, entry.kind.value, entry.call_id, entry.agent, entry.session, entry.tool, entry.operation, body)
 
 
-def _words(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower() + (f" (`{error.filename}`)" if error.filename else "")
-    return str(error)
+def _is_copy(anchor: Anchor) -> bool:
+    """Whether the log still lies where its anchor says."""
+    try:
+        return _log_id(Path(anchor.home.folder)) == anchor.log_id
+    except AuditUnavailable:
+        return False
+
+
+def _misplaced(anchor: Anchor) -> str:
+    """What is wrong with a log that does not lie where its anchor says, and what to do."""
+    kept = f"`{anchor.home.folder}`"
+    if _is_copy(anchor):
+        return f"this is a copy of the audit log in {kept}; move it away to begin a new one here"
+    return (
+        f"the audit log was kept in {kept} until now; if the workspace was moved here, `gatewright audit verify "
+        "--moved` has it go on; if not, move it away to begin a new one"
+    )
+
+
+def _lost(anchor: Anchor, home: Home) -> str:
+    """That a log is not there any more."""
+    where = "" if anchor.home.folder == home.folder else f", kept in `{anchor.home.folder}` before,"
+    return f"the log `{anchor.log_id}` with {anchor.seq} rows{where} is gone"
+
+
+def _incomplete(database: Database, ring: KeyRing, what: str) -> AuditUnavailable:
+    text = f"{database.what} exists and its {what} is not in `{ring.folder}`"
+    return AuditUnavailable(f"{text}; put the {what} back, or move the log away to begin a new one")

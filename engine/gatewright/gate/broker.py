@@ -27,7 +27,7 @@ from gatewright.gate.approval import ApprovalLimits
 from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge
 from gatewright.gate.audit import AuditEntry
 from gatewright.gate.chain import RowKind
-from gatewright.record import renew_after_fork
+from gatewright.record import fork_safe_lock, renew_after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,12 +86,12 @@ class PermissionBroker:
         self._audit = audit
         self._waits_alone = waits_alone
         self._closed = False
+        self._lock = fork_safe_lock()
         self.renew()
         renew_after_fork(self)
 
     def renew(self) -> None:
         """A forked child has no calls that wait, no operator and no thread that watches; its parent has."""
-        self._lock = threading.Lock()
         self._asked: dict[tuple[str, str], deque[float]] = {}
         self._waiters: dict[str, _Waiter] = {}
         self._listeners: dict[object, Callable[[tuple[ApprovalRequest, ...]], None]] = {}
@@ -328,7 +328,7 @@ class _Posting:
         self._store = store
         self._request = request
         self._most = most
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._over = False
 
     def post(self) -> Approval | None:

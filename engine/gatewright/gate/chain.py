@@ -5,19 +5,19 @@ A row's MAC is HMAC-SHA-256 (RFC 2104, FIPS 180-4) over the MAC before it and th
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
-from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate.keys import START_MAC
+from gatewright.record import Seal
 
 if TYPE_CHECKING:
     from gatewright.gate.keys import Anchor
 
-START_MAC = "0" * 64
 _MOST_PROBLEMS = 50
 Unsealed = tuple[int, str, str, str, str, str, str, str, str]
 """A row without its MAC: seq, time, kind, call_id, agent, session, tool, operation, body."""
@@ -89,19 +89,6 @@ class AuditReport:
             {"call_id": row.call_id, "agent": row.agent, "tool": row.tool, "time": row.time} for row in self.unended
         ]
         return {"rows": self.rows, "sound": self.is_sound, "problems": list(self.problems), "unended": calls}
-
-
-class Seal:
-    """Seals rows with one key; the key is taken in once."""
-
-    def __init__(self, key: bytes) -> None:
-        self._keyed = hmac.new(key, digestmod="sha256")
-
-    def __call__(self, previous: str, row: Unsealed) -> str:
-        """The MAC of a row that follows the one with the MAC ``previous``."""
-        mac = self._keyed.copy()
-        mac.update(previous.encode() + canonical_json(row))
-        return mac.hexdigest()
 
 
 def verified(rows: Iterator[AuditRow], key: bytes, anchor: Anchor | None, problems: list[str]) -> AuditReport:
@@ -188,11 +175,6 @@ def fields_of(row: AuditRow) -> Unsealed:
     return (row.seq, row.time, row.kind, row.call_id, row.agent, row.session, row.tool, row.operation, row.body)
 
 
-def follows(row: AuditRow, seal: Seal, previous: str) -> bool:
-    """Whether the row is one of ours that comes after the one with the MAC ``previous``."""
-    return _row_problem(row, seal, previous) is None
-
-
 def end_of(rows: Iterator[AuditRow], anchor: Anchor, seal: Seal) -> tuple[int, str] | None:
     """The last row, when the log reaches its anchor and goes on from it as we write it; None otherwise."""
     end: tuple[int, str] = (0, START_MAC)
@@ -202,7 +184,7 @@ def end_of(rows: Iterator[AuditRow], anchor: Anchor, seal: Seal) -> tuple[int, s
             return None
         end = (anchor.seq, anchor.mac)
     for row in rows:
-        if row.seq != end[0] + 1 or not follows(row, seal, end[1]):
+        if row.seq != end[0] + 1 or _row_problem(row, seal, end[1]) is not None:
             return None
         end = (row.seq, row.mac)
     return end
@@ -214,12 +196,10 @@ def _span(first: int, last: int) -> str:
 
 def _row_problem(row: AuditRow, seal: Seal, previous: str) -> str | None:
     try:
-        mac = seal(previous, fields_of(row))
+        is_ours = seal.is_on(fields_of(row), row.mac, previous)
     except (TypeError, ValueError):
         return f"row {row.seq} is not readable"
-    if not isinstance(row.mac, str) or not hmac.compare_digest(mac.encode(), row.mac.encode("utf-8", "replace")):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return f"row {row.seq} was changed, moved or added"
-    return None
+    return None if is_ours else f"row {row.seq} was changed, moved or added"
 
 
 def log_id_of(first: AuditRow) -> str:

@@ -5,13 +5,13 @@ It does not know calls; what a condition means for one is the stages' business.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.policy.rule import ArgumentConstraints
+from gatewright.record import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object
 
@@ -31,7 +31,7 @@ class Conditions:
 
     def __init__(self) -> None:
         self._held: dict[bytes, SchemaChecker] = {}
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def checker(self, schema: object) -> SchemaChecker:
         """The compiled schema; true and false are schemas too. Raises SchemaError."""

@@ -6,7 +6,6 @@ from it stays too. It does not know agents.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from gatewright.base.errors import GatewrightError
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.setting import settings_of
 from gatewright.policy.verdict import Verdict
+from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ class DeclaredTools:
 
     def __init__(self) -> None:
         self._held: dict[tuple[Key, _Declaration], _Made] = {}
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def made(self, tool: Tool, declared: _Declaration) -> _Made:
         """The tool so read. One that cannot be read so is as it was, with the problem."""

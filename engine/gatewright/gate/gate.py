@@ -6,7 +6,6 @@ more than 400 lines because it is the one public face of the gate.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from gatewright.gate.session import OwnSessions
 from gatewright.gate.snapshot import Snapshot
 from gatewright.gate.view import AgentView
 from gatewright.policy.verdict import Verdict
+from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -85,7 +85,7 @@ class Gate:
         roots: RootPort | None = None,
         blocks: BlockPort | None = None,
     ) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._audit = audit
         self._approver = approver or broker
         if grants is None and broker is not None:

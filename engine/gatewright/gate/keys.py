@@ -1,6 +1,4 @@
-"""The key of one audit log, and its anchor: how far the log had come and where, kept away from the log. It reads no
-rows.
-"""
+"""The key of one audit log, and its anchor: how far the log had come and where it is kept, away from the log."""
 
 from __future__ import annotations
 
@@ -8,20 +6,18 @@ import fcntl
 import json
 import os
 import re
-import secrets
 import struct
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gatewright.base.filelock import lock
-from gatewright.record import PrivateFolder
+from gatewright.record import AnchorFile, PrivateFolder, find_key, have_key
 
-KEY_BYTES = 32
+START_MAC = "0" * 64
+"""What the first row of a log follows."""
 _LOG_ID = re.compile(r"log-[0-9a-f]{16}")
-_LOCK_PATIENCE_S = 2.0
-_MOST_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,110 +51,68 @@ class Anchor:
 
     log_id: str
     home: Home
-    seq: int
-    mac: str
+    seq: int = 0
+    mac: str = START_MAC
+
+    def at(self, seq: int, mac: str) -> bytes:
+        """As it is written when the log has come to that row; equally long for every row."""
+        return b"%s%19d%s" % (_frame(self.log_id, self.home), seq, b', "mac": "%s"}' % mac.encode())
+
+    @classmethod
+    def from_text(cls, text: bytes) -> Anchor | None:
+        """What it says; None when it cannot be read."""
+        try:
+            fields: Any = json.loads(text)
+            home = Home(str(fields["folder"]), str(fields.get("around", "")))
+            return cls(str(fields["log"]), home, int(fields["seq"]), str(fields["mac"]))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
 
 
 class KeyRing:
-    """The key folder, as audit sees it. Nothing is made before ``create``."""
+    """The key folder, as audit sees it. Nothing is made before ``create``. Methods raise OSError."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._files = PrivateFolder(folder)
 
-    def key_path(self, log_id: str) -> Path:
-        """Where the key of a log lies. Raises ValueError for what is no log id."""
-        if not _LOG_ID.fullmatch(log_id):
-            raise ValueError("not the id of an audit log")
-        return self.folder / f"audit-{log_id}.key"
-
-    def anchor_path(self, log_id: str) -> Path:
-        """Where the anchor of a log lies."""
-        return self.key_path(log_id).with_suffix(".anchor")
-
     def create(self, log_id: str, home: Home) -> bytes:
-        """A new random key, readable by its owner only, and the anchor of a log that begins there.
-
-        Raises OSError.
-        """
-        from gatewright.gate.chain import START_MAC
-
-        key = secrets.token_bytes(KEY_BYTES)
-        self._files.replace(self.key_path(log_id).name, key)
-        self._files.replace(self.anchor_path(log_id).name, _text(Anchor(log_id, home, 0, START_MAC)))
+        """A new random key, readable by its owner only, and the anchor of a log that begins there."""
+        key = have_key(self._files, _name(log_id, "key"))
+        self._files.replace(_name(log_id, "anchor"), Anchor(log_id, home).at(0, START_MAC))
         return key
 
     def key(self, log_id: str) -> bytes | None:
-        """The key of a log, or None when it is not here. Raises OSError when it cannot be read."""
-        try:
-            key = self._files.read(self.key_path(log_id).name, KEY_BYTES + 1)
-        except (FileNotFoundError, ValueError):
-            return None
-        return key if len(key) == KEY_BYTES else None
+        """The key of a log, or None when it is not here."""
+        return find_key(self._files, _name(log_id, "key")) if _LOG_ID.fullmatch(log_id) else None
+
+    def anchor_file(self, log_id: str) -> AnchorFile:
+        """The anchor of a log, to be held."""
+        return AnchorFile(self._files, _name(log_id, "anchor"))
 
     def anchor(self, log_id: str) -> Anchor | None:
         """The anchor of a log, or None when there is none that can be read."""
-        try:
-            return _read(self._files, self.anchor_path(log_id).name)
-        except ValueError:
-            return None
+        return self._read(_name(log_id, "anchor")) if _LOG_ID.fullmatch(log_id) else None
 
     def anchors_of(self, home: Home) -> tuple[Anchor, ...]:
         """Every anchor of a log that had rows in that state folder, by whatever name."""
         names = [name for name in self._files.names() if name.startswith("audit-") and name.endswith(".anchor")]
-        found = [_read(self._files, name) for name in names]
-        return tuple(one for one in found if one is not None and one.home.is_same(home) and one.seq > 0)
+        return tuple(one for one in map(self._read, names) if one is not None and one.home.is_same(home) and one.seq)
+
+    def _read(self, name: str) -> Anchor | None:
+        with closing(AnchorFile(self._files, name)) as file, suppress(OSError):
+            return Anchor.from_text(file.read())
+        return None
 
 
-class AnchorFile:
-    """The anchor of a log that is being written, held open: one process at a time ``hold``s it, for one commit."""
-
-    def __init__(self, path: Path, log_id: str, home: Home) -> None:
-        self._descriptor = PrivateFolder(path.parent).open(path.name, os.O_RDWR)
-        self._head, self._middle = _frame(log_id, home)
-        self._known = b""
-
-    def hold(self, *, wait: bool = True) -> bool:
-        """Keep every other process out; False when another one does so and ``wait`` says not to wait for it.
-
-        Raises OSError; FileNotFoundError when the anchor was removed meanwhile.
-        """
-        try:
-            lock(self._descriptor, _LOCK_PATIENCE_S if wait else 0.0)
-        except BlockingIOError:
-            if wait:
-                raise
-            return False
-        if not os.fstat(self._descriptor).st_nlink:
-            raise FileNotFoundError("its anchor was removed while it was open")
-        return True
-
-    def let_go(self) -> None:
-        """Let the others in."""
-        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-
-    def is_known(self) -> bool:
-        """Whether it still says what was read or written here last."""
-        return bool(self._known) and os.pread(self._descriptor, _MOST_BYTES, 0) == self._known
-
-    def read(self) -> Anchor | None:
-        """What it says now; None when it cannot be read."""
-        self._known = os.pread(self._descriptor, _MOST_BYTES, 0)
-        return _parsed(self._known)
-
-    def write(self, seq: int, mac: str) -> None:
-        """Move it, in one write over what was there, which is never longer. Raises OSError."""
-        text = b"%s%19d%s%s%s" % (self._head, seq, self._middle, mac.encode(), _END)
-        text = text.ljust(len(self._known))
-        os.pwrite(self._descriptor, text, 0)
-        self._known = text
-
-    def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._descriptor)
+@lru_cache(maxsize=8)
+def _frame(log_id: str, home: Home) -> bytes:
+    kept = json.dumps({"log": log_id, "folder": home.folder, "around": home.around})
+    return f'{kept[:-1]}, "seq": '.encode()
 
 
-_END = b'"}'
+def _name(log_id: str, what: str) -> str:
+    return f"audit-{log_id}.{what}"
 
 
 _GET_GENERATION = 0x80087601
@@ -178,37 +132,3 @@ def _identity(folder: Path) -> str:
         return f"{facts.st_dev}:{facts.st_ino}:{generation}"
     finally:
         os.close(descriptor)
-
-
-def _frame(log_id: str, home: Home) -> tuple[bytes, bytes]:
-    head = json.dumps({"log": log_id, "folder": home.folder, "around": home.around})[:-1] + ', "seq": '
-    return head.encode(), b', "mac": "'
-
-
-def _text(anchor: Anchor) -> bytes:
-    head, middle = _frame(anchor.log_id, anchor.home)
-    return b"%s%19d%s%s%s" % (head, anchor.seq, middle, anchor.mac.encode(), _END)
-
-
-def _read(keys: PrivateFolder, name: str) -> Anchor | None:
-    """The anchor in a file, read while nobody moves it."""
-    try:
-        descriptor = keys.open(name)
-    except OSError:
-        return None
-    try:
-        lock(descriptor, _LOCK_PATIENCE_S, shared=True)
-        return _parsed(os.pread(descriptor, _MOST_BYTES, 0))
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-
-
-def _parsed(text: bytes) -> Anchor | None:
-    try:
-        fields: Any = json.loads(text)
-        home = Home(str(fields["folder"]), str(fields.get("around", "")))
-        return Anchor(str(fields["log"]), home, int(fields["seq"]), str(fields["mac"]))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None

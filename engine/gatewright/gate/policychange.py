@@ -6,7 +6,6 @@ every decision in the log stands behind the row of its policy.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.audit import AuditEntry
 from gatewright.gate.chain import RowKind
+from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
     from gatewright.base.problem import Problem
@@ -39,7 +39,7 @@ class PolicyHistory:
     """The rows about the policy that are still to be written; there are never many."""
 
     def __init__(self, snapshot: Snapshot, file: str | None) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._recorded = snapshot
         self._refused: list[AuditEntry] = []
         self.file = file

@@ -12,20 +12,15 @@ a few percent of its age.
 from __future__ import annotations
 
 import math
-import sqlite3
-import threading
 from collections.abc import Iterable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.record import Database, PrivateFolder, renew_after_fork
+from gatewright.record import Connection, Database, PrivateFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from gatewright.policy.rule import RateLimit
 
 FILE_NAME = "rates.sqlite"
@@ -90,26 +85,20 @@ class RateBook:
     """The rates of one workspace; ``path`` None: in memory only. The file appears with the first call taken."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._where = "memory" if path is None else f"`{path}`"
         folder = None if path is None else PrivateFolder(path.parent)
         self._database = Database(
             folder,
             "" if path is None else path.name,
+            what="the rates in",
+            refusal=RatesUnavailable,
             busy_s=_BUSY_S,
             pragmas=("synchronous = NORMAL",),
             make=lambda connection: connection.execute(_TABLE),
         )
-        self.renew()
-        renew_after_fork(self)
-
-    def renew(self) -> None:
-        """A free lock."""
-        self._lock = threading.Lock()
 
     def peek(self, key: str, rule: RateLimit, wall_s: float) -> Window:
         """What counts now; takes nothing and makes no file. Raises RatesUnavailable."""
-        with self._lock, self._failing_closed():
-            connection = self._database.connection(write=False)
+        with self._database.reading() as connection:
             return Window(rule.calls) if connection is None else _window(connection, key, rule, wall_s)
 
     def take(self, rates: Sequence[Rate], wall_s: float) -> tuple[Rate, float] | None:
@@ -117,7 +106,7 @@ class RateBook:
 
         Raises RatesUnavailable.
         """
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             for rate in rates:
                 wait_s = _window(connection, rate.key, rate.rule, wall_s).wait_s(rate.calls)
                 if wait_s > 0:
@@ -132,7 +121,7 @@ class RateBook:
 
         What goes is the oldest start that counts, whoever's: the others count for as long as those that stay in truth.
         """
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             for rate in {rate.key: rate for rate in rates}.values():
                 if 0 < rate.rule.per_s <= ago_s:
                     continue
@@ -141,41 +130,19 @@ class RateBook:
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._lock:
-            self._database.close()
-
-    @contextmanager
-    def _writing(self) -> Generator[sqlite3.Connection]:
-        """A transaction; what is recorded in it counts when it ends without an error."""
-        with self._lock, self._failing_closed():
-            connection = self._database.connection(write=True)
-            assert connection is not None
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            connection.execute("COMMIT")
-
-    @contextmanager
-    def _failing_closed(self) -> Generator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError, TypeError, ValueError) as error:
-            self._database.close()
-            raise RatesUnavailable(f"the rates in {self._where} cannot be used: {error}") from error
-        except BaseException:
-            self._database.close()  # an open transaction would keep every other process out
-            raise
+        self._database.close()
 
 
-def _window(connection: sqlite3.Connection, key: str, rule: RateLimit, wall_s: float) -> Window:
+def _window(connection: Connection, key: str, rule: RateLimit, wall_s: float) -> Window:
     """A start that lies ahead of the clock is one of now."""
     lasts_s = _lasts_s(rule)
     found: list[tuple[float, int]] = []
     for _, last_s, count in connection.execute(_COUNTING, (key, wall_s - lasts_s)) if _has_starts(connection) else ():
-        if count < 0 or not math.isfinite(last_s):
+        if not (isinstance(last_s, float) and math.isfinite(last_s) and isinstance(count, int) and count >= 0):
             raise ValueError("it holds a start that nobody made")
-        left_s = min(float(last_s), wall_s) + lasts_s - wall_s
+        left_s = min(last_s, wall_s) + lasts_s - wall_s
         if left_s > 0:
-            found.append((left_s, int(count)))
+            found.append((left_s, count))
     return Window(rule.calls, tuple(found))
 
 
@@ -184,7 +151,7 @@ def _lasts_s(rule: RateLimit) -> float:
     return rule.per_s if rule.per_s > 0 else math.inf
 
 
-def _has_starts(connection: sqlite3.Connection) -> bool:
+def _has_starts(connection: Connection) -> bool:
     """Not in a file of an older version that was only looked at so far."""
     return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'starts'").fetchone() is not None
 
@@ -197,7 +164,7 @@ def _step_s(rule: RateLimit, wall_s: float) -> float:
     return wall_s // step_s * step_s
 
 
-def _tidy(connection: sqlite3.Connection, rate: Rate, wall_s: float) -> None:
+def _tidy(connection: Connection, rate: Rate, wall_s: float) -> None:
     """Bring what lies ahead of the clock to now, so that it ends, and have few rows of what is over."""
     connection.execute("UPDATE starts SET last_s = ?2 WHERE key = ?1 AND last_s > ?2", (rate.key, wall_s))
     over = rate.key, wall_s - _lasts_s(rate.rule)
@@ -215,7 +182,7 @@ def _tidy(connection: sqlite3.Connection, rate: Rate, wall_s: float) -> None:
         )
 
 
-def _remove(connection: sqlite3.Connection, rate: Rate, wall_s: float) -> None:
+def _remove(connection: Connection, rate: Rate, wall_s: float) -> None:
     left = rate.calls
     for step_s, _, count in connection.execute(_COUNTING, (rate.key, wall_s - _lasts_s(rate.rule))).fetchall():
         gone = min(left, count)

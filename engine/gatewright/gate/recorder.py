@@ -13,6 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
+from gatewright.record import renew_after_fork
+
 if TYPE_CHECKING:
     from gatewright.gate.call import RowBuilder
 
@@ -27,6 +29,11 @@ class Recorder:
 
     def __init__(self, write: Write) -> None:
         self._write = write
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """The thread of a parent is not in its child."""
         self._waiting = 0
         self._thread: ThreadPoolExecutor | None = None
 

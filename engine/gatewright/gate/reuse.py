@@ -7,13 +7,13 @@ not kept.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from gatewright.base.jsonvalue import canonical_json
+from gatewright.record import fork_safe_lock
 from gatewright.tools.declaration import Determinism
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class PureResults:
     """The results of all sessions of one gate; they go with their session."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._shelves: WeakKeyDictionary[Session, _Shelf] = WeakKeyDictionary()
 
     def find(self, state: CallState) -> KeptResult | None:

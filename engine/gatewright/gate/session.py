@@ -7,7 +7,6 @@ happened is one immutable value, replaced at each change, so that looking at it 
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -19,6 +18,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.sessiondata import FORMAT, SessionRow, read_facts, read_saved
+from gatewright.record import fork_safe_lock
 
 T = TypeVar("T")
 _LONGEST_ID = 1_000
@@ -177,8 +177,8 @@ class Session:
         self.agent_id = agent_id
         self.version = 0
         self.is_held = False
-        self.saving = threading.Lock()
-        self._lock = threading.Lock()
+        self.saving = fork_safe_lock()
+        self._lock = fork_safe_lock()
         self._facts = SessionFacts(self.session_id)
         self._serial = 0
         self._open: set[int] = set()
@@ -333,7 +333,7 @@ class OwnSessions:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._kept: dict[tuple[str, str | None], Session] = {}
 
     def find(self, agent_id: str, user_id: str | None, *, keep: bool) -> Session:

@@ -22,9 +22,8 @@ from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.gate.keys import Home
 from gatewright.gate.recorder import unbroken
-from gatewright.gate.sealedfile import shared_key
 from gatewright.gate.session import Session
-from gatewright.record import PrivateFolder
+from gatewright.record import SHARED_KEY, PrivateFolder, find_key, have_key
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -184,7 +183,7 @@ class SessionStore:
 
     def _key(self, *, create: bool) -> bytes | None:
         try:
-            key = shared_key(self._keys, create=create)
+            key = (have_key if create else find_key)(PrivateFolder(self._keys), SHARED_KEY)
         except OSError as error:
             raise WorkspaceError(f"the key of the sessions in `{self._folder.path}` cannot be had: {error}") from error
         return None if key is None else hmac.new(key, b"sessions", hashlib.sha256).digest()

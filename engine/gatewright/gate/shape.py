@@ -5,13 +5,13 @@ It does not know agents or policies.
 
 from __future__ import annotations
 
-import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gatewright.gate.condition import Conditions
 from gatewright.gate.declared import DeclaredTools
 from gatewright.gate.jsoncopy import copied
+from gatewright.record import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class ShapeCache:
         self.conditions = Conditions()
         self.declared = DeclaredTools()
         self._shapes: dict[tuple[str, int, frozenset[str], str | None, tuple[Limit, ...], bool], ToolShape] = {}
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def shape(
         self,

@@ -8,8 +8,6 @@ file anew. A file of an older version is brought to the newest one when it is fi
 from __future__ import annotations
 
 import os
-import sqlite3
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,13 +17,14 @@ from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.base.ids import new_id
-from gatewright.record import Database, PrivateFolder
+from gatewright.record import Database, PrivateFolder, fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
 
     from gatewright.base.clock import Clock
+    from gatewright.record import Connection
 
 _BUSY_S = 5.0
 
@@ -48,17 +47,15 @@ class BlockStore:
         self._path = path
         self._folder = PrivateFolder(path.parent)
         self._database = Database(
-            self._folder, path.name, busy_s=_BUSY_S, pragmas=("synchronous = FULL",), make=self._make
+            self._folder,
+            path.name,
+            what="the block store",
+            busy_s=_BUSY_S,
+            pragmas=("synchronous = FULL",),
+            make=self._make,
         )
         self._clock = clock or SystemClock()
-        self._version = 0
-        self._begin()
-
-    def _begin(self) -> None:
-        """What belongs to one process."""
-        self._process = os.getpid()
-        self._lock = threading.RLock()
-        self._changing = threading.RLock()
+        self._changing = fork_safe_lock()
         self._depth = 0
 
     @property
@@ -81,7 +78,6 @@ class BlockStore:
         For whoever reads a block, changes it and puts it back. The same thread may enter it again. Raises
         WorkspaceError.
         """
-        self._know_process()
         with self._changing:
             self._depth += 1
             try:
@@ -94,42 +90,29 @@ class BlockStore:
                 self._depth -= 1
 
     @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection]:
+    def transaction(self) -> Generator[Connection]:
         """Everything that is written here is kept, durably, or nothing of it. Raises WorkspaceError."""
-        with self.exclusive(), self._using(write=True) as connection:
-            if connection is None:
-                raise WorkspaceError(f"the block store `{self._path}` cannot be written")
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+        with self.exclusive(), self._database.writing() as connection:
+            self._known_version(connection)
+            yield connection
 
     @contextmanager
-    def reading(self) -> Generator[sqlite3.Connection | None]:
+    def reading(self) -> Generator[Connection | None]:
         """One state of the store, for several questions; None when there is none, or one of an older version."""
         from gatewright.memory import blocktable
 
-        with self._using(write=False) as connection:
-            if connection is None or self._version < blocktable.VERSION:
+        with self._open() as (connection, version):
+            if connection is None or version < blocktable.VERSION:
                 yield None
                 return
-            connection.execute("BEGIN")
-            try:
+            with _one_state(connection):
                 yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
 
     @contextmanager
     def _locked_file(self) -> Generator[None]:
-        try:
+        with self._database.failing("written"):
             self._folder.make()
             descriptor = self._folder.open(self._path.with_suffix(".lock").name, os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            raise self._refused(error) from error
         try:
             self._hold(descriptor)
             yield
@@ -157,20 +140,16 @@ class BlockStore:
         from gatewright.memory import blocktable
 
         query = "SELECT label, source_id, snapshot, disk_digest, updated_at FROM block WHERE label = ?"
-        with self._using(write=False) as connection:
+        with self._open() as (connection, version):
             if connection is None:
                 return None
-            if self._version < blocktable.VERSION:
+            if version < blocktable.VERSION:
                 row = connection.execute(query, (label,)).fetchone()
                 return StoredBlock(*row) if row else None
-            connection.execute("BEGIN")
-            try:
+            with _one_state(connection):
                 return self._whole(connection, label)
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
 
-    def _whole(self, connection: sqlite3.Connection, label: str) -> StoredBlock | None:
+    def _whole(self, connection: Connection, label: str) -> StoredBlock | None:
         from gatewright.blocks import Block, TextSchema
         from gatewright.memory import blocktable
 
@@ -204,54 +183,46 @@ class BlockStore:
         """The labels of all shared blocks, or of those of one source, sorted."""
         from gatewright.memory import blocktable
 
-        with self._using(write=False) as connection:
-            shared = "owner = '' AND " if self._version >= blocktable.VERSION else ""
+        with self._open() as (connection, version):
+            shared = "owner = '' AND " if version >= blocktable.VERSION else ""
             query = f"SELECT label FROM block WHERE {shared}(?1 IS NULL OR source_id = ?1) ORDER BY label"
             return tuple(row[0] for row in connection.execute(query, (source_id,))) if connection else ()
 
     def close(self) -> None:
         """Close the file; the store opens it again when it is used again."""
-        self._know_process()
-        with self._lock:
-            self._database.close()
+        self._database.close()
 
     @contextmanager
-    def _using(self, *, write: bool) -> Generator[sqlite3.Connection | None]:
-        """The open store, one user at a time; None when there is none and nothing is to be written."""
-        self._know_process()
-        with self._lock:
-            try:
-                yield self._open(write=write)
-            except (sqlite3.Error, OSError) as error:
-                self._database.close()
-                raise self._refused(error) from error
+    def _open(self) -> Generator[tuple[Connection | None, int]]:
+        """The store to be read, and its version; None and 0 when there is none."""
+        with self._database.reading() as connection:
+            yield connection, 0 if connection is None else self._known_version(connection)
 
-    def _know_process(self) -> None:
-        """After a fork the locks of the parent's threads are nobody's."""
-        if self._process != os.getpid():
-            self._begin()
-
-    def _open(self, *, write: bool) -> sqlite3.Connection | None:
+    def _known_version(self, connection: Connection) -> int:
         from gatewright.memory import blocktable
 
-        connection = self._database.connection(write=write)
-        self._version = 0 if connection is None else _version(connection)
-        if self._version > blocktable.VERSION:
+        version = _version(connection)
+        if version > blocktable.VERSION:
             raise WorkspaceError(f"the block store `{self._path}` was written by a newer version of the program")
-        return connection
+        return version
 
-    def _make(self, connection: sqlite3.Connection) -> None:
+    def _make(self, connection: Connection) -> None:
         from gatewright.memory import blocktable
 
         if _version(connection) < blocktable.VERSION:
             blocktable.make_tables(connection)
 
-    def _refused(self, error: Exception) -> WorkspaceError:
-        words = str(error)
-        if isinstance(error, OSError) and error.strerror:
-            words = error.strerror + (f" (`{error.filename}`)" if error.filename else "")
-        return WorkspaceError(f"the block store `{self._path}` is damaged or cannot be used: {words}")
+
+@contextmanager
+def _one_state(connection: Connection) -> Generator[None]:
+    """What is asked meanwhile is told of the store as it is now."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _version(connection: Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])

@@ -9,7 +9,6 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from gatewright.base.errors import WorkspaceError
 from gatewright.record import Database, PrivateFolder
 
 if TYPE_CHECKING:
@@ -32,17 +31,14 @@ def copy_store(
     def goes_on(_status: int, _rest: int, _all: int) -> None:
         stop_if_cancelled()
 
-    try:
-        with closing(Database(PrivateFolder(origin.parent), origin.name, busy_s=_BUSY_S)) as store:
-            source = store.connection(write=False)
-            if source is None:
-                return False
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(target)) as copy:
-                source.backup(copy, pages=_PAGES, progress=goes_on, sleep=0)
-                _relabel(copy, relabel)
-    except (sqlite3.Error, OSError) as error:
-        raise WorkspaceError(f"the block store `{origin}` cannot be copied: {error}") from error
+    database = Database(PrivateFolder(origin.parent), origin.name, what="the block store", busy_s=_BUSY_S)
+    with closing(database), database.reading() as source, database.failing("copied"):
+        if source is None:
+            return False
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(target)) as copy:
+            source.backup(copy, pages=_PAGES, progress=goes_on, sleep=0)
+            _relabel(copy, relabel)
     return True
 
 

@@ -7,17 +7,38 @@ from typing import TYPE_CHECKING
 from gatewright.base.door import door
 
 if TYPE_CHECKING:
-    from gatewright.record.database import Database
+    from gatewright.record.anchor import AnchorFile
+    from gatewright.record.database import Connection, Database
     from gatewright.record.folder import PrivateFolder
-    from gatewright.record.fork import renew_after_fork
+    from gatewright.record.fork import fork_safe_lock, renew_after_fork
+    from gatewright.record.seal import SHARED_KEY, Seal, find_key, have_key
+    from gatewright.record.sealedtable import Change, SealedRow, SealedTable, Version
 
-__all__ = ["Database", "PrivateFolder", "renew_after_fork"]
+__all__ = [
+    "SHARED_KEY",
+    "AnchorFile",
+    "Change",
+    "Connection",
+    "Database",
+    "PrivateFolder",
+    "Seal",
+    "SealedRow",
+    "SealedTable",
+    "Version",
+    "find_key",
+    "fork_safe_lock",
+    "have_key",
+    "renew_after_fork",
+]
 
 door(
     __name__,
     {
-        "gatewright.record.database": ("Database",),
+        "gatewright.record.anchor": ("AnchorFile",),
+        "gatewright.record.database": ("Connection", "Database"),
         "gatewright.record.folder": ("PrivateFolder",),
-        "gatewright.record.fork": ("renew_after_fork",),
+        "gatewright.record.fork": ("fork_safe_lock", "renew_after_fork"),
+        "gatewright.record.seal": ("SHARED_KEY", "Seal", "find_key", "have_key"),
+        "gatewright.record.sealedtable": ("Change", "SealedRow", "SealedTable", "Version"),
     },
 )

@@ -10,27 +10,35 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from gatewright.base.errors import WorkspaceError
+from gatewright.record.fork import fork_safe_lock, renew_after_fork, require_whole
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
     from gatewright.record.folder import PrivateFolder
 
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _MOST_BYTES = 1 << 28
-"""The longest text or blob that is read or written."""
 Identity = tuple[int, int]
+Connection = sqlite3.Connection
+_of_parents: list[object] = []
+_opening = cache(fork_safe_lock)
+"""Held while any file is opened: a fork never comes in the middle of it."""
 
 
 class Database:
     """The file ``name`` of a folder, which appears when it is first written; ``folder`` None: in memory.
 
-    ``make``: has the tables in a file that may have them already, or older ones. ``pragmas``: set where it is written.
-    Not safe to use from several threads at once. Methods raise OSError and sqlite3.Error.
+    Any thread may use it, one at a time: within `reading` and `writing`. What goes wrong with the file there is raised
+    as ``refusal``, with a text that begins with ``what`` it is. ``make``: has the tables in a file that may have them
+    already, or older ones. ``pragmas``: set where it is written. ``most_bytes``: the longest text or blob in it.
     """
 
     def __init__(
@@ -38,21 +46,33 @@ class Database:
         folder: PrivateFolder | None,
         name: str,
         *,
+        what: str,
         busy_s: float,
+        refusal: Callable[[str], WorkspaceError] = WorkspaceError,
         pragmas: Sequence[str] = (),
-        make: Callable[[sqlite3.Connection], object] | None = None,
+        make: Callable[[Connection], object] | None = None,
+        most_bytes: int = _MOST_BYTES,
     ) -> None:
         self.identity: Identity = (0, 0)
+        self.lock = fork_safe_lock()
+        self.what = f"{what} in memory" if folder is None else f"{what} `{folder.path / name}`"
         self._given = folder
         self._address = "" if folder is None else str(folder.path / name)
         self._name = name
         self._busy_s = busy_s
+        self._refusal = refusal
         self._pragmas = pragmas
         self._make = make
-        self._connection: sqlite3.Connection | None = None
+        self._most_bytes = most_bytes
+        self._connection: Connection | None = None
         self._is_read_only = False
-        self._process = 0
-        self._forked: list[sqlite3.Connection] = []
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """The connection is the parent's; to close it here would disturb the parent."""
+        if self._given is not None:
+            _of_parents.append(self._connection)
+            self._connection = None
 
     @property
     def path(self) -> Path:
@@ -64,26 +84,57 @@ class Database:
         assert self._given is not None
         return self._given
 
-    def connection(self, *, write: bool) -> sqlite3.Connection | None:
+    @contextmanager
+    def reading(self) -> Generator[Connection | None]:
+        """The open file, for this thread alone; None while there is none. Nothing of it is changed."""
+        with self.lock, self.failing("read"):
+            yield self._opened_for(write=False)
+
+    @contextmanager
+    def writing(self) -> Generator[Connection]:
+        """A transaction that no other process writes beside: all of it or nothing. The body may end it."""
+        with self.lock, self.failing("written"):
+            connection = self._opened_for(write=True)
+            assert connection is not None
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextmanager
+    def failing(self, how: str) -> Generator[None]:
+        """What goes wrong with the file, or with another that belongs to it, is a refusal: it cannot be ``how``."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, ValueError) as error:  # sqlite3 may not even say what is wrong with a file
+            self.close()
+            words = str(error)
+            if isinstance(error, OSError) and error.strerror:
+                words = error.strerror.lower() + (f" (`{error.filename}`)" if error.filename else "")
+            raise self._refusal(f"{self.what} cannot be {how}: {words}") from error
+
+    def _opened_for(self, *, write: bool) -> Connection | None:
         """The open file, opened anew when another one lies in its place; None while there is none and nothing is to be
-        written. Without ``write`` nothing of the file is changed.
+        written.
         """
         if self._given is None:
             return self._in_memory()
-        held = self._connection
-        if held is not None and self._process != os.getpid():
-            self._forked.append(held)  # the parent's: to close it here would disturb it
-            held = self._connection = None
-        if held is not None and self.is_current() and not (write and self._is_read_only):
-            return held
-        self.close()
-        if write:
-            self._folder.make()
-        if self._folder.look(self._name) is None:
-            if not write:
-                return None
-            self._create()
-        self._connection = self._opened(write=write)
+        if self._connection is not None and self.is_current() and not (write and self._is_read_only):
+            return self._connection
+        require_whole()
+        with _opening():
+            self.close()
+            if write:
+                self._folder.make()
+            if self._folder.look(self._name) is None:
+                if not write:
+                    return None
+                self._create()
+            self._connection = self._open(write=write)
         return self._connection
 
     def is_current(self) -> bool:
@@ -95,19 +146,16 @@ class Database:
         return (facts.st_dev, facts.st_ino) == self.identity
 
     def close(self) -> None:
-        """Let go of the file; what is in memory stays, unless it was left in the middle of a change."""
-        if self._connection is None or self._process != os.getpid():
-            return
-        if self._given is None:
-            self._connection.rollback()
-            return
-        self._connection.close()
-        self._connection = None
+        """Let go of the file; what is in memory stays."""
+        with self.lock:
+            if self._connection is not None and self._given is not None:
+                self._connection.close()
+                self._connection = None
 
-    def _in_memory(self) -> sqlite3.Connection:
+    def _in_memory(self) -> Connection:
+        require_whole()
         if self._connection is None:
             self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            self._process = os.getpid()
             if self._make is not None:
                 self._make(self._connection)
         return self._connection
@@ -136,7 +184,7 @@ class Database:
                         self._folder.delete(fresh + side)
                 raise
 
-    def _opened(self, *, write: bool) -> sqlite3.Connection:
+    def _open(self, *, write: bool) -> Connection:
         identity = self._checked()
         connection = self._connected("rw" if write else "ro")
         try:
@@ -144,6 +192,7 @@ class Database:
                 raise FileNotFoundError(f"`{self.path}` was replaced while it was opened")
             if not write:
                 connection = self._readable(connection)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._most_bytes)
             _require_plain(connection)
             if write:
                 if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
@@ -155,7 +204,7 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        self.identity, self._is_read_only, self._process = identity, not write, os.getpid()
+        self.identity, self._is_read_only = identity, not write
         return connection
 
     def _checked(self) -> Identity:
@@ -169,12 +218,12 @@ class Database:
             raise FileNotFoundError(f"`{self.path}` is gone")
         return facts.st_dev, facts.st_ino
 
-    def _connected(self, mode: str) -> sqlite3.Connection:
+    def _connected(self, mode: str) -> Connection:
         return sqlite3.connect(
             _address(self.path, mode), uri=True, timeout=self._busy_s, isolation_level=None, check_same_thread=False
         )
 
-    def _readable(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+    def _readable(self, connection: Connection) -> Connection:
         """Itself; where not even a lock can be made, the file as it was left."""
         try:
             connection.execute("PRAGMA schema_version").fetchone()
@@ -207,9 +256,8 @@ _STRANGE = (
 """Views, triggers, indexes of expressions; virtual tables; columns that are worked out."""
 
 
-def _require_plain(connection: sqlite3.Connection) -> None:
+def _require_plain(connection: Connection) -> None:
     """Tables of plain columns alone: whatever else came with a file would run, for as long as it likes."""
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
     connection.execute("PRAGMA trusted_schema = OFF")
     if any(connection.execute(question).fetchone() for question in _STRANGE):
         raise sqlite3.DatabaseError("it holds more than plain tables: it is none of ours")

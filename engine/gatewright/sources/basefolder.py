@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 import weakref
 from contextlib import suppress
 from pathlib import Path
 
 from gatewright.base.errors import NotSupported, ToolFailure
+from gatewright.record import fork_safe_lock
 from gatewright.sources.failure import words_of
 from gatewright.sources.spelling import as_on_disk
 
@@ -34,7 +34,7 @@ class BaseFolder:
     def __init__(self, path: str, refused: str = "") -> None:
         self.path = path
         self.refused = refused
-        self._taking = threading.Lock()
+        self._taking = fork_safe_lock()
         self._identity: tuple[int, int] | None = None
         with suppress(ToolFailure, NotSupported):
             self.identity()

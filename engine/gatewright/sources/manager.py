@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-import threading
 from contextlib import nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -28,6 +27,7 @@ from gatewright.policy.target import (
     Located,
     Refusal,
 )
+from gatewright.record import fork_safe_lock
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource
 from gatewright.sources.known import KnownPlaces
@@ -64,7 +64,7 @@ class SourceManager:
         self._blocks = blocks
         self._protection = protection
         self._places = KnownPlaces({}, protection)
-        self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
+        self._locks = tuple(fork_safe_lock() for _ in range(_STRIPES))
 
     # sources
 

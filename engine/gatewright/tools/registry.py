@@ -5,7 +5,6 @@ Writers take turns; readers look at a snapshot that never changes.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from gatewright.base.errors import AlreadyRegistered, RegistrationError
 from gatewright.policy.right import ToolFacts
+from gatewright.record import fork_safe_lock
 from gatewright.tools.tool import Tool
 
 Key = tuple[str, int]
@@ -56,7 +56,7 @@ class ToolRegistry:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._snapshot = _Snapshot()
         self.revision = 0
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from gatewright.base.errors import RegistrationError, SchemaError, WorkspaceErro
 from gatewright.base.problem import Severity
 from gatewright.policy.setting import settings_of
 from gatewright.policyfile.known import CatalogFacts
+from gatewright.record import fork_safe_lock
 from gatewright.tools import DefinedTool, read_definitions
 from gatewright.tools.naming import major_of
 from gatewright.workspace.jsonfile import parse_json
@@ -99,7 +99,7 @@ class CatalogBook:
         self._names = frozenset((*(name for name, _ in (*self._own, *self._reserved)), *ours))
         self._declare_others = known.declare
         self._before = dict(before.read) if before is not None else {}
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self.read: dict[Catalog, Manifest] = {}
         self.known = replace(known, declare=self.declare, catalogs=self.facts)
 

@@ -5,12 +5,12 @@ Every method may be called from any thread; text, policy and what was read of bo
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix, WorkspaceError
 from gatewright.policyfile import overwrite_policy_text, parse_policy, read_policy_text, write_policy_text
+from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ class PolicyText:
 
     def __init__(self, path: Path, loaded: LoadedPolicy, policy: Policy, known: KnownTools) -> None:
         self._path, self._known = path, known
-        self._lock, self._saving = threading.Lock(), threading.Lock()
+        self._lock, self._saving = fork_safe_lock(), fork_safe_lock()
         self.saved, self.saved_policy, self._saved = loaded.text, policy, loaded
         self._now = (policy, loaded)
         self._editable: tuple[Policy, EditableText | None] | None = None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.gate import AgentView
+from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
     from gatewright.gate import Gate
@@ -21,7 +21,7 @@ class SavedViews:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._policy: Policy | None = None
         self._snapshot: Snapshot | None = None
         self._views: dict[str, AgentView] = {}

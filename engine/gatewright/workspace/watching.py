@@ -5,9 +5,9 @@ What changed outside is taken into blocks where that loses nothing; whoever aske
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
+from gatewright.record import fork_safe_lock
 from gatewright.sources import SourceWatcher
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class SourceWatching:
     ) -> None:
         self._policy = policy
         self._watcher = SourceWatcher(sources, notify, debounce_ms=debounce_ms)
-        self._following = threading.Lock()
+        self._following = fork_safe_lock()
         self._closed = False
 
     @property

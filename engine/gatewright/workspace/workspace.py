@@ -8,7 +8,6 @@ Over 400 lines, since it is the one face of everything below; what it does is do
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
@@ -20,6 +19,7 @@ from gatewright.gate import is_durable
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.toolname import split_name
+from gatewright.record import fork_safe_lock
 from gatewright.tools import DefinedTool
 from gatewright.workspace.assembly import Folders, assemble, catalog_book, folder_problems, load
 from gatewright.workspace.attachment import Attachments
@@ -95,7 +95,7 @@ class Workspace:
         self.folder = policy_path.parent
         self._folders = folders
         self._clock = clock
-        self._lock, self._changing = threading.Lock(), threading.RLock()
+        self._lock, self._changing = fork_safe_lock(), fork_safe_lock()
         self._records, self._saved_views = TrustRecords(folders.keys), SavedViews()
         self._tools, self._manifests, self._trusting = tools, manifests or {}, trust
         self._book = self._read_catalogs(None)

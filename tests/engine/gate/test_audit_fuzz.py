@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
@@ -315,8 +316,8 @@ def test_durable_log_asks_for_every_commit_to_reach_the_disk(tmp_path: Path) -> 
     for durable, level in ((False, 1), (True, 2)):
         log = AuditLog(tmp_path / str(durable), tmp_path / "keys", durable=durable)
         log.append([AuditEntry(RowKind.TOOL_INVOKED)])
-        connection = log._open_log._connection  # pyright: ignore[reportOptionalMemberAccess, reportPrivateUsage]
-        assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
+        with log._database.writing() as connection:  # pyright: ignore[reportPrivateUsage]
+            assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
         log.close()
 
 
@@ -324,10 +325,9 @@ def test_busy_log_is_left_to_who_can_wait(tmp_path: Path) -> None:
     log, other = (AuditLog(tmp_path / "state", tmp_path / "keys") for _ in range(2))
     for one in (log, other):
         one.append([AuditEntry(RowKind.TOOL_INVOKED)])
-    anchor = other._open_log._anchor  # pyright: ignore[reportOptionalMemberAccess, reportPrivateUsage]
-    anchor.hold()
-    assert log.append([AuditEntry(RowKind.TOOL_INVOKED)], wait=False) is False
-    anchor.let_go()
+    with next((tmp_path / "keys").glob("*.anchor")).open() as anchor:
+        fcntl.flock(anchor, fcntl.LOCK_EX)
+        assert log.append([AuditEntry(RowKind.TOOL_INVOKED)], wait=False) is False
     assert log.append([AuditEntry(RowKind.TOOL_INVOKED)], wait=False) is True
     assert [astuple(row)[0] for row in log.rows()] == [1, 2, 3, 4]
     log.close()

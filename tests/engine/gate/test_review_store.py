@@ -17,7 +17,6 @@ import pytest
 from gatewright.gate import Approval, ApprovalStore, AuditEntry, AuditLog, Remember, RowKind
 from gatewright.gate.approvalstore import FILE_NAME
 from gatewright.gate.rates import Rate, RateBook
-from gatewright.gate.rowanchor import RowAnchor
 from gatewright.memory import BlockStore
 from gatewright.policy.rule import RateLimit
 from tests.engine.gate.asking import a_request, small_store
@@ -122,26 +121,26 @@ def test_list_that_is_damaged_costs_grants_and_locks_nobody_out(
 _DYING = """
 import os, signal, sys
 from pathlib import Path
-from gatewright.gate.rowanchor import RowAnchor
+from gatewright.record import AnchorFile
 from tests.engine.gate.asking import a_request, small_store
 from gatewright.gate import Approval, Remember
 from tests.support.clock import ManualClock
 
 folder, how = Path(sys.argv[1]), sys.argv[2]
 store = small_store(folder, ManualClock())
-written = RowAnchor.write
+written = AnchorFile.write
 
-def dying(anchor, ids):
+def dying(anchor, text):
     if how == "after":
-        written(anchor, ids)
+        written(anchor, text)
     os.kill(os.getpid(), signal.SIGKILL)
 
 if sys.argv[3] == "add":
-    RowAnchor.write = dying
+    AnchorFile.write = dying
     store.remember(a_request(), Approval(True, "dana", Remember.DURATION, 600.0))
 else:
     (grant,) = store.standing()
-    RowAnchor.write = dying
+    AnchorFile.write = dying
     store.revoke(grant.grant_id)
 """
 
@@ -172,22 +171,6 @@ def test_process_killed_while_it_revokes_has_revoked_or_not_begun(tmp_path: Path
     dies(tmp_path, "after", "revoke")
     assert len(grants_in(tmp_path)) == 1
     assert store.standing() == ()
-
-
-def test_list_is_seen_by_other_objects_at_once_and_half_a_one_is_none(tmp_path: Path) -> None:
-    writer, reader = (RowAnchor(tmp_path / "a.anchor", b"key") for _ in range(2))
-    with writer.held() as ids:
-        assert ids == frozenset()
-        writer.write({"grant-1", "grant-2"})
-    assert reader.ids() == {"grant-1", "grant-2"}
-    with writer.held():
-        writer.write({"grant-2"})
-    assert reader.ids() == {"grant-2"}
-    (tmp_path / "a.anchor").write_bytes((tmp_path / "a.anchor").read_bytes()[:70])
-    assert reader.ids() == frozenset()
-    assert RowAnchor(tmp_path / "a.anchor", b"another key").ids() == frozenset()
-    writer.close()
-    reader.close()
 
 
 _OPENING: dict[str, Callable[[Path, int], object]] = {

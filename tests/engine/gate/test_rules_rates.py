@@ -270,7 +270,7 @@ def test_file_that_is_no_database_closes_the_rate(tmp_path: Path, content: bytes
     path.write_bytes(content)
     book = RateBook(path)
 
-    with pytest.raises(RatesUnavailable, match="cannot be used"):
+    with pytest.raises(RatesUnavailable, match="cannot be read"):
         book.peek("k", RULE, NOW)
     with pytest.raises(RatesUnavailable):
         book.take([RATE], NOW)

@@ -73,7 +73,7 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with BlockStore(tmp_path / "file" / "b.sqlite") as store, pytest.raises(WorkspaceError, match="cannot be used"):
+    with BlockStore(tmp_path / "file" / "b.sqlite") as store, pytest.raises(WorkspaceError, match="cannot be written"):
         put(store, "x")
 
 

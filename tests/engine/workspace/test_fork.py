@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import threading
 import traceback
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gatewright import Approval, ApprovalLimits, Workspace
+from gatewright import Approval, ApprovalLimits, Session, Workspace
+from gatewright.base.errors import WorkspaceError
+from gatewright.gate import AuditEntry, AuditLog, AuditUnavailable, RowKind
+from gatewright.memory import BlockStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from gatewright.gate.approval import ApprovalRequest
 
@@ -65,6 +71,7 @@ def children(count: int, work: Callable[[int], bool]) -> list[int]:
         child = os.fork()
         if child == 0:
             code = 1
+            signal.alarm(20)  # one that hangs is killed
             try:
                 code = 0 if work(number) else 2
             except Exception:  # noqa: BLE001 - nothing may leave the child but its code
@@ -110,3 +117,96 @@ def test_forked_workers_share_one_rate(workspace: Workspace) -> None:
 
     assert children(4, work) == [0] * 4
     assert sum(int((workspace.folder / f"worker-{number}").read_text()) for number in range(4)) == 4
+
+
+@contextmanager
+def threads_that(work: Callable[[], object]) -> Generator[None]:
+    """Three threads do their work over and over meanwhile."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            work()
+
+    running = [threading.Thread(target=run) for _ in range(3)]
+    for thread in running:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in running:
+            thread.join()
+
+
+def test_workers_forked_while_threads_make_calls_do_not_hang(workspace: Workspace) -> None:
+    session = Session("shared", "a")
+
+    def read(_number: int = 0) -> bool:
+        done = asyncio.run(workspace.gate.call("a", "file", {"op": "read", "path": "x"}, session=session))
+        return done.code in {"allowed", "rate-limit"}
+
+    def write(number: int) -> bool:
+        return create(workspace, f"made-{number}") == "allowed"
+
+    workspace.broker.subscribe(answering(workspace))
+    with threads_that(read):
+        assert children(15, read) == [0] * 15
+        assert children(15, write) == [0] * 15
+    log = AuditLog(workspace.state_folder, workspace.folder.parent / "keys")
+    assert log.verify().problems == ()
+
+
+@contextmanager
+def kept_by_a_thread(store: BlockStore, release: threading.Event) -> Generator[None]:
+    inside = threading.Event()
+
+    def change() -> None:
+        with store.exclusive():
+            inside.set()
+            assert release.wait(20)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    inside.wait()
+    yield
+    thread.join()
+
+
+def test_fork_waits_for_the_end_of_a_change_in_another_thread(tmp_path: Path) -> None:
+    store, release = BlockStore(tmp_path / "blocks.sqlite"), threading.Event()
+
+    def work(_number: int) -> bool:
+        with store.exclusive():
+            return release.is_set()
+
+    with kept_by_a_thread(store, release):
+        threading.Timer(0.2, release.set).start()
+        assert children(1, work) == [0]
+
+
+def test_worker_forked_in_the_middle_of_an_endless_change_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewright.record.fork.PATIENCE_S", 0.05)
+    log, store, release = (
+        AuditLog(tmp_path, tmp_path / "keys"),
+        BlockStore(tmp_path / "blocks.sqlite"),
+        threading.Event(),
+    )
+    rows = [AuditEntry(RowKind.TOOL_INVOKED)]
+    log.append(rows)
+
+    def work(_number: int) -> bool:
+        with pytest.raises(AuditUnavailable, match="forked while another thread was at work"):
+            log.append(rows)
+        with pytest.raises(WorkspaceError, match="forked while another thread was at work"):
+            store.labels()
+        return True
+
+    with kept_by_a_thread(store, release):
+        assert children(1, work) == [0]
+        log.append(rows)
+        release.set()
+    assert children(1, lambda _number: log.append(rows)) == [0]
+    assert log.verify().rows == 4

@@ -1,0 +1,267 @@
+"""Rows in an SQLite file that several processes share, each under a seal. It does not know what they mean.
+
+The key lies in the key folder, away from the file, so whoever can write the file but has no key can make no row that
+counts. The key is bound to the file's folder: a row copied from another workspace counts no more than an invented one.
+Beside the key lies a list of the ids that count: a row that was deleted and is put back is on it no more, and rows that
+somebody adds, however many, are not even read. An id is listed after its row is written and taken off before the row
+goes, so that a process that dies in between loses the row and never gains one. A list that is gone or damaged is empty,
+and the next change begins a new one. Without a folder the rows live in memory and die with the object.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import hmac
+import json
+import logging
+import os
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, cast
+
+from gatewright.record.anchor import AnchorFile
+from gatewright.record.database import Database
+from gatewright.record.folder import PrivateFolder
+from gatewright.record.fork import fork_safe_lock
+from gatewright.record.seal import KEY_BYTES, SHARED_KEY, Seal, find_key, have_key
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator, Iterable, Sequence
+    from pathlib import Path
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.record.database import Connection
+
+_BUSY_S = 2.0
+_MOST_BYTES = 1 << 22
+_MOST_NOTES = 20
+_MAC_BYTES = 64
+_NONE: frozenset[str] = frozenset()
+_TABLE = """CREATE TABLE IF NOT EXISTS sealed (
+  kind TEXT NOT NULL, row_id TEXT NOT NULL, agent TEXT NOT NULL, digest TEXT NOT NULL, owner TEXT NOT NULL,
+  until_s REAL, body TEXT NOT NULL, mac TEXT NOT NULL, PRIMARY KEY (kind, row_id)
+) WITHOUT ROWID
+"""
+_SELECT = "SELECT kind, row_id, agent, digest, owner, until_s, body, mac FROM sealed"
+_LISTED = f"""{_SELECT} WHERE kind IN (SELECT value FROM json_each(?1)) AND row_id IN (SELECT value FROM json_each(?2))
+  ORDER BY kind, row_id"""
+_STRANGE = f"{_SELECT} WHERE row_id NOT IN (SELECT value FROM json_each(?)) LIMIT {_MOST_NOTES}"
+_INSERT = "INSERT OR REPLACE INTO sealed VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_DELETE = "DELETE FROM sealed WHERE kind = ? AND row_id = ?"
+_log = logging.getLogger(__name__)
+
+Version = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRow:
+    """``until_s``: when it stops to count, seconds since 1970; ``owner``: whose life it hangs on; ``body``: JSON."""
+
+    kind: str
+    row_id: str
+    agent: str
+    digest: str
+    owner: str
+    until_s: float | None
+    body: str
+
+
+class Change:
+    """An open transaction; ``rows``: what counted when it began."""
+
+    def __init__(self, connection: Connection, seal: Seal, rows: tuple[SealedRow, ...]) -> None:
+        self.rows = rows
+        self._connection = connection
+        self._seal = seal
+        self._there = {(row.kind, row.row_id) for row in rows}
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of the rows that are there now."""
+        return frozenset(row_id for _, row_id in self._there)
+
+    def put(self, row: SealedRow) -> None:
+        """Add a row, in the place of the one of that kind and id."""
+        fields = astuple(row)
+        self._connection.execute(_INSERT, (*fields, self._seal(fields)))
+        self._there.add((row.kind, row.row_id))
+
+    def delete(self, rows: Iterable[SealedRow]) -> None:
+        """Take rows away."""
+        keys = [(row.kind, row.row_id) for row in rows]
+        self._connection.executemany(_DELETE, keys)
+        self._there.difference_update(keys)
+
+
+class _Side:
+    """One connection to the file, with the key and the list that belong to it."""
+
+    def __init__(self, path: Path | None, keys: Path | None) -> None:
+        self.database = Database(
+            None if path is None else PrivateFolder(path.parent),
+            "" if path is None else path.name,
+            what="the approvals in",
+            busy_s=_BUSY_S,
+            pragmas=("synchronous = NORMAL", "secure_delete = ON"),
+            make=lambda connection: connection.execute(_TABLE),
+            most_bytes=_MOST_BYTES,
+        )
+        self.seal: Seal | None = Seal(os.urandom(KEY_BYTES)) if path is None else None
+        self.list: AnchorFile | None = None
+        self._path = path
+        self._keys = keys
+        self._key = b""
+        self._opened: Connection | None = None
+        self._listed = b"", _NONE
+
+    def ids(self, *, is_held: bool = False) -> frozenset[str]:
+        """The ids that count."""
+        if self.list is None:
+            return _NONE
+        text = self.list.text if is_held else self.list.read()
+        if text != self._listed[0]:
+            self._listed = text, self._parsed(text) or _NONE
+        return self._listed[1]
+
+    def write_ids(self, ids: Iterable[str]) -> None:
+        """Replace the list; only while it is held."""
+        text = json.dumps(sorted(ids)).encode()
+        if self.list is not None:
+            self.list.write(self._mac(text) + text)
+
+    def find_key(self, connection: Connection, *, create: bool) -> None:
+        """Have key and list for the file that is open now. Raises OSError."""
+        if self._path is None or (self.seal is not None and connection is self._opened):
+            return
+        if self._keys is None:
+            raise OSError(errno.EINVAL, "there is no key folder")
+        self.close_list()
+        keys = PrivateFolder(self._keys)
+        shared = (have_key if create else find_key)(keys, SHARED_KEY)
+        if shared is not None:
+            folder = os.fsencode(self._path.parent.resolve())
+            self._key = hmac.digest(shared, b"approvals\0" + folder, "sha256")
+            name = f"approvals-{hashlib.sha256(folder).hexdigest()[:16]}.anchor"
+            self.list = AnchorFile(keys, name, lambda text: self._parsed(text) is not None)
+            self.seal, self._opened = Seal(self._key), connection
+
+    def close_list(self) -> None:
+        """Let go of key and list."""
+        if self.list is not None:
+            self.list.close()
+            self.list = self.seal = None
+
+    def _parsed(self, text: bytes) -> frozenset[str] | None:
+        mac, listed = text[:_MAC_BYTES], text[_MAC_BYTES:].rstrip()
+        if not hmac.compare_digest(mac, self._mac(listed)):
+            return None
+        return frozenset(cast("list[str]", json.loads(listed)))
+
+    def _mac(self, listed: bytes) -> bytes:
+        return hmac.digest(self._key, b"rows\0" + listed, "sha256").hex().encode()
+
+
+class SealedTable:
+    """The rows of the file at ``path``; None: in memory. Nothing is made before the first change.
+
+    ``kinds``: those that rows may have. All methods may be called from any thread, and raise WorkspaceError. Reading
+    never waits for a writer: it has a connection of its own.
+    """
+
+    def __init__(self, path: Path | None, keys: Path | None, kinds: Collection[str]) -> None:
+        self._path = path
+        self._kinds = json.dumps(sorted(kinds))
+        self._writer = _Side(path, keys)
+        self._reader = self._writer if path is None else _Side(path, keys)
+        self._read: tuple[Version, tuple[SealedRow, ...]] = (), ()
+        self._noting = fork_safe_lock()
+        self._notes: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was found wrong so far, for the operator."""
+        with self._noting:
+            return tuple(self._notes)
+
+    def note(self, text: str) -> None:
+        """Keep something for the operator to see."""
+        with self._noting:
+            if text not in self._notes and len(self._notes) < _MOST_NOTES:
+                self._notes[text] = None
+                _log.warning("%s", text)
+
+    def version(self) -> Version:
+        """Differs once anybody changed a row; empty while there is no file."""
+        with self._reader.database.reading() as connection:
+            return () if connection is None else self._version(connection)
+
+    def rows(self) -> tuple[SealedRow, ...]:
+        """Every row that counts; read once per version."""
+        with self._reader.database.reading() as connection:
+            version = () if connection is None else self._version(connection)
+            if connection is not None and self._read[0] != version:
+                self._read = version, self._counting(self._reader, connection, self._reader.ids())
+            return self._read[1] if connection is not None else ()
+
+    @contextmanager
+    def changing(self) -> Generator[Change]:
+        """A transaction that no other process writes beside: all of it or nothing."""
+        writer = self._writer
+        with writer.database.writing() as connection:
+            writer.find_key(connection, create=True)
+            assert writer.seal is not None
+            if writer.list is None:
+                yield Change(connection, writer.seal, self._counting(writer, connection, _NONE))
+                return
+            with writer.list.held(create=True):
+                listed = writer.ids(is_held=True)
+                change = Change(connection, writer.seal, self._counting(writer, connection, listed))
+                yield change
+                if not listed <= change.ids:
+                    writer.write_ids(listed & change.ids)
+                connection.execute("COMMIT")
+                if not change.ids <= listed:
+                    writer.write_ids(change.ids)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        for side in (self._writer, self._reader):
+            with side.database.lock:
+                side.database.close()
+                side.close_list()
+
+    def _version(self, connection: Connection) -> Version:
+        reader = self._reader
+        reader.find_key(connection, create=False)
+        seen: tuple[int] = connection.execute("PRAGMA data_version").fetchone()
+        listed = 0 if reader.list is None else hash(reader.list.read())
+        return (*reader.database.identity, seen[0], connection.total_changes, listed)
+
+    def _counting(self, side: _Side, connection: Connection, listed: frozenset[str]) -> tuple[SealedRow, ...]:
+        """The rows that are listed and sealed; in memory all."""
+        if self._path is None:
+            return tuple(SealedRow(*fields) for *fields, _ in connection.execute(f"{_SELECT} ORDER BY kind, row_id"))
+        ids, good = json.dumps(sorted(listed)), list[SealedRow]()
+        for *fields, mac in connection.execute(_LISTED, (self._kinds, ids)).fetchall():
+            if _is_sealed(side.seal, fields, mac):
+                good.append(SealedRow(*fields))
+            else:
+                self._note_row(fields, "was not written by Gatewright")
+        for *fields, mac in connection.execute(_STRANGE, (ids,)).fetchall():
+            if not _is_sealed(side.seal, fields, mac):
+                self._note_row(fields, "was not written by Gatewright")
+            elif connection.in_transaction:  # else another process may be about to list it
+                self._note_row(fields, "was put back or never finished")
+                connection.execute(_DELETE, fields[:2])
+        return tuple(good)
+
+    def _note_row(self, fields: Sequence[object], why: str) -> None:
+        self.note(f"the row `{str(fields[1])[:40]}` in `{self._path}` {why} and does not count")
+
+
+def _is_sealed(seal: Seal | None, fields: Sequence[JsonValue], mac: object) -> bool:
+    try:
+        return seal is not None and seal.is_on(fields, mac)
+    except (TypeError, ValueError):
+        return False
