@@ -81,9 +81,9 @@ def finding_of(test: SessionTest | Pending, violation: broken.Violation, agent: 
 
 
 def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: broken.Violation) -> Finding:
-    made = getattr(violation, "current", 0)
+    assert isinstance(violation, broken.MaxCallsExceeded)
+    made, asked, left = violation.current, violation.asked, max(0, calls - violation.current)
     times = "once" if calls == 1 else f"{calls} times"
-    asked, left = getattr(violation, "asked", 1), max(0, calls - made)
     here = f", and this call counts as {asked}" if asked > 1 else ""
     reason = f"`{counted.tool}` may be called {times} per session, and {made} calls were made{here}"
     model = "this tool may not be called again in this session; go on without it"

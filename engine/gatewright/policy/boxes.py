@@ -27,7 +27,10 @@ TIERS = tuple(str(tier) for tier in SafetyTier)
 
 
 class Boxes:
-    """What an agent's own list, rules and ``approvals`` say; ``agent`` is the agent with everything that was set."""
+    """What an agent's own list, rules and ``approvals`` say; ``agent`` is the agent with everything that was set.
+
+    Each tool is ticked once at most: rules that are written meanwhile are not looked at again.
+    """
 
     def __init__(self, policy: Policy, agent: Agent, catalog: Iterable[ToolFacts]) -> None:
         self._policy, self._agent = policy, agent
@@ -207,7 +210,6 @@ class Boxes:
             limited = bool(self._limits_on(facts))
             name = f"{APP_RULE_PREFIX}{facts.name}" if limited else None
             self._rules.append(ToolRule(facts.name, AllowedOperations(wanted), rule_id=name))
-            self._limits.setdefault(facts.name, []).append(len(self._rules) - 1)
 
     def _refuse_if_limited(self, facts: ToolFacts, wanted: frozenset[str]) -> None:
         kept = self.kept(facts)

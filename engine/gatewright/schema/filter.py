@@ -141,8 +141,9 @@ def without_unused_definitions(schema: Schema) -> Schema:
 
 
 def _definition(reference: object) -> tuple[str, str] | None:
+    """The keyword and name that a reference within the document leads to."""
     parts = reference.split("/") if isinstance(reference, str) else []
-    if len(parts) < 3 or parts[0] != "#":
+    if len(parts) < 3:
         return None
     return parts[1], parts[2].replace("%25", "%").replace("~1", "/").replace("~0", "~")
 

@@ -209,10 +209,23 @@ async def test_each_element_counts_as_a_call() -> None:
     assert too_many.model_message == (
         "Tool execution failed: this call does more at once than is left in this session: 1 at most"
     )
+    assert too_many.reason == (
+        "`files` may be called 3 times per session, and 2 calls were made, and this call counts as 2"
+    )
     assert await call(gate, batch("delete"), session) is Status.ALLOWED
+    none_left = decide(gate, batch("delete", "delete"), session)
+    assert (none_left.code, "may not be called again" in str(none_left.model_message)) == ("max-calls", True)
     assert decide(gate, batch("delete"), session).code == "max-calls"
     assert decide(gate, batch("read", "read"), session).verdict is Verdict.ALLOW
     assert decide(gate, batch(), session).code == "max-calls"
+
+
+async def test_cap_of_one_call_is_said_as_once() -> None:
+    gate, session = gate_of(batch_tool(), ToolRule("files", MaxCalls(1))), Session()
+    assert await call(gate, batch("read"), session) is Status.ALLOWED
+    assert decide(gate, batch("read"), session).reason == (
+        "`files` may be called once per session, and 1 calls were made"
+    )
 
 
 async def test_limit_on_the_whole_tool_counts_elements_and_an_empty_batch_once() -> None:

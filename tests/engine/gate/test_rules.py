@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -25,6 +25,7 @@ from gatewright.policy.rule import ExclusiveGroups, ExitLoop, MaxCalls, StartCon
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import tool
+from gatewright.tools.parameter import SourceParameter
 from gatewright.tools.tool import Tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import World
@@ -239,7 +240,11 @@ async def test_calls_are_capped_and_failed_ones_count(make_world: MakeWorld) -> 
 
     assert decision.code == "max-calls"
     assert violation_of(decision) == MaxCallsExceeded("fail", 2, 2)
-    assert decision.facts["calls"] == 2
+    assert (decision.facts["calls"], decision.facts["limit"]) == (2, 2)
+    assert decision.reason == "`fail` may be called 2 times per session, and 2 calls were made"
+    assert decision.model_message == (
+        "Tool execution failed: this tool may not be called again in this session; go on without it"
+    )
     assert str((await world.call("fail", HELLO, session=Session())).status) == "failed"
 
 
@@ -640,6 +645,37 @@ async def test_own_cap_of_a_tool_holds_beside_the_agents(make_world: MakeWorld) 
 
     assert violation_of(decision) == MaxCallsExceeded("own", 1, 1)
     assert decision.rule is None
+
+
+@pytest.mark.parametrize(
+    ("agents", "source", "first"),
+    [("1m", "2m", ("rate-limit", "agents")), ("", "2m", ("rate-limit", "sources")), ("", "", ("max-calls", ""))],
+)
+async def test_equal_priority_is_reported_of_the_agent_before_a_source_and_that_before_the_tool_itself(
+    make_world: MakeWorld, agents: str, source: str, first: tuple[str, str]
+) -> None:
+    capped = (ToolRule("own", MaxCalls(1)),)
+
+    @tool(safety_tier=SafetyTier.READ_ONLY, result_type=ResultType.STRING, tool_rules=capped)
+    async def own(place: Annotated[str, SourceParameter()]) -> str:
+        """Look there.
+
+        Args:
+            place: Where.
+        """
+        return place
+
+    def limit(per: str) -> str:
+        return rule("own", f'{{ RateLimit = {{ calls = 1, per = "{per}" }} }}')
+
+    table = '[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "docs"\n'
+    table += f"[[sources.required_tools]]\n{limit(source)}" if source else ""
+    world = make_world(policy(*([limit(agents)] if agents else []), tools=OWN, sources=table), own)
+    session = Session()
+    await done(world, session, "own", {"place": "docs"})
+    decision = denied(world, session, "own", {"place": "docs"})
+
+    assert (decision.code, str(decision.rule.address[0]) if decision.rule else "") == first
 
 
 async def test_own_group_of_a_tool_binds_the_others_in_it(make_world: MakeWorld) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatewright.base.errors import NotSupported, WorkspaceError
+from gatewright.base.errors import NotSupported, SchemaError, WorkspaceError
 from gatewright.gate import Gate, selfcheck
 from gatewright.gate.agentsnapshot import AgentSnapshot
 from gatewright.gate.plan import OperationPlan, ToolPlan
@@ -17,11 +17,15 @@ from gatewright.gate.snapshot import Snapshot
 from gatewright.gate.view import AgentView
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import ChangeSet
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.schema import FORMATS, Format, ToolListing, tokens
+from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.tools.decorator import operation
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.registry import ToolRegistry
+from gatewright.tools.tool import Tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, GateTool, World
 
@@ -53,6 +57,38 @@ def test_view_shows_only_what_is_ticked_and_names_no_other(world: World) -> None
     ]
     for hidden in ("delete", "create", "replace", "list"):
         assert hidden not in text
+
+
+def test_tool_whose_listing_cannot_be_made_is_closed_and_the_others_stay_open(make_world: MakeWorld) -> None:
+    class Mute(Tool):
+        name = "mute"
+        description = "Says nothing."
+        safety_tier = SafetyTier.READ_ONLY
+        result_type = ResultType.STRING
+        normalization = Normalization.JSON
+
+        @operation
+        async def give(self) -> str:
+            """Give it."""
+            return "x"
+
+        def description_for(self, shown: frozenset[str], text: str | None = None) -> str:
+            raise SchemaError("there are no words")
+
+    world = make_world(POLICY.replace('"vault"]', '"vault", "mute"]'), Mute())
+    decision = world.decide("mute", {"op": "give"})
+
+    assert (decision.verdict, decision.stage, decision.code) == (Verdict.DENY, "lookup", "schema-unusable")
+    assert decision.reason == "`mute` has no usable schema: there are no words"
+    assert decision.model_message == world.decide("no-such-tool", {}).model_message
+    assert [row["name"] for row in world.gate.view("archivist").tools("mcp")] == [
+        "block",
+        "counter",
+        "echo",
+        "file",
+        "vault",
+    ]
+    assert world.decide("echo", {"text": "x"}).verdict is Verdict.ALLOW
 
 
 def test_what_a_caller_does_to_the_shown_tools_changes_no_other_view_and_no_check(world: World) -> None:

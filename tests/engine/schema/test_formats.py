@@ -197,6 +197,49 @@ def test_what_is_said_of_a_union_stands_inside_it_for_gemini() -> None:
     }
 
 
+@pytest.mark.parametrize(("name", "kind"), [("gemini", "STRING"), ("openai", "string")])
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"description": "Whom to write to.", "format": "email"}, "Whom to write to.\nFormat: email."),
+        ({"format": "email", "description": "Whom to write to."}, "Whom to write to.\nFormat: email."),
+        ({"format": "email", "description": "A mail. Format: email."}, "A mail. Format: email."),
+        ({"format": "email"}, "Format: email."),
+        ({"format": "email", "description": ""}, "Format: email."),
+    ],
+)
+def test_format_that_a_provider_does_not_take_is_said_once_behind_the_description(
+    name: str, kind: str, said: Schema, told: str
+) -> None:
+    key: Schema = {"type": "string", **said}
+    schema = {"type": "object", "properties": {"key": key}, "required": ["key"], "additionalProperties": False}
+    assert sent(name, schema)["properties"]["key"] == {"type": kind, "description": told}
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "told"),
+    [
+        ("", "", {}),
+        ("", "The key.", {"description": "The key."}),
+        ("The key.", "The key. Or none.", {"description": "The key. Or none."}),
+        ("The key.", "A text.", {"description": "A text.\nThe key."}),
+    ],
+)
+def test_only_alternative_beside_null_says_what_the_whole_says_once(
+    outer: str, inner: str, told: dict[str, str]
+) -> None:
+    text: Schema = {"type": "string", **({"description": inner} if inner else {})}
+    key = {"anyOf": [text, {"type": "null"}], **({"description": outer} if outer else {})}
+    found = sent("gemini", {"type": "object", "properties": {"key": key}})["properties"]["key"]
+    assert found == {"type": "STRING", "nullable": True, **told}
+
+
+def test_description_that_is_no_text_is_left_out_where_the_values_are_described() -> None:
+    key = {"description": 5, "oneOf": [{"const": "a", "description": "A."}, {"const": "b", "description": "B."}]}
+    found = sent("gemini", {"type": "object", "properties": {"key": key}})["properties"]["key"]
+    assert found["description"] == "`a`: A.\n`b`: B."
+
+
 def test_nesting_that_gemini_may_refuse_is_told() -> None:
     deep: Schema = {"type": "string"}
     for _ in range(4):

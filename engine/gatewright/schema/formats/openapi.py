@@ -184,7 +184,7 @@ class _Writer:
             return self._object(schema, place, inside)
         if kind == "array":
             return self._array(schema, place, inside)
-        result: Schema = {"type": kind}
+        result: Schema = {"type": kind, **_texts(schema)}
         for keyword, value in schema.items():
             if keyword in _KEPT.get(kind, ()):
                 result[keyword] = value
@@ -279,10 +279,13 @@ def _nullable(schema: Schema) -> Schema:
     return {**schema, "type": [schema["type"], "null"], **listed}
 
 
+def _texts(schema: Schema) -> Schema:
+    return {key: schema[key] for key in ("title", "description") if isinstance(schema.get(key), str) and schema[key]}
+
+
 def _explained(result: Schema, schema: Schema) -> Schema:
     """The texts of ``schema``, and its default and examples in words: they are no values of the rewritten schema."""
-    texts = {key: schema[key] for key in ("title", "description") if isinstance(schema.get(key), str) and schema[key]}
-    result = {**result, **{key: value for key, value in texts.items() if key not in result}}
+    result = {**result, **{key: text for key, text in _texts(schema).items() if key not in result}}
     if schema.get("default") is not None:
         result = with_text(result, f"Default: {json.dumps(schema['default'], ensure_ascii=False)}.")
     return result

@@ -234,9 +234,11 @@ def _described(schema: Schema, branches: list[Schema], values: list[list[Any] | 
 def with_text(schema: Schema, text: str) -> Schema:
     """``schema`` with ``text`` behind its description."""
     said = schema.get("description")
-    if not text or (isinstance(said, str) and text in said):
+    if not isinstance(said, str):
+        said = ""
+    if text in said:
         return schema
-    return {**schema, "description": f"{said}\n{text}" if isinstance(said, str) and said else text}
+    return {**schema, "description": f"{said}\n{text}" if said else text}
 
 
 def _merged_all(schema: Schema) -> Schema:

@@ -168,7 +168,7 @@ class _Writer:
         if values is not None:
             result["enum"] = values
         said = {key: value for part in parts for key, value in part.items() if key not in ("type", "enum", "const")}
-        for keyword, value in said.items():
+        for keyword, value in sorted(said.items(), key=lambda pair: pair[0] == "format"):  # behind the description
             if keyword == "format":
                 result = with_text(result, f"Format: {value}.")
             elif keyword in _KEPT:
