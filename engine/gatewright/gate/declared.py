@@ -73,15 +73,21 @@ class Offer:
 def offered(policy: Policy, registry: ToolRegistry, held: DeclaredTools) -> Offer:
     """Every registered tool, those that the policy declares in that form."""
     tools, facts = {(tool.name, tool.major): tool for tool in registry.tools()}, registry.facts()
+    shut = {key: _unlisted(tool) for key, tool in tools.items() if tool.operations_problem}
     if not any(settings.declares for settings in policy.tools.values()):
-        return Offer(tools, facts, {})
+        return Offer(tools, facts, shut)
     declared = {key: found for key in tools if (found := _settings(policy, key)) is not None}
     made = {key: held.made(tools[key], (found.operation_field, found.operations)) for key, found in declared.items()}
     return Offer(
         {key: made[key].tool if key in made else tool for key, tool in tools.items()},
         tuple(made[key].facts if (key := (row.name, row.major)) in made else row for row in facts),
-        {key: _closed(policy, key, one.problem) for key, one in made.items() if one.problem},
+        {**{key: _closed(policy, key, one.problem) for key, one in made.items() if one.problem}, **shut},
     )
+
+
+def _unlisted(tool: Tool) -> Reason:
+    text = f"the operations of `{tool.name}` are not known, so the tool is closed: {tool.operations_problem}"
+    return Reason(Layer.TOOLS, Verdict.DENY, UNUSABLE, text)
 
 
 def _settings(policy: Policy, key: Key) -> ToolSettings | None:

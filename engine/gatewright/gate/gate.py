@@ -145,6 +145,7 @@ class Gate:
         (``new_tools``); what ``tools`` brings is never new. Raises PolicyInvalid for one that limits a tool which is
         not there; the old one stays.
         """
+        self._force.snapshot.registry.list_operations()
         with self._lock:
             old = self._force
             there = old.snapshot.registry.keys()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, TypeVar, overload
 
 from gatewright.base.errors import RegistrationError, SchemaError
@@ -13,7 +13,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.schema import schema_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
-from gatewright.tools.define import MARK, OperationMark
+from gatewright.tools.define import MARK, OperationMark, listing_of
 from gatewright.tools.flat import definitions
 from gatewright.tools.shape import PlainShape
 from gatewright.tools.signature import Binding, Function, bind
@@ -25,8 +25,11 @@ _Method = TypeVar("_Method", bound=Callable[..., Awaitable[object]])
 class FunctionTool(Tool, abstract=True):
     """A tool without operations that is one function; ``function`` stays callable as it was written."""
 
-    def __init__(self, function: Function, binding: Binding, **declared: Any) -> None:
+    def __init__(
+        self, function: Function, binding: Binding, operations: Callable[[], Iterable[str]] | None, **declared: Any
+    ) -> None:
         self.function = function
+        self._list_operations = operations
         for name, value in declared.items():
             setattr(self, name, value)
         self._shape = PlainShape(binding)
@@ -55,13 +58,16 @@ def tool(
     required_capabilities: Collection[str] | None = None,
     needs_user: bool = False,
     enforces_bounds: bool = False,
+    operations: Callable[[], Iterable[str]] | None = None,
+    operation_field: str = "op",
 ) -> Callable[[Function], FunctionTool]: ...
 def tool(function: Function | None = None, /, **declared: Any) -> FunctionTool | Callable[[Function], FunctionTool]:
     """Make a tool of an async function; name, description and parameter sentences come from it.
 
     ``result_type`` and ``normalization`` come from the return annotation where it says them. Undeclared, the tier is
-    the strictest; ``required_capabilities`` undeclared are the kinds of its side effects. Raises RegistrationError for
-    a function that cannot be one, naming the parameter.
+    the strictest; ``required_capabilities`` undeclared are the kinds of its side effects. ``operations``: a function
+    that lists what the parameter ``operation_field`` may be (see `Tool.with_listed_operations`). Raises
+    RegistrationError for a function that cannot be one, naming the parameter.
     """
     if function is not None:
         return _tool(function, declared)
@@ -73,12 +79,18 @@ def _tool(function: Function, declared: dict[str, Any]) -> FunctionTool:
     where = f"tool `{name}`"
     binding = bind(function, where, is_method=False)
     definitions(where, binding.parameters)
+    operations = declared.pop("operations", None)
+    if operations is not None and not isinstance(listing_of(operations, where), staticmethod):
+        raise RegistrationError(f"{where}: `operations` takes nothing")
+    field = declared.get("operation_field", Tool.operation_field)
+    if operations is not None and field not in {parameter.name for parameter in binding.parameters}:
+        raise RegistrationError(f"{where} lists operations and has no parameter `{field}`")
     given = {key: value for key, value in declared.items() if value is not None}
     given |= {"name": name, "description": given.get("description") or binding.docstring.description}
     given["side_effects"] = frozenset(given.get("side_effects", ()))
     kind = given.get("result_type") or _result_type(binding.returns, where)
     plain = Normalization.BINARY if kind is ResultType.BINARY else Normalization.JSON
-    return FunctionTool(function, binding, **{"normalization": plain, **given, "result_type": kind})
+    return FunctionTool(function, binding, operations, **{"normalization": plain, **given, "result_type": kind})
 
 
 def _result_type(returns: Any, where: str) -> ResultType:

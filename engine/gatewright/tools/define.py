@@ -80,6 +80,20 @@ def _check_result(declared: Tool | type[Tool], base: type[Tool], where: str) -> 
         raise RegistrationError(f"{where}: `normalization` {normal} does not fit `result_type` {kind}")
 
 
+def listing_of(given: Any, where: str) -> Any:
+    """A function ``operations`` as a class holds it: of the tool, or of nothing. Raises RegistrationError."""
+    function = cast("Any", given.__func__ if isinstance(given, staticmethod) else given)
+    if not callable(function) or inspect.iscoroutinefunction(function):
+        raise RegistrationError(
+            f"{where}: `operations` is a plain function that lists their names, or is not set: the methods with"
+            " `@operation` or the `input_model` say which there are"
+        )
+    taken = len(inspect.signature(function).parameters)
+    if taken > 1:
+        raise RegistrationError(f"{where}: `operations` takes nothing, or the tool")
+    return cast("Any", given if taken else staticmethod(function))
+
+
 def shape_of(declared: type[Tool], base: type[Tool]) -> InputShape:
     """The operations that ``declared`` has, read from its methods or its model. Raises RegistrationError."""
     where = f"tool `{declared.name}`"

@@ -69,11 +69,22 @@ class ToolRegistry:
             raise RegistrationError(f"`{type(tool).__name__}` is no tool")
         tool.check()
         key = (tool.name, tool.major)
+        tool = tool.with_listed_operations()
         with self._lock:
             if key in self._snapshot.tools:
                 raise AlreadyRegistered(f"tool `{tool.name}` with major version {tool.major} is registered already")
             self._replace({**self._snapshot.tools, key: tool})
         return _Once(lambda: self._withdraw(key))
+
+    def list_operations(self) -> None:
+        """Ask every tool again whose operations a function lists; one that has others now counts as registered anew."""
+        before = self._snapshot.tools
+        asked = {key: tool.with_listed_operations() for key, tool in before.items()}
+        if all(asked[key] is tool for key, tool in before.items()):
+            return
+        with self._lock:
+            now = self._snapshot.tools
+            self._replace({key: asked[key] if tool is before.get(key) else tool for key, tool in now.items()})
 
     def get(self, name: str, major: int | None = None) -> Tool | None:
         """The tool of that name: of that major, or of the highest; None when there is none."""

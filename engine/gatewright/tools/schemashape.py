@@ -5,11 +5,12 @@ The schema is kept as it came; what selects operations in it is in ``reading``. 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import islice
+from typing import Any, cast
 
-from gatewright.base.errors import SchemaError, ToolFailure
+from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import OperationSet, inline_references
@@ -17,10 +18,12 @@ from gatewright.schema.filter import FilterResult
 from gatewright.schema.walk import Schema
 from gatewright.tools.branches import Branches, parameters_in
 from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.model import ModelShape
+from gatewright.tools.naming import check_operation_name
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.parameter import Parameter
-from gatewright.tools.reading import Reading, declared_reading, discovered_reading
-from gatewright.tools.shape import PLAIN, InputShape
+from gatewright.tools.reading import MAX_OPERATIONS, Reading, declared_reading, discovered_reading
+from gatewright.tools.shape import PLAIN, InputShape, MethodShape
 
 Runner = Callable[[Mapping[str, JsonValue], ToolExecutionContext], Awaitable[object]]
 """Does the work of a tool that is known by its definition; None of it: the tool can be decided, never executed."""
@@ -171,6 +174,31 @@ def selected(
     reading = declared_reading(schema, inline_references(schema), field_name, operations)
     _refuse_marked(reading, inner)
     return _selected(reading, inner, tier, tiers)
+
+
+def listed_names(given: object, tool_name: str) -> tuple[str, ...]:
+    """What a function ``operations`` answered, as names. Raises RegistrationError."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise RegistrationError("its function `operations` answered no list of names")
+    names = tuple(islice(cast("Iterable[object]", given), MAX_OPERATIONS + 1))
+    if not names or len(names) > MAX_OPERATIONS:
+        raise RegistrationError(f"its function `operations` answered {'no' if not names else 'too many'} names")
+    for name in names:
+        if not isinstance(name, str):
+            raise RegistrationError("its function `operations` answered something that is no name")
+        check_operation_name(name, tool_name)
+    return tuple(dict.fromkeys(cast("tuple[str, ...]", names)))
+
+
+def listed_shape(shape: InputShape, field_name: str, names: tuple[str, ...], tier: SafetyTier) -> InputShape:
+    """``shape`` with the operations ``names`` only: some of those it has, or of a function any. Raises SchemaError."""
+    if not isinstance(shape, (MethodShape, ModelShape)):
+        return selected(shape, field_name, names, tier, {})
+    unknown = next((name for name in names if name not in {spec.name for spec in shape.operations}), None)
+    if unknown is not None:
+        raise SchemaError(f"its function `operations` names `{unknown}`, which it does not have")
+    specs = tuple(spec for spec in shape.operations if spec.name in names)
+    return replace(shape, operations=specs) if isinstance(shape, MethodShape) else replace(shape, specs=specs)
 
 
 def _refuse_marked(reading: Reading, inner: InputShape) -> None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
+from gatewright.base.errors import GatewrightError, RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
 from gatewright.base.thread import in_own_thread
@@ -34,13 +34,13 @@ from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
-from gatewright.tools.define import check_declaration, shape_of
+from gatewright.tools.define import check_declaration, listing_of, shape_of
 from gatewright.tools.model import ModelShape
 from gatewright.tools.naming import major_of
 from gatewright.tools.needs import kinds_of, kinds_of_effects
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.parameter import Parameter
-from gatewright.tools.schemashape import selected
+from gatewright.tools.schemashape import SelectedShape, listed_names, listed_shape, selected
 from gatewright.tools.shape import PLAIN, InputShape, MethodShape, PlainShape
 
 __all__ = ["ArgumentIssue", "OperationSpec", "Tool"]
@@ -86,16 +86,19 @@ class Tool:
     needs_description: ClassVar[bool] = True
 
     _shape: InputShape
+    _list_operations: Any = None
+    _declared_by: Tool | None = None
+    _listed: tuple[str, ...] = ()
+    _last_list: tuple[tuple[str, ...], InputShape] | None = None
+    operations_problem: str = ""
     _tiers: Mapping[str, SafetyTier] = MappingProxyType({})
 
     def __init_subclass__(cls, *, abstract: bool = False, **rest: Any) -> None:
         """Check the declaration and read its operations. Raises RegistrationError."""
         super().__init_subclass__(**rest)
-        if cls.operations is not Tool.operations:
-            raise RegistrationError(
-                f"tool `{cls.name or cls.__name__}` sets `operations`, which are read once, from its methods or its"
-                " model: where they change withdraw the tool with what `register` answered, and register another one"
-            )
+        if "operations" in cls.__dict__:
+            cls._list_operations = listing_of(cls.__dict__["operations"], f"tool `{cls.name or cls.__name__}`")
+            type.__delattr__(cls, "operations")  # what it lists is read in its place
         if abstract:
             return
         if not cls.description:
@@ -103,6 +106,8 @@ class Tool:
         check_declaration(cls, Tool)
         cls._shape = shape_of(cls, Tool)
         cls.operation_field = cls._shape.operation_field or cls.operation_field
+        if cls._list_operations is not None and not cls._shape.operations:
+            raise RegistrationError(f"tool `{cls.name}` has a function `operations` and no operations to choose from")
 
     @property
     def major(self) -> int:
@@ -124,7 +129,40 @@ class Tool:
     @property
     def declares_operations(self) -> bool:
         """Whether its author declared the operations, so that no policy may read others into its schema."""
-        return isinstance(self._shape, MethodShape) or (isinstance(self._shape, ModelShape) and self.has_operations)
+        own = isinstance(self._shape, MethodShape) or (isinstance(self._shape, ModelShape) and self.has_operations)
+        return own or self._list_operations is not None
+
+    @property
+    def actor(self) -> Tool:
+        """The object that holds the tool's state and does its work: as a rule the tool itself.
+
+        Another one where a function lists the operations: every list makes a tool of its own, the state stays one.
+        """
+        return self if self._declared_by is None or isinstance(self._shape, SelectedShape) else self._declared_by
+
+    def with_listed_operations(self) -> Tool:
+        """The tool with the operations that its function ``operations`` lists now; itself where nothing changed.
+
+        Where the function raises, or lists what cannot be, the operations stay and ``operations_problem`` says why: a
+        gate closes such a tool.
+        """
+        whole = self._declared_by or self
+        if whole._list_operations is None:
+            return self
+        problem = ""
+        try:
+            names = listed_names(whole._list_operations(), self.name)
+            whole._last_list = names, listed_shape(whole._shape, whole.operation_field, names, whole.safety_tier)
+        except GatewrightError as error:
+            problem = str(error)
+        except Exception as error:  # noqa: BLE001 somebody else's function; whatever it raises closes the tool
+            problem = f"its function `operations` raised {type(error).__name__}"
+        names, shape = whole._last_list or ((), whole._shape)
+        if self._declared_by is not None and (names, problem) == (self._listed, self.operations_problem):
+            return self
+        other = self._read_as(shape)
+        other._declared_by, other._listed, other.operations_problem = whole, names, problem
+        return other
 
     @property
     def has_operations(self) -> bool:
@@ -158,7 +196,9 @@ class Tool:
             return self
         if self.declares_operations:
             raise SchemaError(f"`{self.name}` declares its own operations")
-        shape = selected(self._shape, field, operations, self.safety_tier, self._tiers)
+        return self._read_as(selected(self._shape, field, operations, self.safety_tier, self._tiers))
+
+    def _read_as(self, shape: InputShape) -> Tool:
         other = copy(self)
         for name in [name for name in other.__dict__ if isinstance(getattr(type(self), name, None), cached_property)]:
             del other.__dict__[name]

@@ -66,6 +66,7 @@ def test_the_guide_on_tools_runs_as_printed(
     assert names["closed"].input_schema()["properties"]["command"]["enum"] == ["status", "restart"]
     assert "delete_issue" not in str([names["narrow"].input_schema(), names["narrow"].description_for({"get_issue"})])
     assert not names["plain"].has_operations
+    assert [spec.name for spec in names["valve"].with_listed_operations().operations] == ["status"]
     assert 'allowed {"days":1,"metres":2.4} True\nallowed {"value":0} True\n' in printed
     assert printed.splitlines()[-2:] == ["Tool execution failed: `op` must be one of `show`", "allowed 2"]
     with closing(gatewright.Workspace.open("policy.toml", tools=[names["tide"], names["Counter"]()])) as workspace:
@@ -76,7 +77,7 @@ def test_the_guide_on_tools_runs_as_printed(
 def test_the_guides_tool_with_a_path_reads_below_its_source_only(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/a.md").write_text("one two three\n", encoding="utf-8")
-    words = ran(snippets("docs/tools.md")[:3])["WordCount"]()
+    words = ran(snippets("docs/tools.md")[:4])["WordCount"]()
     registry = ToolRegistry()
     blocks = BlockStore(tmp_path / "state" / "memory.sqlite")
     sources = SourceManager(lambda: registry.register(words), blocks, Protection())

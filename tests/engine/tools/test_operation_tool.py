@@ -277,12 +277,13 @@ def test_operation_that_hides_a_method_of_every_tool_is_refused() -> None:
     assert "method `execute` hides one of every tool" in refused({"name": "bad", "execute": operation(good())})
 
 
-@pytest.mark.parametrize("computed", [good(), property(good()), ("good",)], ids=["method", "property", "attribute"])
-def test_operations_of_ones_own_making_are_refused_with_what_to_do_instead(computed: object) -> None:
+@pytest.mark.parametrize(
+    "computed", [good(), property(good()), ("good",)], ids=["async method", "property", "attribute"]
+)
+def test_operations_that_are_no_plain_function_are_refused_with_what_to_do_instead(computed: object) -> None:
     why = refused({"name": "bad", "good": operation(good()), "operations": computed})
 
-    assert why.startswith("tool `bad` sets `operations`, which are read once")
-    assert why.endswith("withdraw the tool with what `register` answered, and register another one")
+    assert why.startswith("tool `bad`: `operations` is a plain function that lists their names, or is not set")
 
 
 def test_two_methods_for_one_operation_are_refused() -> None:

@@ -124,7 +124,7 @@ async def _executed(state: CallState) -> CallState:
 
 async def _invoke(state: CallState, context: ToolExecutionContext, ended: asyncio.Future[None]) -> JsonValue | bytes:
     try:
-        return await state.plan.tool.execute(state.chosen.name, state.arguments, context)
+        return await state.plan.tool.actor.execute(state.chosen.name, state.arguments, context)
     except SystemExit as error:  # a task lets it through to the loop, and the program would end
         raise _Exited from error
     finally:

@@ -98,7 +98,7 @@ def _note(done: _Normal) -> str:
 
 def _normalised(plan: ToolPlan, result: JsonValue | bytes) -> _Normal:
     value, secrets = _scrubbed(result) if plan.scrub else (result, 0)
-    normal = plan.tool.normalize(value)
+    normal = plan.tool.actor.normalize(value)
     if not isinstance(normal, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] a tool's own method may err
         raise ToolFailure("its `normalize` did not give bytes", code="bad-result")
     digest = hashlib.sha256(normal).hexdigest()

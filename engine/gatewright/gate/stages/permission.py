@@ -61,7 +61,7 @@ def _run(state: CallState) -> StageResult:
 
 def _assessed(state: CallState) -> Assessment:
     """What the tool says that the call would do: of a batch, what needs the most. Raises ToolFailure."""
-    tool, chosen, context = state.plan.tool, state.chosen, context_of(state)
+    tool, chosen, context = state.plan.tool.actor, state.chosen, context_of(state)
     if not chosen.parts:
         return tool.assess(chosen.name, state.arguments, context)
     found = [tool.assess(one.name, state.arguments, context) for one in chosen.parts]
