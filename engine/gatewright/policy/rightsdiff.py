@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from gatewright.policy.effective import effective_rights
 from gatewright.policy.rule import AllowedOperations
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from gatewright.policy.capability import Capability
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.right import OperationRight, ToolFacts, ToolRight
+    from gatewright.policy.document import Agent
+    from gatewright.policy.right import OperationRight, ToolRight
     from gatewright.policy.rule import ToolRule
 
 
@@ -88,23 +87,12 @@ class AgentDiff:
 _SEEN = {Standing.ON, Standing.ASKS}
 
 
-def agent_diff(
-    before: Policy,
-    after: Policy,
-    agent_id: str,
-    catalog: Sequence[ToolFacts],
-    known: Mapping[str, ToolRight] | None = None,
-) -> AgentDiff:
-    """What differs for one agent that both policies have; ``known``: its rights by ``before``, if they are at hand."""
-    old, new = before.agents[agent_id], after.agents[agent_id]
-    if old == new and before == after:
-        return AgentDiff(agent_id)
-    was = effective_rights(before, agent_id, catalog) if known is None else known
-    rows = tuple(_rows(agent_id, was, effective_rights(after, agent_id, catalog)))
+def agent_diff(old: Agent, new: Agent, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> AgentDiff:
+    """What differs between an agent and itself after an edit, with its right on every tool before and after."""
     gone, come = _limits(old, new)
     return AgentDiff(
-        agent_id,
-        rows,
+        new.agent_id,
+        tuple(changed_rights(new.agent_id, was, now)),
         gone,
         come,
         None if old.sources == new.sources else (old.sources, new.sources),
@@ -119,7 +107,8 @@ def standing(right: OperationRight) -> Standing:
     return Standing.ASKS if right.verdict is Verdict.ASK else Standing.ON
 
 
-def _rows(agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> Iterator[RightChange]:
+def changed_rights(agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> Iterator[RightChange]:
+    """Every operation whose tick or verdict differs, of the tools that stand in both."""
     for name, right in now.items():
         held = was.get(name)
         if held is None or held is right:

@@ -278,6 +278,14 @@ class Workspace:
         """The agent's right on every registered tool, in catalog order; includes what is hidden and why."""
         return self.view(agent_id).rights
 
+    def rights_under(self, policy: Policy, agent_id: str) -> Mapping[str, ToolRight]:
+        """What ``rights`` would answer if ``policy`` were in force over the tools as they are now.
+
+        Compiles what differs from the policy in force: for a large catalog not on the GUI thread.
+        """
+        agent = self.gate.snapshot().renewed(policy, None).agent(agent_id)
+        return {} if agent is None else agent.rights
+
     def view(self, agent_id: str) -> AgentView:
         """What the model of one agent sees."""
         return self.gate.view(agent_id)

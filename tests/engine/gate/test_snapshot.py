@@ -21,7 +21,6 @@ from gatewright.gate.plan import ToolPlan
 from gatewright.gate.snapshot import Snapshot
 from gatewright.policy.capability import NetRead
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
-from gatewright.policy.effective import effective_rights
 from gatewright.policy.layer import Layers
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
@@ -40,6 +39,7 @@ from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.registry import ToolRegistry
 from gatewright.tools.tool import Tool
+from tests.support.rights import rights_by_layers
 
 READER, WRITER = "reader", "writer"
 DOCS = Source("docs", "docs", Permission.ADMIN)
@@ -293,7 +293,7 @@ def test_flat_answer_is_the_right_and_what_the_stages_say(policy: Policy) -> Non
     gate = gate_of(policy)
     facts = gate.snapshot().facts
     for agent_id in policy.agents:
-        rights = effective_rights(policy, agent_id, facts)
+        rights = rights_by_layers(policy, agent_id, facts)
         for name, right in rights.items():
             for row in right.operations:
                 proof = gate.check(agent_id, name, row.operation)

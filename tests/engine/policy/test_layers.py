@@ -9,7 +9,6 @@ import pytest
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
 from gatewright.policy.document import Agent, Policy, Source, ToolSettings
-from gatewright.policy.effective import effective_rights
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts
@@ -18,6 +17,7 @@ from gatewright.policy.rulecheck import policy_rule_misfits
 from gatewright.policy.setting import overridden, overridden_all
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+from tests.support.rights import rights_by_layers
 
 NET = frozenset({CapabilityKind.NET_READ})
 FETCH = ToolFacts(
@@ -41,6 +41,7 @@ FILE = ToolFacts(
     SafetyTier.SIDE_EFFECTING,
     needs_source=True,
 )
+
 CLOCK = ToolFacts("clock", 1, (OperationFacts("", SafetyTier.READ_ONLY),), SafetyTier.READ_ONLY)
 DOCS = Source("docs", "docs", Permission.ADMIN)
 
@@ -51,12 +52,12 @@ def policy_of(agent: Agent | None = None, *rules: PolicyRule, **more: object) ->
 
 
 def row(policy: Policy, facts: ToolFacts, operation: str) -> OperationRight:
-    right = effective_rights(policy, "a", (facts,))[facts.name]
+    right = rights_by_layers(policy, "a", (facts,))[facts.name]
     return next(one for one in right.operations if one.operation == operation)
 
 
 def shown(policy: Policy, facts: ToolFacts) -> set[str]:
-    return set(effective_rights(policy, "a", (facts,))[facts.name].shown)
+    return set(rights_by_layers(policy, "a", (facts,))[facts.name].shown)
 
 
 def first(right: OperationRight) -> Reason:
@@ -197,7 +198,7 @@ def test_limits_that_leave_nothing_hide_the_tool() -> None:
     facts = replace(FILE, tool_rules=(ToolRule("file", AllowedOperations(frozenset({"read"}))),))
     agent = Agent("a", tool_rules=(ToolRule("file", AllowedOperations(frozenset({"append"}))),))
 
-    assert effective_rights(policy_of(agent), "a", (facts,))["file"].is_hidden
+    assert rights_by_layers(policy_of(agent), "a", (facts,))["file"].is_hidden
 
 
 def test_consent_that_the_tool_itself_requires_is_a_reason() -> None:
@@ -212,7 +213,7 @@ def test_settings_of_a_tool_change_its_tiers_and_with_them_what_asks() -> None:
         safety_tier=SafetyTier.PRIVILEGED, operation_tiers={"read": SafetyTier.READ_ONLY}, description="Ours."
     )
     policy = policy_of(tools={"file": settings})
-    right = effective_rights(policy, "a", (FILE,))["file"]
+    right = rights_by_layers(policy, "a", (FILE,))["file"]
 
     assert {one.operation: one.verdict for one in right.operations} == {
         "read": Verdict.ALLOW,
@@ -240,7 +241,7 @@ def test_settings_of_one_major_come_before_those_of_the_name() -> None:
     ],
 )
 def test_rule_on_operations_that_the_tool_has_not_closes_the_tool(facts: ToolFacts, rule: ToolRule) -> None:
-    right = effective_rights(policy_of(Agent("a", tool_rules=(rule,))), "a", (facts,))[facts.name]
+    right = rights_by_layers(policy_of(Agent("a", tool_rules=(rule,))), "a", (facts,))[facts.name]
 
     assert right.is_hidden
     assert (right.reasons[0].code, right.reasons[0].address) == (
@@ -257,7 +258,7 @@ def test_rule_on_every_tool_leaves_tools_without_that_operation_alone() -> None:
 
 def test_tier_for_an_operation_that_the_tool_has_not_closes_the_tool() -> None:
     settings = ToolSettings(operation_tiers={"burn": SafetyTier.READ_ONLY})
-    right = effective_rights(policy_of(tools={"file": settings}), "a", (FILE,))["file"]
+    right = rights_by_layers(policy_of(tools={"file": settings}), "a", (FILE,))["file"]
 
     assert right.reasons[0].address == ("tools", "file", "operation_tiers")
 

@@ -14,7 +14,6 @@ from gatewright.policy.agentedit import remove_agents
 from gatewright.policy.copyrights import Along, copy_rights
 from gatewright.policy.document import Agent, Defaults, Policy
 from gatewright.policy.edit import apply, inverse
-from gatewright.policy.effective import effective_rights
 from gatewright.policy.preset import Preset, preset_edit, promised
 from gatewright.policy.right import Layer, OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.rights import held_off, reset_tools, set_many, tick_many
@@ -22,6 +21,7 @@ from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, Standing, agent_
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+from tests.support.rights import rights_by_layers
 
 READ, SIDE, PRIVILEGED = SafetyTier
 NOTES = ToolFacts(
@@ -30,6 +30,7 @@ NOTES = ToolFacts(
     (OperationFacts("find", READ), OperationFacts("write", SIDE), OperationFacts("burn", PRIVILEGED)),
     PRIVILEGED,
 )
+
 STORE = ToolFacts("store", 1, (OperationFacts("peek", READ), OperationFacts("put", SIDE)), SIDE)
 CLOCK = ToolFacts("clock", 1, (OperationFacts("", READ),), READ)
 SHELL = ToolFacts("shell", 1, (OperationFacts("", PRIVILEGED),), PRIVILEGED)
@@ -65,7 +66,13 @@ def policies(draw: st.DrawFn) -> Policy:
 
 
 def rights(policy: Policy, agent_id: str = "a") -> dict[str, ToolRight]:
-    return effective_rights(policy, agent_id, CATALOG)
+    return rights_by_layers(policy, agent_id, CATALOG)
+
+
+def difference(before: Policy, after: Policy, agent_id: str) -> AgentDiff:
+    return agent_diff(
+        before.agents[agent_id], after.agents[agent_id], rights(before, agent_id), rights(after, agent_id)
+    )
 
 
 def seen(policy: Policy, agent_id: str = "a") -> dict[tuple[str, str], tuple[bool, Verdict]]:
@@ -170,10 +177,9 @@ def test_rights_are_not_copied_to_their_owner() -> None:
 def test_diff_names_every_row_that_differs_and_no_other(policy: Policy, preset: Preset) -> None:
     after = apply(policy, preset_edit(policy, CATALOG, ["a"], preset))
     was, now = seen(policy), seen(after)
-    diff = agent_diff(policy, after, "a", CATALOG, rights(policy))
+    diff = difference(policy, after, "a")
     assert {(row.tool, row.operation) for row in diff.rows} == {key for key in now if now[key] != was[key]}
-    assert diff == agent_diff(policy, after, "a", CATALOG)
-    assert agent_diff(after, after, "a", CATALOG).is_empty
+    assert difference(after, after, "a").is_empty
 
 
 def test_diff_says_what_becomes_of_an_operation_and_what_else_changes() -> None:
@@ -185,7 +191,7 @@ def test_diff_says_what_becomes_of_an_operation_and_what_else_changes() -> None:
     policy = Policy(agents={"a": source, "b": target})
     after = apply(policy, copy_rights(policy, "a", ["b"], Along(sources=True)))
 
-    diff = agent_diff(policy, after, "b", CATALOG)
+    diff = difference(policy, after, "b")
 
     found = {(row.tool, row.operation): (row.before, row.after, row.kind) for row in diff.rows}
     assert found == {
@@ -197,7 +203,7 @@ def test_diff_says_what_becomes_of_an_operation_and_what_else_changes() -> None:
     assert diff.sources == ((), None)
     assert diff.capabilities is None
     assert diff.counts() == {ChangeKind.OFF: 1, ChangeKind.ASKS: 2}
-    assert agent_diff(policy, policy, "b", CATALOG) == AgentDiff("b")
+    assert difference(policy, policy, "b") == AgentDiff("b")
 
 
 def test_diff_tells_a_box_that_another_layer_keeps_off() -> None:
@@ -205,7 +211,7 @@ def test_diff_tells_a_box_that_another_layer_keeps_off() -> None:
         agents={"a": Agent("a", tools=(), sources=())}, defaults=Defaults(approvals={"store.put": Verdict.DENY})
     )
     after = apply(policy, preset_edit(policy, CATALOG, ["a"], Preset.EVERYTHING))
-    row = next(row for row in agent_diff(policy, after, "a", CATALOG).rows if row.operation == "put")
+    row = next(row for row in difference(policy, after, "a").rows if row.operation == "put")
     assert (row.before, row.after, row.kind) == (Standing.OFF, Standing.OVERRULED, ChangeKind.WRITTEN)
 
 

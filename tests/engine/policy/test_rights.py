@@ -10,13 +10,13 @@ from gatewright.base.errors import EditRefused
 from gatewright.policy import edit as edits
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source
 from gatewright.policy.edit import apply, inverse
-from gatewright.policy.effective import effective_rights
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.right import OperationFacts, OperationRight, ToolFacts, ToolRight
 from gatewright.policy.rights import ask_first, reset_tool, set_many, tick_many, tick_operations, tick_tool
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+from tests.support.rights import rights_by_layers
 
 OPS = ("read", "append", "save", "delete")
 FILE = ToolFacts(
@@ -31,6 +31,7 @@ FILE = ToolFacts(
     SafetyTier.SIDE_EFFECTING,
     needs_source=True,
 )
+
 CLOCK = ToolFacts("clock", 1, (OperationFacts("", SafetyTier.READ_ONLY),), SafetyTier.READ_ONLY)
 SHELL = ToolFacts("shell", 1, (OperationFacts("", SafetyTier.PRIVILEGED),), SafetyTier.PRIVILEGED)
 CATALOG = (FILE, CLOCK, SHELL)
@@ -42,7 +43,7 @@ def policy_of(agent: Agent, *sources: Source, defaults: Defaults | None = None) 
 
 
 def rights_of(policy: Policy) -> dict[str, ToolRight]:
-    return effective_rights(policy, "a", CATALOG)
+    return rights_by_layers(policy, "a", CATALOG)
 
 
 def right(policy: Policy, operation: str, tool: str = "file") -> OperationRight:
@@ -201,8 +202,8 @@ def test_name_at_major_picks_that_major_and_a_bare_name_the_highest() -> None:
     first = ToolFacts("recall", 1, (OperationFacts("", SafetyTier.READ_ONLY),), SafetyTier.READ_ONLY)
     old = policy_of(Agent("a", tools=("recall@1",)))
     new = policy_of(Agent("a", tools=("recall",)))
-    assert effective_rights(old, "a", (first, second))["recall"].facts.major == 1
-    assert effective_rights(new, "a", (second, first))["recall"].facts.major == 2
+    assert rights_by_layers(old, "a", (first, second))["recall"].facts.major == 1
+    assert rights_by_layers(new, "a", (second, first))["recall"].facts.major == 2
 
 
 def test_an_edit_refuses_to_land_on_a_policy_that_moved_on() -> None:
@@ -243,7 +244,7 @@ def test_consent_for_one_operation_makes_no_other_one_ask() -> None:
         (OperationFacts("read", SafetyTier.READ_ONLY), OperationFacts("set", SafetyTier.READ_ONLY)),
         SafetyTier.READ_ONLY,
     )
-    right = effective_rights(policy_of(Agent("a", tool_rules=(rule,))), "a", (clock,))["clock"]
+    right = rights_by_layers(policy_of(Agent("a", tool_rules=(rule,))), "a", (clock,))["clock"]
 
     assert {row.operation: row.verdict for row in right.operations} == {"read": Verdict.ALLOW, "set": Verdict.ASK}
 

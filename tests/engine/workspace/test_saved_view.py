@@ -3,9 +3,15 @@ from pathlib import Path
 
 import pytest
 
+from gatewright.gate.snapshot import Snapshot
 from gatewright.policy import agentedit, rights
-from gatewright.policy.document import Roots
-from gatewright.policy.edit import Edit
+from gatewright.policy.document import Agent, Policy, Roots
+from gatewright.policy.edit import Edit, apply
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rightsdiff import AgentDiff, agent_diff
+from gatewright.policy.verdict import Verdict
+from gatewright.tools.decorator import tool
+from gatewright.tools.registry import ToolRegistry
 from gatewright.workspace import Workspace, create_workspace
 from gatewright.workspace.savedview import SavedViews
 
@@ -76,3 +82,36 @@ def test_unrestricted_usage_rules_tell_every_tool_and_no_limit(workspace: Worksp
     assert "- `file`: " in whole
     assert "At most" not in whole
     workspace.close()
+
+
+def test_rights_under_an_edit_are_those_that_the_gate_gives_once_it_is_made(workspace: Workspace) -> None:
+    edit = tick_none(workspace, "operator")
+    after = apply(workspace.policy, edit)
+    before, expected = workspace.rights("operator"), workspace.rights_under(after, "operator")
+    assert expected["file"].is_hidden
+    assert workspace.rights("operator") is before
+
+    workspace.apply(edit)
+    assert workspace.rights("operator") == expected
+    assert workspace.rights_under(after, "nobody") == {}
+    workspace.close()
+
+
+@tool
+async def clock() -> str:
+    """Tell the time."""
+    return "noon"
+
+
+def test_a_rule_that_closes_a_tool_is_no_change_of_an_edit_elsewhere() -> None:
+    unknown = PolicyRule("no such operation", Verdict.ASK, tools=("clock",), operations=("rewind",))
+    policy = Policy(agents={"a": Agent("a")}, rules=(unknown,))
+    registry = ToolRegistry()
+    registry.register(clock)
+    snapshot = Snapshot(policy, registry)
+    described = apply(policy, agentedit.describe_agent(policy, "a", "other words"))
+    was, now = (one.agent("a") for one in (snapshot, snapshot.renewed(described, None)))
+    assert was is not None
+    assert now is not None
+    assert was.rights["clock"].is_hidden
+    assert agent_diff(policy.agents["a"], described.agents["a"], was.rights, now.rights) == AgentDiff("a")

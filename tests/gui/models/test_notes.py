@@ -7,7 +7,6 @@ import pytest
 from gatewright.base.pattern import compile_linear
 from gatewright.policy.capability import CapabilityKind, ClockRead, FsRead, NetRead
 from gatewright.policy.document import Agent, PermissionRule, Policy, Source, ToolSettings
-from gatewright.policy.effective import effective_rights
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import Layer, OperationFacts, ToolFacts, ToolRight
@@ -42,6 +41,7 @@ from gatewright_gui.models.rightchanges import rows_of
 from gatewright_gui.models.rowstate import Asking, RowState, operation_asking, operation_state
 from gatewright_gui.models.tooltree import verdict_words
 from tests.gui.models.values import CATALOG, NOTES, POLICY
+from tests.support.rights import rights_by_layers
 
 FETCH = ToolFacts(
     "fetch", 1, (OperationFacts("", SafetyTier.READ_ONLY, capabilities=frozenset({CapabilityKind.NET_READ})),),
@@ -59,7 +59,7 @@ AGENT = Agent("a", tools=("notes", "fetch", "shelf"), sources=("s",))
 
 
 def right(policy: Policy, tool: str) -> ToolRight:
-    return effective_rights(policy, "a", (*CATALOG, FETCH, SHELF))[tool]
+    return rights_by_layers(policy, "a", (*CATALOG, FETCH, SHELF))[tool]
 
 
 def ruled(*rules: PolicyRule, agent: Agent = AGENT) -> Policy:

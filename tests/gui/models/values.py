@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.effective import effective_rights
 from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
 from gatewright.policy.tier import SafetyTier
+from tests.support.rights import rights_by_layers
 
 READ, SIDE, PRIVILEGED = SafetyTier.READ_ONLY, SafetyTier.SIDE_EFFECTING, SafetyTier.PRIVILEGED
 NOTES = ToolFacts(
@@ -21,6 +21,7 @@ NOTES = ToolFacts(
     PRIVILEGED,
     description="A book of pages",
 )
+
 CLOCK = ToolFacts("clock", 1, (OperationFacts("", READ),), READ, description="Tells the time")
 DISK = ToolFacts("disk", 1, (OperationFacts("peek", READ, (Action.READ,)),), READ, needs_source=True)
 CATALOG = (NOTES, CLOCK, DISK)
@@ -41,4 +42,4 @@ POLICY = Policy(agents={"limited": LIMITED, "free": FREE}, sources=(Source("s", 
 
 
 def rights_of(agent: Agent) -> Mapping[str, ToolRight]:
-    return effective_rights(POLICY.with_agent(agent), agent.agent_id, CATALOG)
+    return rights_by_layers(POLICY.with_agent(agent), agent.agent_id, CATALOG)

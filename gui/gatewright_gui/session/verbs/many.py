@@ -79,4 +79,4 @@ class ManyRights:
 
 
 def _worked_out(asked: Asked, workspace: Workspace) -> Worked:
-    return rights.worked_out(workspace.policy, workspace.catalog, asked.agent_id, asked.targets, asked.wanted)
+    return rights.worked_out(workspace, asked.agent_id, asked.targets, asked.wanted)

@@ -75,7 +75,8 @@ def difference(workspace: Workspace, plan: Plan, agent_id: str) -> AgentDiff:
     policy, catalog = workspace.policy, workspace.catalog
     with often_switched():
         after = apply(policy, edit_of(policy, catalog, _for_one(plan, agent_id)))
-        return agent_diff(policy, after, agent_id, catalog, workspace.rights(agent_id))
+        was, now = workspace.rights(agent_id), workspace.rights_under(after, agent_id)
+        return agent_diff(policy.agents[agent_id], after.agents[agent_id], was, now)
 
 
 def planned(workspace: Workspace, plan: Plan) -> Planned:

@@ -11,11 +11,11 @@ from typing import Literal
 from gatewright.policy import rights
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import AgentChange, Edit, apply
-from gatewright.policy.effective import effective_rights
-from gatewright.policy.right import ToolFacts
-from gatewright.policy.rightsdiff import RightChange, Standing, agent_diff
+from gatewright.policy.right import ToolFacts, ToolRight
+from gatewright.policy.rightsdiff import RightChange, Standing, changed_rights
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+from gatewright.workspace import Workspace
 from gatewright_gui.session.document import Document
 
 Wish = Literal["allow", "ask", "deny"]
@@ -82,23 +82,22 @@ def tick_all(document: Document, agent_id: str, targets: Sequence[Target], wante
     """Turn everything that is targeted on or off, as one edit; what asks goes on asking. `told`: say what came."""
     if not targets:
         return False
-    table, before = _table(targets), document.policy
+    table, before = _table(targets), document.rights(agent_id)
     done = document.push(lambda policy, tools: _edit_of(policy, tools, agent_id, table, wanted))
     if done and told:
-        document.say("info", _switched_words(before, document.policy, document.catalog, agent_id, table))
+        document.say("info", _switched_words(agent_id, before, document.rights(agent_id), table))
     if wanted != "off":
         tell_held_off(document, agent_id, _held_off(document.policy, document.catalog, agent_id, table))
     return done
 
 
-def worked_out(
-    policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, targets: Sequence[Target], wanted: Wish | Tick
-) -> Worked:
+def worked_out(workspace: Workspace, agent_id: str, targets: Sequence[Target], wanted: Wish | Tick) -> Worked:
     """What `wish` and `tick_all` would make, for whom it takes too long on the window's thread. Raises EditRefused."""
-    table = _table(targets)
+    policy, catalog, table = workspace.policy, workspace.catalog, _table(targets)
     edit = _edit_of(policy, catalog, agent_id, table, wanted)
-    after = apply(policy, edit)
-    said = _switched_words(policy, after, catalog, agent_id, table) if wanted in {"on", "off"} else ""
+    after, said = apply(policy, edit), ""
+    if wanted in {"on", "off"}:
+        said = _switched_words(agent_id, workspace.rights(agent_id), workspace.rights_under(after, agent_id), table)
     return Worked(edit, 0 if wanted in {"deny", "off"} else _held_off(after, catalog, agent_id, table), said)
 
 
@@ -130,24 +129,27 @@ def _held_off(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, table
 
 
 def _switched_words(
-    before: Policy, after: Policy, catalog: Sequence[ToolFacts], agent_id: str, table: Mapping[str, Sequence[str]]
+    agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight], tools: Iterable[str]
 ) -> str:
-    """How many operations the model sees more or fewer, and what of the new ones can do most."""
-    concerned = [facts for facts in catalog if facts.name in table]
-    rows = agent_diff(before, after, agent_id, concerned).rows
+    """How many operations of the tools the model sees more or fewer, and what of the new ones can do most."""
+    now = {name: now[name] for name in tools if name in now}
+    rows = list(changed_rights(agent_id, was, now))
     come = [row for row in rows if row.before in _UNSEEN and row.after not in _UNSEEN]
     gone = sum(row.before not in _UNSEEN and row.after in _UNSEEN for row in rows)
     if not come:
         return f"turned off {_operations(gone)} of `{agent_id}`; undo brings {'it' if gone == 1 else 'them'} back"
-    marked = _count_privileged(come, concerned), sum(row.after is Standing.ASKS for row in come)
+    marked = _count_privileged(come, now), sum(row.after is Standing.ASKS for row in come)
     more = [f"{count:,} {word}" for count, word in zip(marked, ("privileged", "asking first"), strict=True) if count]
     some, them = ", ".join(more) or "none of them privileged", "it" if len(come) == 1 else "them"
     return f"turned on {_operations(len(come))} of `{agent_id}`, {some}; undo takes {them} back"
 
 
-def _count_privileged(rows: Sequence[RightChange], catalog: Sequence[ToolFacts]) -> int:
+def _count_privileged(rows: Sequence[RightChange], rights: Mapping[str, ToolRight]) -> int:
     privileged = {
-        (facts.name, op.name) for facts in catalog for op in facts.operations if op.tier is SafetyTier.PRIVILEGED
+        (name, row.operation)
+        for name, right in rights.items()
+        for row in right.operations
+        if row.tier is SafetyTier.PRIVILEGED
     }
     return sum((row.tool, row.operation) in privileged for row in rows)
 
@@ -164,9 +166,7 @@ def tell_held_off(document: Document, agent_id: str, left: int) -> None:
 
 
 def _tell_still_asking(document: Document, agent_id: str, tool: str, operation: str) -> None:
-    one = [facts for facts in document.catalog if facts.name == tool]
-    right = effective_rights(document.policy, agent_id, one)[tool]
-    for row in right.operations:
+    for row in document.rights(agent_id)[tool].operations:
         if (not operation or row.operation == operation) and row.verdict is Verdict.ASK:
             document.say("info", f"it still asks first: {row.reasons[0].text}")
             return

@@ -1,0 +1,15 @@
+"""What the layers of a policy say to facts of tools alone, without the tools: no gate, no schema."""
+
+from collections.abc import Iterable
+
+from gatewright.policy.document import Policy
+from gatewright.policy.layer import Layers
+from gatewright.policy.right import ToolFacts, ToolRight
+from gatewright.policy.toolname import chosen_tools
+
+
+def rights_by_layers(policy: Policy, agent_id: str, catalog: Iterable[ToolFacts]) -> dict[str, ToolRight]:
+    """The agent's right on every tool of `catalog`, by bare name."""
+    agent = policy.agents[agent_id]
+    layers = Layers(policy, agent)
+    return {name: layers.right(facts) for name, facts in chosen_tools(catalog, agent.tools).items()}
