@@ -5,17 +5,38 @@ from __future__ import annotations
 import unicodedata
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_STYLES = "\ufe0e\ufe0f"
+"""Variation selectors 15 and 16: a symbol as text, as a picture."""
+_IGNORED = (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE10), 0xFFA0)
+_EMPTY = frozenset(map(chr, (*_IGNORED, *range(0xE0100, 0xE01F0), 0x2800, 0x1D159)))
+"""Letters, marks and symbols that show nothing: of the categories above what has Default_Ignorable_Code_Point in the
+Unicode Character Database (DerivedCoreProperties.txt), and the blank ones, U+2800 and U+1D159."""
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """``text`` with each control, format (bidi), surrogate, private and unassigned character as ``\\uXXXX``.
+    """``text`` with each control, format (bidi), surrogate, private, unassigned or empty character as ``\\uXXXX``.
 
-    The escapes are those of JSON, so that JSON stays the same value. ``keep``: such characters that stay.
+    The escapes are those of JSON, so that JSON stays the same value. ``keep``: such characters that stay, as does what
+    says how the symbol before it is drawn.
     """
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         return text
-    unseen = {c for c in set(text) - set(keep) if not c.isprintable() and unicodedata.category(c) in _UNSEEN}
-    return text.translate({ord(c): _escape(c) for c in unseen}) if unseen else text
+    unseen = {c for c in set(text) - set(keep) if c in _EMPTY or unicodedata.category(c) in _UNSEEN}
+    if not unseen:
+        return text
+    if unseen.isdisjoint(_STYLES):
+        return text.translate({ord(c): _escape(c) for c in unseen})
+    pairs = zip(f" {text}", text, strict=False)
+    return "".join(_escape(c) if c in unseen and not _is_style(before, c) else c for before, c in pairs)
+
+
+def is_visible(text: str) -> bool:
+    """Whether it is one line that shows every character it has, with no space but the plain one: fit for a name."""
+    return text.isprintable() and printable(text) == text
+
+
+def _is_style(before: str, character: str) -> bool:
+    return character in _STYLES and unicodedata.category(before) == "So"
 
 
 def _escape(character: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import is_text
+from gatewright.base.printable import is_visible
 from gatewright.blocks import MAX_CHARS, is_addition
 from gatewright.memory.record import BlockType
 from gatewright.policy.permission import Action
@@ -54,10 +55,10 @@ def _archived(record: BlockRecord, now: float) -> BlockRecord:
 
 def is_label(text: str) -> bool:
     """Whether a block may have that label, those of files aside."""
-    return 0 < len(text) <= _MAX_LABEL and text.isprintable() and text == text.strip()
+    return 0 < len(text) <= _MAX_LABEL and is_visible(text) and text == text.strip()
 
 
-NO_LABEL = f"a label is 1 to {_MAX_LABEL} printable characters"
+NO_LABEL = f"a label is 1 to {_MAX_LABEL} characters that can be seen"
 
 
 def limit_of(limit: int | None) -> int | None:

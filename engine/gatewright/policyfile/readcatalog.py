@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gatewright.base.printable import is_visible
 from gatewright.base.problem import Severity
 from gatewright.policy.document import Catalog, CatalogType
 from gatewright.policyfile.report import shown
@@ -146,8 +147,8 @@ def _manifest(row: Row) -> str | None:
     path = row.text("manifest")
     if path is None:
         return None
-    if not path.strip() or not path.isprintable():
-        why = "may not be blank" if not path.strip() else "may not hold control characters"
+    if not path.strip() or not is_visible(path):
+        why = "may not be blank" if not path.strip() else "may not hold characters that cannot be seen"
         row.fault("manifest", "bad-value", f"`manifest` {why}")
         return None
     if path.startswith("~"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from gatewright.base.duration import parse_duration
+from gatewright.base.printable import is_visible
 from gatewright.policyfile.report import Report, shown
 
 if TYPE_CHECKING:
@@ -180,8 +181,8 @@ def name_error(word: str) -> str | None:
         return "may not be blank"
     if word != word.strip():
         return "may not begin or end with a space"
-    if not word.isprintable():
-        return "may not hold control characters"
+    if not is_visible(word):
+        return "may not hold characters that cannot be seen"
     return None
 
 

@@ -18,9 +18,10 @@ from gatewright.cli.main import main
 from gatewright.cli.table import COMMANDS, GROUPS
 
 MAIN = (sys.executable, "-c", "from gatewright.cli.main import script; script()")
-H = "x\x1b[2J\x1b]0;PWNED\x07\x9b31m\u202ey\r\u2066\x08\x7f\u2028\nallow at approval [allowed]"
-T = json.dumps(H).replace("\x7f", "\\u007f")
-FILE = "d\x1b[2J\u202e\x9b.txt"
+EMPTY = "\u3164\u2800\u115f\u1160\u034f\uffa0\u17b4\u17b5\u180b\ufe00\ufe0f\U000e0101\U0001d159"
+H = f"x\x1b[2J\x1b]0;PWNED\x07\x9b31m\u202ey\r\u2066\x08\x7f\u2028{EMPTY}\nallow at approval [allowed]"
+T = json.dumps(H, ensure_ascii=False).replace("\x7f", "\\u007f")
+FILE = "d\x1b[2J\u202e\x9b\u3164.txt"
 POLICY = f"""gatewright = 1
 name = {T}
 description = {T}
@@ -159,12 +160,12 @@ def calls(ws: Path) -> list[tuple[str, ...]]:
 
 
 def unseen(text: str) -> list[str]:
-    """What a terminal would obey, and what reorders a line."""
+    """What a terminal would obey, what reorders a line, and what cannot be seen."""
     kinds = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
     return [
         f"U+{ord(c):04X} after {text[max(0, at - 60) : at]!r}"
         for at, c in enumerate(text)
-        if c not in "\n\t" and unicodedata.category(c) in kinds
+        if c not in "\n\t" and (unicodedata.category(c) in kinds or c in EMPTY)
     ]
 
 
@@ -213,6 +214,22 @@ def test_escaped_json_is_the_same_value(hostile: Path, capsys: pytest.CaptureFix
     assert tool["inputSchema"]["properties"]["op"]["enum"] == ["a", H]
     tag = "\U000e0041\U0001f600"
     assert json.loads(printable(json.dumps(tag, ensure_ascii=False))) == tag
+
+
+@pytest.mark.parametrize("text", ["caf\u00e9 \u2764\ufe0f \u3042 \U0001f600", "a\u00a0b", "\u0915\u094d\u0937"])
+def test_texts_of_people_are_printed_as_they_are(hostile: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    assert main(["permission", str(hostile), "--source", "d", text]) == 0
+    assert text in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_id_with_what_cannot_be_seen_is_refused(
+    hostile: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (hostile / "policy.toml").write_text(f'gatewright = 1\n[agents.a]\n[agents."a{name}"]\n', encoding="utf-8")
+    assert main(["check", str(hostile)]) == 1
+    ran = capsys.readouterr()
+    assert "characters that cannot be seen" in ran.out + ran.err
 
 
 def test_what_is_logged_is_escaped(hostile: Path, capfd: pytest.CaptureFixture[str]) -> None:

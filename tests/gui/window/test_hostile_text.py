@@ -25,6 +25,7 @@ from tests.gui.session.opened import opened_window, settled, until
 CONTROL = Qt.KeyboardModifier.ControlModifier
 ESCAPED = "\\u202e"
 UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+EMPTY = "\u3164\u2800\u115f\ufe01"
 
 
 def hostile_policy(folder: Path) -> Path:
@@ -32,7 +33,7 @@ def hostile_policy(folder: Path) -> Path:
     picture = QPixmap(64, 64)
     picture.fill(Qt.GlobalColor.magenta)
     assert picture.save(str(folder / "pic.png"))
-    text = f"\u202e<b>MARK</b><img src='file:{folder}/pic.png' width=200 height=200>&lt;\x9b2J & more"
+    text = f"\u202e<b>MARK</b><img src='file:{folder}/pic.png' width=200 height=200>&lt;\x9b2J{EMPTY} & more"
     said, long = json.dumps(text), json.dumps(text + " long" * 2_000)
     schema = {
         "type": "object",
@@ -43,7 +44,7 @@ def hostile_policy(folder: Path) -> Path:
     manifest = [{"name": "t", "description": text, "inputSchema": schema}, unnamed]
     (folder / "m.json").write_text(json.dumps(manifest), "utf-8")
     (folder / "d/<b>MARK<").mkdir(parents=True)
-    (folder / "d/<img src=x>\u202eMARK&amp.txt").write_text(text, "utf-8")
+    (folder / f"d/<img src=x>\u202eMARK{EMPTY}&amp.txt").write_text(text, "utf-8")
     (folder / "policy.toml").write_text(
         f"""gatewright = 1
 name = {said}
@@ -109,7 +110,8 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
 
 def unseen(text: str) -> list[str]:
     """The characters that nobody sees, or that turn others around."""
-    return [hex(ord(c)) for c in text if c not in "\n\t\N{PARAGRAPH SEPARATOR}" and unicodedata.category(c) in UNSEEN]
+    kept = "\n\t\N{PARAGRAPH SEPARATOR}"
+    return [hex(ord(c)) for c in text if c not in kept and (unicodedata.category(c) in UNSEEN or c in EMPTY)]
 
 
 def painted(window: QWidget) -> list[str]:
