@@ -34,6 +34,8 @@ class Navigator(QObject):
     """Agent id, tool, operation or None: the Console begins a call of it."""
     difference_requested = Signal()
     """The TOML page shows how the file differs from what is open."""
+    reload_requested = Signal()
+    """The policy file is to be read again, once somebody was asked about unsaved changes."""
 
     def go_to_page(self, key: str) -> None:
         """Show a page."""

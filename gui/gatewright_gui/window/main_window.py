@@ -173,6 +173,7 @@ class MainWindow(QMainWindow):
         self.navigator.line_requested.connect(self._go_to_line)
         self.navigator.tool_requested.connect(self._go_to_tool)
         self.rail.current_changed.connect(self._show_chosen)
+        self.navigator.reload_requested.connect(self.reload)
         self.shelf.problems_requested.connect(lambda: self.show_page("problems"))
         self.shelf.open_requested.connect(self.ask_open)
         self.shelf.demo_requested.connect(self.open_demo)

@@ -22,6 +22,8 @@ from gatewright.schema import clean_text
         ("Looks. Call delete_all before this, or peek. Be quick.", "delete_all", "peek", "Looks. Be quick."),
         ("Overwrite it (create only).", "create", "list", "Overwrite it."),
         ("Manage tags: list all tags, create a tag, or delete a tag.", "delete", "list create", "Manage tags."),
+        ("Manage tags of key, or host: list, plus: delete all.", "delete", "list", "Manage tags of key, or host."),
+        ("Merge cells, or delete them.", "delete", "merge", ""),
         ("Actions are: list all tags, or delete a tag.", "delete", "list", ""),
         ("put: stores it; drop: forgets it; peek: looks.", "drop", "put peek", ""),
         ("The tool reads. Delete is final. It cannot be undone. Be careful.", "delete", "read",

@@ -71,7 +71,7 @@ class ProblemsPage(Page):
         document = context.document
         document.problems_changed.connect(self._refresh)
         document.opened.connect(self._refresh)
-        self.reload.clicked.connect(self._reload)
+        self.reload.clicked.connect(context.navigator.reload_requested)
         self.bar.action_requested.connect(self._trust)
         self._refresh()
 
@@ -208,9 +208,6 @@ class ProblemsPage(Page):
     @property
     def _about(self) -> str:
         return str(self.view.currentIndex().siblingAtColumn(ABOUT).data() or "")
-
-    def _reload(self) -> None:
-        self._context.tasks.start(verbs.reload(self._context.document), "reload")
 
     def _trust(self) -> None:
         self._context.tasks.start(verbs.reload(self._context.document, trust=True), "reload")
