@@ -39,11 +39,11 @@ class Driver:
     # waiting and finding
 
     def until(self, holds: Callable[[], object], what: str, seconds: float = PATIENCE_S) -> None:
-        """Let events run until something holds. Raises DriveError after the deadline."""
+        """Let events run until something holds and nothing is under way. Raises DriveError after the deadline."""
         end = time.monotonic() + seconds
         self._beat.start()
         try:
-            while not holds():
+            while self._under_way() or not holds():
                 if time.monotonic() > end:
                     raise DriveError(f"waited {seconds:.0f} s in vain: {what} ({', '.join(self._under_way())})")
                 QApplication.processEvents(
@@ -54,7 +54,7 @@ class Driver:
 
     def settle(self, seconds: float = PATIENCE_S) -> None:
         """Wait until nothing is under way."""
-        self.until(lambda: not self._under_way(), "the window to come to rest", seconds)
+        self.until(lambda: True, "the window to come to rest", seconds)
 
     def popups(self) -> list[QWidget]:
         """The dialogs, lists and menus that are open over the window."""

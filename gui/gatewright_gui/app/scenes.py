@@ -6,7 +6,7 @@ Over 400 lines, because the scenes are read in one piece, as they are played, wi
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,6 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.policy.permission import Permission
-from gatewright.policy.right import OperationRight
 from gatewright.policy.rule import MaxCalls
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.driver import CTRL, DriveError, Driver
@@ -55,13 +54,12 @@ class NotHere(Exception):
 
 
 class Subject(NamedTuple):
-    """`operation` of an agent's tool is unticked, `asking` asks first; a call names its operation in `selector`."""
+    """What is shown: an operation of an agent's tool; a call names its operation in `selector`."""
 
     agent_id: str
     tool: str
     selector: str
     operation: str
-    asking: str | None
 
 
 class Tour(Driver):
@@ -83,20 +81,17 @@ class Tour(Driver):
         try:
             scene(self)
         except NotHere as missing:
-            self.check("what is not there need not be shown", ok=True)
+            self.check("what is not there need not be shown", True)
             self.show(scene.__name__, f"does not apply: {missing}")
         except Exception as error:  # noqa: BLE001  # whatever breaks a scene off has to stand in the report
-            self.check(f"the scene can be played: {type(error).__name__}: {error}", ok=False)
+            self.check(f"the scene can be played: {type(error).__name__}: {error}", False)
             self.show(scene.__name__, "broken off")
 
-    def check(self, what: str, ok: object) -> None:
-        """Note whether something is so; the words say what must be."""
-        self._checks.append({"what": what, "ok": bool(ok)})
-
-    def equal(self, what: str, found: object, wanted: object) -> None:
-        """Note whether two values are the same; where they differ, both are told."""
-        differ = "" if found == wanted else f": found {str(found)[:200]}, must be {str(wanted)[:200]}"
-        self.check(what + differ, found == wanted)
+    def check(self, what: str, found: object, wanted: object = True) -> None:
+        """Note whether something is so, or is what it must be; where it is not, both are told."""
+        ok = found == wanted if wanted is not True else bool(found)
+        told = "" if ok or wanted is True else f": found {str(found)[:200]}, must be {str(wanted)[:200]}"
+        self._checks.append({"what": what + told, "ok": ok})
 
     def show(self, name: str, line: str) -> None:
         """End a step: take its picture, and say in a line what is seen and whether all that was checked is so."""
@@ -105,7 +100,7 @@ class Tour(Driver):
         picture = f"{len(self.steps) + 1:02d}-{name}-{theme}.png"
         self.check("the picture is written", self.picture(*SIZE).save(str(self.out / picture)))
         for fault in self.faults:
-            self.check(f"nothing goes wrong in the window: {fault}", ok=False)
+            self.check(f"nothing goes wrong in the window: {fault}", False)
         checks, self._checks = self._checks, []
         self.faults.clear()
         self.steps.append({"name": name, "pages": pages, "theme": theme, "picture": picture, "checks": checks})
@@ -168,18 +163,18 @@ class Tour(Driver):
 
     @cached_property
     def subject(self) -> Subject:
-        """The operator's files in the demo, elsewhere the first tool that can be shown. Raises NotHere."""
-        found: list[Subject] = []
-        for agent in self.document.agents:
-            shown = {tool.name: tool.operation_field for tool in shown_tools(self.document.workspace, agent.agent_id)}
-            for tool, right in self.document.rights(agent.agent_id).items():
-                on = [op for op in right.operations if not op.is_hidden]
-                selector = shown.get(tool)
-                if selector and len(on) > 1 and not any(op.is_overruled for op in right.operations):
-                    operation = next((op for op in on if op.operation == "delete"), on[-1])
-                    free = [op.operation for op in on if op is not operation and op.verdict is Verdict.ALLOW]
-                    asking = "replace" if "replace" in free else next(reversed(free), None)
-                    found.append(Subject(agent.agent_id, tool, selector, operation.operation, asking))
+        """The operator's files in the demo, elsewhere the first tool of two operations. Raises NotHere."""
+        found = [
+            Subject(
+                agent.agent_id,
+                tool.name,
+                tool.operation_field,
+                next((o.name for o in tool.operations if o.name == "delete"), tool.operations[-1].name),
+            )
+            for agent in self.document.agents
+            for tool in shown_tools(self.document.workspace, agent.agent_id)
+            if tool.operation_field and len(tool.operations) > 1
+        ]
         if not found:
             raise NotHere("no agent has a tool with two operations that are on")
         return next((one for one in found if (one.agent_id, one.tool) == ("operator", "file")), found[0])
@@ -192,20 +187,20 @@ def open_window(tour: Tour) -> None:
     document = tour.document
     found = document.workspace.selfcheck()
     told = f"self-check {found.checked - len(found.differences):,} of {found.checked:,}"
-    tour.equal("the foot of the window tells the engine's self-check", tour.text_of("status.selfcheck"), told)
-    tour.equal("the self-check finds no difference", len(found.differences), 0)
+    tour.check("the foot of the window tells the engine's self-check", tour.text_of("status.selfcheck"), told)
+    tour.check("the self-check finds no difference", len(found.differences), 0)
     agents = [agent.agent_id for agent in document.agents]
-    tour.equal("the list holds the agents of the policy", column(tour.model_of("agents.list"), role=AGENT_ID), agents)
+    tour.check("the list holds the agents of the policy", column(tour.model_of("agents.list"), role=AGENT_ID), agents)
     tour.show("open", f"{document.name}: {', '.join(agents)}; {told}")
 
 
 def boxes(tour: Tour) -> None:
     """An operation off, on, and off again; another asks first; why that is so."""
-    agent_id, tool, _, operation, asking = tour.subject
+    agent_id, tool, _, operation = tour.subject
     tour.choose_row()
     tour.choose("preview.part", "schema")
     compare_views(tour)
-    tour.show("agent", f"what {agent_id} may do, and the schema of {tool}; {counter(tour)}")
+    tour.show("agent", f"what {agent_id} may do, and the schema of {tool}; {tour.text_of('agents.counter')}")
     steps = (
         ("untick", lambda: tour.click_in(tour.cell(operation), box_rect), OFF, "off: not in the schema, and denied"),
         ("tick", lambda: tour.click_in(tour.cell(operation), box_rect), ON, "on again"),
@@ -213,32 +208,36 @@ def boxes(tour: Tour) -> None:
     )
     for name, act, state, words in steps:
         act()
-        tour.equal(f"the box of `{operation}`", tour.box(operation), state)
-        tour.equal(f"the box of `{tool}`", tour.box() == MIXED, state == OFF)
+        tour.check(f"the box of `{operation}`", tour.box(operation), state)
+        tour.check(f"the box of `{tool}`", tour.box() == MIXED, state == OFF)
         compare_views(tour)
-        tour.show(name, f"{tool}.{operation} is {words}; {counter(tour)}")
+        tour.show(name, f"{tool}.{operation} is {words}; {tour.text_of('agents.counter')}")
     tour.choose("agents.detail.parts", "why")
     tour.choose_row(operation)
     told = [row.text for row in column(tour.model_of("agents.why.list"), role=WHY) if isinstance(row, Why)]
-    reasons = [reason.text for reason in right_of(tour, operation).reasons]
-    tour.equal("the reasons are the engine's, in its order", told[: len(reasons)], reasons)
+    rights = {right.operation: right for right in tour.document.rights(agent_id)[tool].operations}
+    reasons = [reason.text for reason in rights[operation].reasons]
+    tour.check("the reasons are the engine's, in its order", told[: len(reasons)], reasons)
     tour.show("why", f"why: {next(iter(told), '')}")
-    if asking is not None:
+    free = [name for name in rights if tour.cell(name, Column.VERDICT).data() == "allow"]
+    if free:
+        asking = "replace" if "replace" in free else free[0]
         tour.click_in(tour.cell(asking, Column.ASK), ask_rect)
-        tour.equal(f"`{asking}` asks first", tour.cell(asking, Column.VERDICT).data(), "ask first")
-        tour.equal("the engine says so", right_of(tour, asking).verdict, Verdict.ASK)
+        tour.check(f"`{asking}` asks first", tour.cell(asking, Column.VERDICT).data(), "ask first")
+        right = next(right for right in tour.document.rights(agent_id)[tool].operations if right.operation == asking)
+        tour.check("the engine says so", right.verdict, Verdict.ASK)
         tour.show("ask-first", f"{tool}.{asking} asks a person first")
 
 
 def preview(tour: Tour) -> None:
     """What the model gets: the rules of use, what is taken away, the schema in every format."""
-    agent_id, tool, _, operation, _ = tour.subject
+    agent_id, tool, _, operation = tour.subject
     tour.choose_row()
     tour.choose("preview.scope", "agent")
     tour.choose("preview.part", "rules")
     rules = tour.text_of("preview.code").strip()
-    tour.equal("the rules are the engine's", rules, tour.document.workspace.view(agent_id).usage_rules.strip())
-    tour.equal(f"they name `{operation}`", names(rules, operation), False)
+    tour.check("the rules are the engine's", rules, tour.document.workspace.view(agent_id).usage_rules.strip())
+    tour.check(f"they name `{operation}`", names(rules, operation), False)
     tour.show("rules", f"the usage rules of {agent_id}, {len(rules.splitlines())} lines")
     tour.choose("preview.scope", "tool")
     tour.choose("preview.part", "difference")
@@ -258,21 +257,17 @@ def limit(tour: Tour) -> None:
     tour.choose_row()
     tour.choose("agents.detail.parts", "limits")
     view = tour.find("agents.limits.list", QAbstractItemView)
-    rules = tour.document.policy.agents[tour.subject.agent_id].tool_rules
-    own = [rule.rule_type for rule in rules if rule.tool_name == tour.subject.tool and rule.operations is None]
-    words = next((f"{kind.calls} calls in a session" for kind in own if isinstance(kind, MaxCalls)), "")
-    values = column(view.model(), limitlist.Column.VALUE)
-    if words not in values:
-        raise NotHere("the agent has no limit of its own on the calls of the tool")
-    tour.click_cell(view, view.model().index(values.index(words), limitlist.Column.VALUE))
+    before = [str(value) for value in column(view.model(), limitlist.Column.VALUE)]
+    row = next((row for row, value in enumerate(before) if value.endswith(" calls in a session")), None)
+    if row is None or not limits_of(tour):
+        raise NotHere("the agent has no limit of its own on calls")
+    tour.click_cell(view, view.model().index(row, limitlist.Column.VALUE))
     tour.key(Qt.Key.Key_Return)
     tour.type_over("12")
     tour.key(Qt.Key.Key_Return)
-    rules = tour.document.policy.agents[tour.subject.agent_id].tool_rules
-    tour.check("the new number is in the policy", MaxCalls(12) in {rule.rule_type for rule in rules})
-    shown = column(view.model(), limitlist.Column.VALUE)[values.index(words)]
-    tour.equal("and in the row", shown, "12 calls in a session")
-    tour.show("limit", f"{words} of {tour.subject.tool} become 12")
+    tour.check("the new number is in the policy", MaxCalls(12) in limits_of(tour))
+    tour.check("and in the row", column(view.model(), limitlist.Column.VALUE)[row], "12 calls in a session")
+    tour.show("limit", f"{before[row]} with {tour.subject.tool} become 12")
     tour.choose("agents.detail.parts", "why")
 
 
@@ -282,16 +277,18 @@ def matrix(tour: Tour) -> None:
     tour.click("rail.agents")
     tour.choose("agents.mode", "matrix")
     model = tour.model_of("agents.matrix")
+    if not isinstance(model, MatrixModel):
+        raise DriveError("the matrix is not there")
     found, wanted = dict[str, object](), dict[str, object]()
     for agent in document.agents:
         for tool, right in document.rights(agent.agent_id).items():
-            if right.facts.has_operations and isinstance(model, MatrixModel):
+            if right.facts.has_operations:
                 cell = model.index(model.row_of(Place(tool, None)), model.column_of(agent.agent_id))
                 tour.until(lambda cell=cell: cell.data() != UNKNOWN, "the cells")
                 on = sum(not op.is_hidden for op in right.operations)
                 wanted[f"{agent.agent_id} {tool}"] = f"{on}/{len(right.operations)}"
                 found[f"{agent.agent_id} {tool}"] = cell.data()
-    tour.equal("every cell counts what the engine allows", found, wanted)
+    tour.check("every cell counts what the engine allows", found, wanted)
     tour.show("matrix", f"{len(document.agents)} agents by {model.rowCount()} tools")
     tour.choose("agents.mode", "tree")
 
@@ -305,23 +302,24 @@ def files(tour: Tour) -> None:
     rules, folder = tour.find("files.rules", QAbstractItemView), tour.find("files.tree", QTreeView)
     levels = [str(rule.permission) for rule in source.permission_rules]
     shown = column(rules.model(), permissionrules.LEVEL)
-    tour.equal("the levels of the rules, then the default", shown, [*levels, str(source.default_permission)])
+    tour.check("the levels of the rules, then the default", shown, [*levels, str(source.default_permission)])
     for row in range(folder.model().rowCount()):
         if folder.viewport().rect().contains(folder.visualRect(folder.model().index(row, 0))):
             tour.open_branch(folder, folder.model().index(row, 0))
-    plain = [at for _, at in levels_of(folder) if not at.is_closed and not at.overlapped]
+    entries = levels_of(folder)
+    plain = [at for _, at in entries if not at.is_closed and not at.overlapped]
     explained = tour.document.workspace.explain_paths(source.source_id, [at.path for at in plain])
     wanted = [row.permission for row in explained]
-    tour.equal("each entry has the level of the engine", [at.permission for at in plain], wanted)
+    tour.check("each entry has the level of the engine", [at.permission for at in plain], wanted)
     tour.show("files", f"{len(levels)} rules of {source.source_id} colour its folder")
-    ruled = [(index, at) for index, at in levels_of(folder) if index.data(foldertree.KIND) == "file"]
-    ruled = [(index, at) for index, at in ruled if at.index is not None and at.permission is not Permission.NONE]
+    at_hand = [(index, at) for index, at in entries if at.index is not None and at.permission is not Permission.NONE]
+    ruled = [(index, at) for index, at in at_hand if index.data(foldertree.KIND) == "file"]
     if not ruled:
         raise NotHere("no rule decides what is in the folder")
     index, before = ruled[0]
     tour.click_cell(folder, index)
     marks = [row for row, mark in enumerate(column(rules.model(), role=permissionrules.DECIDING)) if mark]
-    tour.equal("the rule that decides is marked", marks, [before.index])
+    tour.check("the rule that decides is marked", marks, [before.index])
     tour.show("rule", f"{before.path} is {before.permission}, and the rule that says so is marked")
     look = folder.viewport().grab().toImage()
     wanted = Permission.READ_ONLY if before.permission is Permission.HUMAN else Permission.HUMAN
@@ -331,31 +329,31 @@ def files(tour: Tour) -> None:
     tour.click_cell(levels.view(), levels.model().index(levels.findData(str(wanted)), 0))
     tour.until(lambda: not tour.popups(), "the list of levels to close")
     explained = tour.document.workspace.explain_paths(source.source_id, [before.path])[0]
-    tour.equal("the engine gives the new level", explained.permission, wanted)
-    tour.equal("the folder shows it", index.data(foldertree.PATH_LEVEL).permission, wanted)
+    tour.check("the engine gives the new level", explained.permission, wanted)
+    tour.check("the folder shows it", index.data(foldertree.PATH_LEVEL).permission, wanted)
     tour.check("in other colours", folder.viewport().grab().toImage() != look)
     tour.show("level", f"{before.path} is {wanted} in place of {before.permission}")
 
 
 def console(tour: Tour) -> None:
     """A call that is denied, one that is allowed, one that asks: in a copy, by the real gate."""
-    (agent_id, tool, selector, operation, _), page = tour.subject, enter_console(tour)
+    (agent_id, tool, selector, operation), page = tour.subject, enter_console(tour)
     folder = file_call(tour, Verdict.ALLOW, **READ)
     tour.choose("console.mode", "form")
     tour.choose("console.tool", "file")
     tour.choose("console.form.op", READ["op"])
     tour.type_over(READ["path"], "console.form.path")
     record = send(tour, page, "console.run")
-    tour.equal("the call is allowed and done", (record.verdict, record.status), (Verdict.ALLOW, "allowed"))
+    tour.check("the call is allowed and done", (record.verdict, record.status), (Verdict.ALLOW, "allowed"))
     text = (folder / READ["path"]).read_text("utf-8")
     tour.check("the result is the file", text.splitlines()[0] in tour.text_of("console.result"))
     tour.show("allowed", f"{record.called} of {READ['path']} is allowed at every stage")
     denied = {selector: operation, "path": "README.md"}
     write_call(tour, tool, denied)
     record, said = send(tour, page, "console.decide"), tour.document.workspace.decide(agent_id, tool, denied)
-    tour.equal("what is unticked is denied", (record.verdict, record.stage), (Verdict.DENY, "operation"))
+    tour.check("what is unticked is denied", (record.verdict, record.stage), (Verdict.DENY, "operation"))
     rule, wanted = (one.rule.rule_id if one.rule else "" for one in (record, said))
-    tour.equal("its code and its rule are the gate's", (record.code, rule), (said.code, wanted))
+    tour.check("its code and its rule are the gate's", (record.code, rule), (said.code, wanted))
     tour.check("the model hears nothing of the rule", not rule or rule not in str(record.model_message))
     tour.show("denied", f"{record.called} is denied: {record.reason}")
     file_call(tour, Verdict.ASK, **CREATE)
@@ -366,13 +364,13 @@ def console(tour: Tour) -> None:
         tour.until(page.outcome.approval.isVisible, "the question")
         asked = page.outcome.approval.question
         who = (asked.agent_id, asked.tool, asked.operation) if asked else None
-        tour.equal("the question names the call", who, (agent_id, "file", CREATE["op"]))
+        tour.check("the question names the call", who, (agent_id, "file", CREATE["op"]))
         tour.check("and says why", asked is not None and asked.reasons)
         tour.show("asked", f"file.{CREATE['op']} of {CREATE['path']} waits for an answer")
         tour.click(f"console.{answer}")
 
     record = send(tour, page, "console.run", reply)
-    tour.equal("the call is as answered", record.status, status)
+    tour.check("the call is as answered", record.status, status)
     tour.check("the folder itself is as before", not (folder / CREATE["path"]).exists())
     tour.show("answered", f"{record.called} is {record.status}: {record.reason}")
 
@@ -387,14 +385,14 @@ def live(tour: Tour) -> None:
     tour.until(lambda: tour.has("window.liveframe"), "the frame around the window")
     write_call(tour, "file", READ)
     record = send(tour, page, "console.run")
-    tour.equal("the call is made in the workspace itself", (record.is_live, record.status), (True, "allowed"))
+    tour.check("the call is made in the workspace itself", (record.is_live, record.status), (True, "allowed"))
     log = audit_log(tour.document.workspace.policy_path)
     rows = list(log.rows())
     rows = [row for row in rows if row.call_id == rows[-1].call_id]
     told = [(row.kind, row.agent, row.tool, row.operation) for row in (rows[0], rows[-1])]
     called = tour.subject.agent_id, "file", READ["op"]
-    tour.equal("what was called is recorded", told, [("ToolInvoked", *called), ("ToolCompleted", *called)])
-    tour.equal("the log is whole", log.verify().problems, ())
+    tour.check("what was called is recorded", told, [("ToolInvoked", *called), ("ToolCompleted", *called)])
+    tour.check("the log is whole", log.verify().problems, ())
     tour.show("live", f"{record.called} of {READ['path']} is run live: {len(rows)} rows in the audit log")
     tour.click("console.leavelive")
     tour.until(lambda: not tour.has("window.liveframe"), "the frame to go")
@@ -409,31 +407,30 @@ def policy(tour: Tour) -> None:
     wanted = sorted(line[0] + line[2:] for line in lines if line[0] in "+-")
     shown = [line for line in tour.text_of("toml.code").splitlines() if line[:1] in {"+", "-"}]
     shown = sorted(line for line in shown if not line.startswith(("+++", "---")))
-    tour.equal("the page shows the lines that saving would change", shown, wanted)
+    tour.check("the page shows the lines that saving would change", shown, wanted)
     tour.show("toml", f"saving would change {len(wanted)} lines")
     tour.click("rail.problems")
     problems, foot = workspace.current_problems(), tour.text_of("status.problems")
-    tour.equal("each problem of the engine has a row", tour.model_of("problems.list").rowCount(), len(problems))
-    tour.equal("the foot of the window agrees", foot == "no problems", not problems)
+    tour.check("each problem of the engine has a row", tour.model_of("problems.list").rowCount(), len(problems))
+    tour.check("the foot of the window agrees", foot == "no problems", not problems)
     tour.show("problems", foot)
     tour.click("status.selfcheck")
     tour.until(lambda: tour.has("selfcheck.agents"), "the dialog")
     agents, found = tour.model_of("selfcheck.agents"), workspace.selfcheck()
     tour.until(lambda: agents.rowCount() == len(tour.document.agents), "the agents that were checked")
     tour.check("its heading has the engine's count", f"{found.checked:,}" in tour.text_of("selfcheck.summary"))
-    tour.equal("nothing differs", len(found.differences), 0)
+    tour.check("nothing differs", len(found.differences), 0)
     tour.show("selfcheck", f"{found.checked:,} answers compared, {len(found.differences)} differ")
     tour.click("selfcheck.close")
 
 
 def dark(tour: Tour) -> None:
     """The other theme."""
-    tour.choose_row()
     tour.click("top.theme")
-    tour.equal("the theme", tour.window.theme.current, "dark")
+    tour.check("the theme", tour.window.theme.current, "dark")
     tour.check("the window is dark", tour.window.grab().toImage().pixelColor(4, 400).lightness() < 128)
     compare_views(tour)
-    tour.show("agent", f"the same in the dark; {counter(tour)}")
+    tour.show("agent", f"the same in the dark; {tour.text_of('agents.counter')}")
 
 
 def save(tour: Tour) -> None:
@@ -443,8 +440,8 @@ def save(tour: Tour) -> None:
     tour.choose("toml.part", "text")
     text = workspace.text()
     tour.key(Qt.Key.Key_S, CTRL)
-    tour.equal("the file is as edited, byte by byte", workspace.policy_path.read_bytes(), text.encode())
-    tour.equal("the page shows it", tour.text_of("toml.code").splitlines(), text.splitlines())
+    tour.check("the file is as edited, byte by byte", workspace.policy_path.read_bytes(), text.encode())
+    tour.check("the page shows it", tour.text_of("toml.code").splitlines(), text.splitlines())
     tour.check("nothing is left to save", not tour.find("top.save", QWidget).isEnabled())
     tour.show("save", f"{workspace.policy_path.name} is saved")
     tour.click("top.export")
@@ -453,9 +450,9 @@ def save(tour: Tour) -> None:
     tour.key(Qt.Key.Key_Return)
     tour.until(lambda: "export" not in tour.window.tasks.names, "the export")
     with open_workspace(tour.out, False) as exported:
-        tour.equal("the engine reads the same policy from it", exported.policy, tour.document.policy)
+        tour.check("the engine reads the same policy from it", exported.policy, tour.document.policy)
         found = exported.selfcheck()
-    tour.equal("whose self-check finds no difference", len(found.differences), 0)
+    tour.check("whose self-check finds no difference", len(found.differences), 0)
     tour.check("the window complains about nothing", not tour.window.message.isVisible())
     tour.show("export", f"{POLICY_NAME} is exported; its own self-check: {found.checked:,} answers")
 
@@ -470,19 +467,21 @@ SCENES = LIGHT + DARK
 
 def compare_views(tour: Tour) -> None:
     """Ticked in the window, shown to the model, let in by the gate: the same operations."""
-    document, (agent_id, tool, selector, _, _) = tour.document, tour.subject
+    document, (agent_id, tool, selector, _) = tour.document, tour.subject
     tour.choose_row()
     operations = document.rights(agent_id)[tool].facts.operation_names
-    ticked = [name for name in operations if tour.box(name) == ON]
+    ticked = [
+        name for name in operations if tour.box(name) == ON and "off" not in tour.cell(name, Column.VERDICT).data()
+    ]
     tools = {one.name: one for one in shown_tools(document.workspace, agent_id)}
-    tour.equal("the model is shown what is ticked", [shape.name for shape in tools[tool].operations], ticked)
+    tour.check("the model is shown what is ticked", [shape.name for shape in tools[tool].operations], ticked)
     stages_of = {name: document.workspace.decide(agent_id, tool, {selector: name}).stage for name in operations}
-    tour.equal("the gate lets it in", [name for name in operations if stages_of[name] != "operation"], ticked)
+    tour.check("the gate lets it in", [name for name in operations if stages_of[name] != "operation"], ticked)
     compare_schema(tour)
     text = tour.text_of("preview.code")
-    tour.equal("what is off is named", [name for name in operations if name not in ticked and names(text, name)], [])
+    tour.check("what is off is named", [name for name in operations if name not in ticked and names(text, name)], [])
     on = sum(not op.is_hidden for right in document.rights(agent_id).values() for op in right.operations)
-    tour.check(f"{on} are counted", counter(tour).startswith(f"{on:,} of "))
+    tour.check(f"{on} are counted", tour.text_of("agents.counter").startswith(f"{on:,} of "))
 
 
 def compare_schema(tour: Tour) -> None:
@@ -491,28 +490,26 @@ def compare_schema(tour: Tour) -> None:
     view = tour.document.workspace.view(tour.subject.agent_id)
     at = [listing.name for listing in view.listings()].index(tour.subject.tool)
     wanted = json.loads(json.dumps(view.tools(form)[at], default=dict))
-    tour.equal(f"the schema for {form} is what the model gets", json.loads(tour.text_of("preview.code")), wanted)
+    tour.check(f"the schema for {form} is what the model gets", json.loads(tour.text_of("preview.code")), wanted)
 
 
-def right_of(tour: Tour, operation: str) -> OperationRight:
-    """What the engine says of an operation of the tool that is shown."""
-    rights = tour.document.rights(tour.subject.agent_id)[tour.subject.tool].operations
-    return next(right for right in rights if right.operation == operation)
+def limits_of(tour: Tour) -> list[MaxCalls]:
+    """The agent's own limits on the calls of the tool that is shown."""
+    rules = tour.document.policy.agents[tour.subject.agent_id].tool_rules
+    kinds = [rule.rule_type for rule in rules if rule.tool_name == tour.subject.tool]
+    return [kind for kind in kinds if isinstance(kind, MaxCalls)]
 
 
-def counter(tour: Tour) -> str:
-    """How many operations of the agent are on, as the window says it."""
-    return tour.text_of("agents.counter")
-
-
-def levels_of(folder: QTreeView) -> Iterator[tuple[QPersistentModelIndex, PathLevel]]:
+def levels_of(folder: QTreeView) -> list[tuple[QPersistentModelIndex, PathLevel]]:
     """The entries that are in view, from the top, each with its level."""
+    found: list[tuple[QPersistentModelIndex, PathLevel]] = []
     index = folder.model().index(0, 0)
     while index.isValid() and folder.visualRect(index).bottom() < folder.viewport().height():
         level = index.data(foldertree.PATH_LEVEL)
         if isinstance(level, PathLevel):
-            yield QPersistentModelIndex(index), level
+            found.append((QPersistentModelIndex(index), level))
         index = folder.indexBelow(index)
+    return found
 
 
 def enter_console(tour: Tour) -> ConsolePage:
@@ -547,7 +544,7 @@ def send(tour: Tour, page: ConsolePage, button: str, reply: Callable[[], None] |
     record, model = page.console.records[-1], tour.model_of("console.stages")
     drawn = dict(zip(column(model, stages.STAGE), column(model, stages.VERDICT), strict=True))
     wanted = {row.name: str(row.verdict) for row in record.stages}
-    tour.equal("each stage that passed is drawn", {name: drawn.get(name) for name in wanted}, wanted)
+    tour.check("each stage that passed is drawn", {name: drawn.get(name) for name in wanted}, wanted)
     return record
 
 

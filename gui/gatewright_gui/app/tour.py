@@ -10,70 +10,64 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from PySide6.QtCore import QMessageLogContext, QSettings, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
-from gatewright.base.errors import PolicyInvalid, WorkspaceError
+from gatewright.base.errors import WorkspaceError
 from gatewright_gui.app.build import build_window
-from gatewright_gui.app.main import NO_DISPLAY, has_display
+from gatewright_gui.app.main import has_display
 from gatewright_gui.app.scenes import SCENES, SIZE, Tour
 from gatewright_gui.qt import loop
 from gatewright_gui.session.opening import POLICY_NAME, open_workspace, write_demo
 from gatewright_gui.settings import Preferences
 
 REPORT_NAME = "tour.json"
-CHECKS_FAILED, INVALID, UNUSABLE = 1, 1, NO_DISPLAY
 
 
 def run(workspace: Path | None, out: Path) -> int:
-    """Make the tour: pictures, the exported policy and `tour.json` in `out`; 0 when every check holds.
+    """Make the tour: pictures, the exported policy and `tour.json` in `out`; 0 when every check holds, else 1.
 
-    It works on a copy of the workspace, or on the demo. It is for a process of its own: the copy has keys of its own.
+    It shows a copy of the workspace, or the demo. It is for a process of its own: the copy has keys of its own. Raises
+    WorkspaceError, PolicyInvalid.
     """
-    try:
-        folder = _prepare(out)
-    except OSError as error:
-        return _refuse(f"cannot write to `{out}`: {error.strerror or error}", UNUSABLE)
-    if folder is None:
-        return _refuse(f"`{out}` holds a `{POLICY_NAME}` that is not from a tour; choose another folder", UNUSABLE)
+    folder = _prepare(out)
     if not has_display(os.environ, sys.platform):
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    QApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
+    app = QApplication(sys.argv[:1])
+    qInstallMessageHandler(_tell_of_qt)
+    began_s = time.monotonic()
+    with _copy_of(workspace) as (policy, preferences):
+        tour = loop.run(app, lambda: _play(policy, preferences, folder))
+    report = json.dumps({"steps": tour.steps}, indent=2, ensure_ascii=False)
+    (folder / REPORT_NAME).write_text(f"{report}\n", "utf-8")
+    checks: list[bool] = [check["ok"] for step in tour.steps for check in step["checks"]]
+    held, seconds = f"{sum(checks)} of {len(checks)} checks hold", time.monotonic() - began_s
+    print(f"{len(tour.steps)} pictures, {held}, {seconds:.1f} s: {folder}", flush=True)
+    return 0 if all(checks) else 1
+
+
+def _prepare(out: Path) -> Path:
+    """Make the folder, without what an earlier tour left. Raises WorkspaceError where it is not for a tour."""
     try:
-        with _copy_of(workspace) as (policy, preferences):
-            return _make(policy, preferences, folder)
-    except PolicyInvalid as error:
-        for problem in error.problems:
-            place = f"{problem.place.line}:{problem.place.column}: " if problem.place else ""
-            sys.stderr.write(f"{place}{problem.message}\n")
-        return _refuse(f"`{workspace}` has errors; there is nothing to show", INVALID)
-    except WorkspaceError as error:
-        return _refuse(str(error), UNUSABLE)
-
-
-def _refuse(message: str, status: int) -> int:
-    sys.stderr.write(f"no tour: {message}\n")
-    return status
-
-
-def _prepare(out: Path) -> Path | None:
-    """Make the folder, without what an earlier tour left; None where it holds a policy of somebody's own."""
-    out.mkdir(parents=True, exist_ok=True)
-    folder = out.resolve()
-    if (folder / POLICY_NAME).exists() and not (folder / REPORT_NAME).exists():
-        return None
-    with tempfile.TemporaryFile(dir=folder):
-        pass
-    pictures = [*folder.glob("[0-9][0-9]-*-light.png"), *folder.glob("[0-9][0-9]-*-dark.png")]
-    for file in (*pictures, folder / REPORT_NAME, folder / POLICY_NAME):
-        file.unlink(missing_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
+        folder = out.resolve()
+        if (folder / POLICY_NAME).exists() and not (folder / REPORT_NAME).exists():
+            raise WorkspaceError(f"`{out}` holds a `{POLICY_NAME}` that is not from a tour; choose another folder")
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        pictures = [*folder.glob("[0-9][0-9]-*-light.png"), *folder.glob("[0-9][0-9]-*-dark.png")]
+        for file in (*pictures, folder / REPORT_NAME, folder / POLICY_NAME):
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        raise WorkspaceError(f"cannot write to `{out}`: {error.strerror or error}") from None
     return folder
 
 
 @contextmanager
 def _copy_of(workspace: Path | None) -> Generator[tuple[Path, Preferences], None, None]:
-    """The policy file of a copy, away from the files, keys and settings of the user. Raises WorkspaceError."""
+    """The policy file of a copy, away from the files, keys and settings of the user."""
     with tempfile.TemporaryDirectory(prefix="gatewright-tour-", ignore_cleanup_errors=True) as holder:
         place = Path(holder)
         os.environ.pop("GATEWRIGHT_STATE", None)
@@ -91,23 +85,9 @@ def _copy_of(workspace: Path | None) -> Generator[tuple[Path, Preferences], None
             copy.close()
 
 
-def _make(policy: Path, preferences: Preferences, out: Path) -> int:
-    QApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
-    app = QApplication(sys.argv[:1])
-    qInstallMessageHandler(_tell_of_qt)
-    began_s = time.monotonic()
-    steps = loop.run(app, lambda: _show(policy, preferences, out))
-    (out / REPORT_NAME).write_text(json.dumps({"steps": steps}, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    checks: list[bool] = [check["ok"] for step in steps for check in step["checks"]]
-    seconds = time.monotonic() - began_s
-    print(f"{len(steps)} pictures, {sum(checks)} of {len(checks)} checks hold, {seconds:.1f} s: {out}", flush=True)
-    return 0 if all(checks) else CHECKS_FAILED
-
-
-async def _show(policy: Path, preferences: Preferences, out: Path) -> list[dict[str, Any]]:
+async def _play(policy: Path, preferences: Preferences, out: Path) -> Tour:
     window = await build_window(policy, preferences=preferences, theme="light")
-    tour = Tour(window, out)
-    done = asyncio.get_running_loop().create_future()
+    tour, done = Tour(window, out), asyncio.get_running_loop().create_future()
 
     def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         tour.faults.append(f"{kind.__name__}: {error}")
@@ -131,7 +111,7 @@ async def _show(policy: Path, preferences: Preferences, out: Path) -> list[dict[
         sys.excepthook = hook
         window.hide()
         await window.shut()
-    return tour.steps
+    return tour
 
 
 def _tell_of_qt(_kind: QtMsgType, _context: QMessageLogContext, message: str) -> None:

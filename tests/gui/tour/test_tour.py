@@ -154,6 +154,7 @@ def test_tour_of_a_bare_workspace_says_what_does_not_apply(tmp_path: Path, text:
     assert _failed(tmp_path / "out") == {}
     assert done.returncode == 0
     assert "does not apply: the policy has no source" in done.stdout
+    assert [step["theme"] for step in _report(tmp_path / "out")][-1] == "dark"
     assert (tmp_path / "out" / "policy.toml").is_file()
 
 
