@@ -18,7 +18,7 @@ _DEFINED = re.compile(r"[\s\\`'\"*(]*([A-Za-z_][\w-]*)[`'\"*)\\]*\s*(?::|=|\(|�
 _REMARK = re.compile(r"\s\([^()]*\)")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|no|nr|fig)|\b[A-Za-z])\.$", re.IGNORECASE)
 _END = re.compile(r"[.!?]+[\"'`)\]*”’]*(?=\s)")
-_ANNOUNCED = re.compile(r"[A-Z]\w*(?: [\w/-]+)+(?<! are)(?<! is)(?<! by)(?<! to)(?<! for)(?<! with)(?=: )")
+_ANNOUNCED = re.compile(r"[A-Z]\w*(?:,? [\w/-]+)+(?<! are)(?<! is)(?<! by)(?<! to)(?<! for)(?<! with)(?=: )")
 _REFERS_BACK = re.compile(
     r"\W*(?:(?:it|they|its|their|otherwise|alternatively|this|these|those)\b"
     r"|(?:get|use|set|find|take|pass|see|without|with|after|before)\s+(?:it|them|this)\b|(?:required|optional)[.!]?\s*$)",
