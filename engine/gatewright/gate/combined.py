@@ -120,6 +120,8 @@ def _right(name: str, rights: list[OperationRight]) -> OperationRight:
         strictest(*(right.verdict for right in rights)),
         max((right.tier for right in rights), key=_TIERS.index),
         tuple(sorted(reasons, key=lambda reason: _ORDER[reason.verdict])),
+        frozenset[Verdict]().union(*(right.by_path for right in rights)),
+        frozenset[Verdict]().union(*(right.by_value for right in rights)),
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, TypeVar
 
-from gatewright.policy.granted import granted_kinds
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
@@ -98,16 +97,10 @@ def _heads(key: str) -> Iterable[str]:
 
 
 def _capabilities(before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> frozenset[str]:
-    """How far a grant reaches is read when a call comes, but for operations that name nothing to judge it by."""
+    """The tools that need a grant; what one bounds is part of their rights."""
     if before.capabilities == after.capabilities:
         return _NONE
-    old, new = granted_kinds(before.capabilities), granted_kinds(after.capabilities)
-    kinds = old == new and bool(before.capabilities) == bool(after.capabilities)
-    return frozenset(
-        row.name
-        for row in facts
-        if any(op.capabilities and not (kinds and op.capabilities <= op.judged) for op in row.operations)
-    )
+    return frozenset(row.name for row in facts if any(op.capabilities for op in row.operations))
 
 
 def _sources(before: tuple[Source, ...], after: tuple[Source, ...], facts: Iterable[ToolFacts]) -> Tools:

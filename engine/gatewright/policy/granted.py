@@ -52,11 +52,17 @@ def lacking(agent: Agent, granted: frozenset[CapabilityKind], facts: ToolFacts, 
     if missing:
         text = f"{what} needs {_and(missing)}, which agent `{agent.agent_id}` is not granted"
         return Reason(Layer.CAPABILITY, Verdict.DENY, "capability-not-granted", text, where)
-    limited = frozenset(kind for kind in op.capabilities & SCOPED - op.judged if not _is_whole(agent, kind))
+    limited = frozenset(kind_of(one) for one in bounded(agent, op)) - op.judged
     if limited:
         text = f"{what} names nothing that {_and(limited)} of agent `{agent.agent_id}` could be judged by"
         return Reason(Layer.CAPABILITY, Verdict.DENY, "capability-unjudgeable", text, where)
     return None
+
+
+def bounded(agent: Agent, op: OperationFacts) -> tuple[Capability, ...]:
+    """The agent's grants of kinds that the operation needs where they leave something out."""
+    kinds = {kind for kind in op.capabilities & SCOPED if not _is_whole(agent, kind)}
+    return tuple(one for one in agent.capabilities if kind_of(one) in kinds) if kinds else ()
 
 
 def _and(kinds: Iterable[CapabilityKind]) -> str:

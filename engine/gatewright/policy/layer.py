@@ -8,16 +8,32 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gatewright.policy.granted import granted_kinds, lacking
+from gatewright.policy.capability import FsRead, FsWrite
+from gatewright.policy.granted import bounded, granted_kinds, lacking
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.reach import Reach, source_rules
-from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight
-from gatewright.policy.rule import ANY_TOOL, AllowedOperations, ArgumentConstraints, RequiresConsent, ToolRule
+from gatewright.policy.right import Layer, Limit, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight
+from gatewright.policy.rule import (
+    ANY_TOOL,
+    AllowedOperations,
+    ArgumentConstraints,
+    ContinueLoop,
+    RequiresConsent,
+    ToolRule,
+)
 from gatewright.policy.rulecheck import misfit, setting_misfit
-from gatewright.policy.rulematch import Numbered, certain, rules_for_agent, rules_for_operation, rules_for_tool
+from gatewright.policy.rulematch import (
+    Numbered,
+    certain,
+    outcomes,
+    rules_for_agent,
+    rules_for_operation,
+    rules_for_tool,
+)
 from gatewright.policy.setting import overridden
 from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
 from gatewright.policy.toolname import names_tool, split_name
-from gatewright.policy.verdict import Verdict, strictest
+from gatewright.policy.verdict import Verdict, stricter, strictest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +43,11 @@ if TYPE_CHECKING:
 
 _ANY_MAJOR: tuple[int | None, ...] = (None,)
 _NONE: list[Reason] = []
+_DENIALS = frozenset({Verdict.DENY})
+_SAME = frozenset[Verdict]()
+"""No call comes to anything stricter than the verdict."""
+_NARROW_NOTHING = (AllowedOperations, ContinueLoop)
+"""Rules that no call runs into: the boxes themselves, and what goes without saying."""
 _Numbered = tuple[int, ToolRule]
 _Placed = tuple["Address | None", ToolRule]
 
@@ -97,6 +118,10 @@ class Layers:
         """What the agent's sources say to the operation, whatever the path."""
         return self._reach.reason(facts, op)
 
+    def outcomes(self, facts: ToolFacts, op: OperationFacts) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
+        """What the agent's sources make of calls of the operation: by their path, by what they do there."""
+        return self._reach.outcomes(facts, op)
+
     def _listing(self, facts: ToolFacts) -> Reason | None:
         agent = self.agent
         if self._listed is None:
@@ -149,14 +174,18 @@ class _Rows:
         agent_id = layers.agent.agent_id
         placed: list[_Placed] = [(("agents", agent_id, "tool_rules", index), rule) for index, rule in rules]
         placed += [(None, rule) for rule in facts.tool_rules if names_tool(rule.tool_name, facts.name, facts.major)]
-        self._limits = [
+        self._lists = [
             (address, rule, rule.rule_type.operations)
             for address, rule in placed
             if isinstance(rule.rule_type, AllowedOperations)
         ]
-        self._limiting: dict[int, Reason] = {}
+        self._leaving_out: dict[int, Reason] = {}
         self._refusals = list(_refusals(facts, placed)) if facts.selection is not None else []
         self._consents = [row for row in placed if isinstance(row[1].rule_type, RequiresConsent)]
+        theirs = [rule for source in layers.sources if source.required_tools for _, rule in source_rules(source, facts)]
+        self._narrowing_rules = [
+            rule for rule in (*(rule for _, rule in placed), *theirs) if not isinstance(rule.rule_type, _NARROW_NOTHING)
+        ]
         self._policy_rules = layers.policy_rules(facts)
         self._policy_speaks = bool(self._policy_rules) or layers.policy.default is not Verdict.ALLOW
         self._has_approvals = bool(layers.agent.approvals or layers.policy.defaults.approvals)
@@ -165,16 +194,50 @@ class _Rows:
 
     def row(self, op: OperationFacts) -> OperationRight:
         """The right on one operation; reasons that deny come first, each kind in the order of the stages."""
-        limits = list(self._limited(op)) if self._limits else _NONE
+        left_out = list(self._left_out(op)) if self._lists else _NONE
         more = self._may_say_more or op.capabilities or TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
-        reasons = (*self._whole, *limits, *self._others(op)) if more else (*self._whole, *limits)
-        if not reasons:
+        reasons = (*self._whole, *left_out, *self._others(op)) if more else (*self._whole, *left_out)
+        if not (reasons or more or self._narrowing_rules):
             return _plain(op.name, op.tier)
         if len(reasons) > 1:
             reasons = tuple(sorted(reasons, key=_denies_not))
-        ticked = self._unlisted is None and all(reason.address is None for reason in limits)
         verdict = reasons[0].verdict if len(reasons) == 1 else strictest(*(reason.verdict for reason in reasons))
-        return OperationRight(op.name, ticked, verdict, op.tier, reasons)
+        if verdict is Verdict.DENY or not (more or self._narrowing_rules):
+            limits, by_path, by_value = (), _SAME, _SAME
+        else:
+            limits = self._limits_of(op)
+            by_path, by_value = self._depending(op, verdict, limits)
+        if not reasons and not limits and not by_path and not by_value:
+            return _plain(op.name, op.tier)
+        ticked = self._unlisted is None and all(reason.address is None for reason in left_out)
+        return OperationRight(op.name, ticked, verdict, op.tier, reasons, by_path, by_value, limits)
+
+    def _limits_of(self, op: OperationFacts) -> tuple[Limit, ...]:
+        """All that narrows the calls of an operation that is not denied."""
+        rules = [rule for rule in self._narrowing_rules if rule.binds(op.name)]
+        asked = rules_for_operation(self._policy_rules, op.name) if self._policy_rules else ()
+        conditions = [rule for _, rule in asked if not rule.is_unconditional]
+        return (*rules, *conditions, *(bounded(self._layers.agent, op) if op.capabilities else ()))
+
+    def _depending(
+        self, op: OperationFacts, verdict: Verdict, limits: tuple[Limit, ...]
+    ) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
+        """What is stricter than the verdict for some calls: by the files they name, by anything else in them."""
+        layers, facts = self._layers, self._facts
+        by_path, by_value = layers.outcomes(facts, op) if facts.needs_source else (_SAME, _SAME)
+        for limit in limits:
+            match limit:
+                case FsRead() | FsWrite():
+                    by_path |= _DENIALS
+                case ToolRule(rule_type=kind) if not isinstance(kind, ArgumentConstraints):
+                    pass
+                case PolicyRule():
+                    pass
+                case _:
+                    by_value |= _DENIALS
+        if self._policy_speaks:
+            by_value |= outcomes(layers.policy, rules_for_operation(self._policy_rules, op.name))
+        return stricter(by_path, verdict), stricter(by_value, verdict)
 
     def _others(self, op: OperationFacts) -> Iterator[Reason]:
         layers, facts = self._layers, self._facts
@@ -195,17 +258,17 @@ class _Rows:
                 text = f"`{facts.name}` requires consent{scope}"
                 yield Reason(Layer.RULE, Verdict.ASK, "requires-consent", text, address, rule.rule_id)
 
-    def _limited(self, op: OperationFacts) -> Iterator[Reason]:
-        for index, (address, rule, operations) in enumerate(self._limits):
+    def _left_out(self, op: OperationFacts) -> Iterator[Reason]:
+        for index, (address, rule, operations) in enumerate(self._lists):
             if op.name not in operations:
-                yield self._limiting.get(index) or self._limit(index, address, rule, operations)
+                yield self._leaving_out.get(index) or self._reason(index, address, rule, operations)
 
-    def _limit(self, index: int, address: Address | None, rule: ToolRule, operations: frozenset[str]) -> Reason:
+    def _reason(self, index: int, address: Address | None, rule: ToolRule, operations: frozenset[str]) -> Reason:
         """What a rule says to all that it leaves out: one object, put into words once."""
         whose = f" for agent `{self._layers.agent.agent_id}`" if address else " by its own rule"
         text = f"`{self._facts.name}` is limited to {_listed(operations)}{whose}"
         reason = Reason(Layer.RULE, Verdict.DENY, "operation-not-allowed", text, address, rule.rule_id)
-        return self._limiting.setdefault(index, reason)
+        return self._leaving_out.setdefault(index, reason)
 
     def _approval(self, op: OperationFacts) -> Reason | None:
         verdict, address = self._layers.approval(self._facts, op)

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING
 
 from gatewright.policy.permission import verdict_for
 from gatewright.policy.right import Layer, Reason
-from gatewright.policy.rule import AllowedOperations
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind
 from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.base.problem import Address
     from gatewright.policy.document import Agent, Source
-    from gatewright.policy.permission import Action
+    from gatewright.policy.permission import Action, Permission
     from gatewright.policy.right import OperationFacts, ToolFacts
     from gatewright.policy.rule import ToolRule
 
 _MILDNESS = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
+_NOTHING = frozenset[Verdict]()
+_ALLOW = frozenset({Verdict.ALLOW})
+_PER_SOURCE: dict[type[RuleKind], Verdict] = {RequiresConsent: Verdict.ASK, ArgumentConstraints: Verdict.DENY}
+"""What rules of a source do to calls that go to it."""
 
 
 def source_rules(source: Source, facts: ToolFacts) -> tuple[tuple[int, ToolRule], ...]:
@@ -37,7 +41,7 @@ class Reach:
     def __init__(self, agent: Agent, sources: tuple[Source, ...]) -> None:
         self._agent = agent
         self._sources = sources
-        self._levels: dict[tuple[str, tuple[Action, ...]], Verdict] = {}
+        self._levels: dict[tuple[str, tuple[Action, ...]], frozenset[Verdict]] = {}
         self._limiting = any(source.required_tools for source in sources)
 
     def reason(self, facts: ToolFacts, op: OperationFacts) -> Reason | None:
@@ -52,8 +56,23 @@ class Reach:
         open_ones = [source for source, limit in zip(self._sources, limits, strict=True) if limit is None]
         if not open_ones:
             return next(limit for limit in limits if limit is not None)
-        best = min((self._level(source, op.actions) for source in open_ones), key=_MILDNESS.__getitem__)
+        best = min((_mildest(self._level(source, op.actions)) for source in open_ones), key=_MILDNESS.__getitem__)
         return None if best is Verdict.ALLOW else self._by_level(open_ones, op, best)
+
+    def outcomes(self, facts: ToolFacts, op: OperationFacts) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
+        """What calls of the operation may come to by their places: by the path, and by what they do at one place."""
+        by_path: set[Verdict] = set()
+        held: set[frozenset[Verdict]] = set()
+        for source in self._sources:
+            if self._limit(source, facts, op) is not None:
+                by_path.add(Verdict.DENY)
+            else:
+                rules = source_rules(source, facts) if source.required_tools else ()
+                kinds = {type(rule.rule_type) for _, rule in rules if rule.binds(op.name)}
+                by_path |= {_PER_SOURCE[kind] for kind in kinds & _PER_SOURCE.keys()}
+                held |= {_by_action(level, op.actions) for level in source.levels}
+        every = frozenset[Verdict]().union(*held)
+        return (every | by_path, _NOTHING) if len(held) > 1 else (frozenset(by_path), every)
 
     def _without(self) -> Reason:
         agent = self._agent
@@ -74,14 +93,13 @@ class Reach:
                 return Reason(Layer.SOURCE, Verdict.DENY, "source-operation-not-allowed", text, where, rule.rule_id)
         return None
 
-    def _level(self, source: Source, actions: tuple[Action, ...]) -> Verdict:
-        if not actions:
-            return Verdict.ALLOW
+    def _level(self, source: Source, actions: tuple[Action, ...]) -> frozenset[Verdict]:
+        """What the levels of a source say to the actions."""
         key = source.source_id, actions
         found = self._levels.get(key)
         if found is None:
-            verdicts = (verdict_for(level, action) for level in source.levels for action in actions)
-            found = self._levels[key] = min(verdicts, key=_MILDNESS.__getitem__, default=Verdict.DENY)
+            verdicts = (_by_action(level, actions) for level in source.levels)
+            found = self._levels[key] = frozenset[Verdict]().union(*verdicts)
         return found
 
     def _by_level(self, sources: list[Source], op: OperationFacts, best: Verdict) -> Reason:
@@ -91,3 +109,12 @@ class Reach:
             return Reason(Layer.SOURCE, best, "level-asks", text)
         text = f"no rule or default of {named} permits `{op.name}`"
         return Reason(Layer.SOURCE, best, "no-level-permits", text, ("sources", sources[0].source_id))
+
+
+def _by_action(level: Permission, actions: tuple[Action, ...]) -> frozenset[Verdict]:
+    """What a level says to the actions; none of them is nothing that it could refuse."""
+    return frozenset(verdict_for(level, action) for action in actions) or _ALLOW
+
+
+def _mildest(verdicts: frozenset[Verdict]) -> Verdict:
+    return min(verdicts, key=_MILDNESS.__getitem__)

@@ -14,11 +14,15 @@ from typing import Protocol
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.capability import Capability, CapabilityKind
 from gatewright.policy.permission import Action
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+
+Limit = ToolRule | PolicyRule | Capability
+"""A rule on the tool (of its sources or its own too), a policy rule with a condition, a grant with bounds."""
 
 
 class Layer(StrEnum):
@@ -141,13 +145,22 @@ class ToolFacts:
 
 @dataclass(frozen=True, slots=True)
 class OperationRight:
-    """One row of the tree: the box, what all layers say, and every reason, the deciding one first."""
+    """One row of the tree: the box, what all layers say, and every reason, the deciding one first.
+
+    ``verdict`` is what a call comes to at best. What is stricter for some calls: ``by_path`` by the files they name
+    (levels and rules of the sources, bounds of grants on files), ``by_value`` by anything else in them (constraints,
+    conditions of policy rules, bounds of other grants). ``limits``: all that narrows its calls besides the levels; none
+    for an operation that is denied.
+    """
 
     operation: str
     ticked: bool
     verdict: Verdict
     tier: SafetyTier
     reasons: tuple[Reason, ...] = ()
+    by_path: frozenset[Verdict] = frozenset()
+    by_value: frozenset[Verdict] = frozenset()
+    limits: tuple[Limit, ...] = ()
 
     @property
     def is_hidden(self) -> bool:
@@ -158,6 +171,11 @@ class OperationRight:
     def is_overruled(self) -> bool:
         """Whether the box is ticked and another layer turns the operation off."""
         return self.ticked and self.is_hidden
+
+    @property
+    def asks_for_some(self) -> bool:
+        """Whether some calls ask first and others need not."""
+        return self.verdict is Verdict.ALLOW and (Verdict.ASK in self.by_path or Verdict.ASK in self.by_value)
 
 
 @dataclass(frozen=True, slots=True)

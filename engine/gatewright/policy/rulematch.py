@@ -65,6 +65,14 @@ def certain(policy: Policy, rules: tuple[Numbered, ...], what: str) -> Reason | 
     return Reason(Layer.POLICY, Verdict.ASK, "policy-default", text, DEFAULT_ADDRESS)
 
 
+def outcomes(policy: Policy, rules: tuple[Numbered, ...]) -> frozenset[Verdict]:
+    """What calls that ``rules`` may match come to by them; the default where all of them have a condition."""
+    found = {rule.effect for _, rule in rules}
+    if not any(rule.is_unconditional for _, rule in rules):
+        found.add(policy.default)
+    return frozenset(found)
+
+
 def _by_rule(index: int, rule: PolicyRule, what: str) -> Reason:
     says = "denies" if rule.effect is Verdict.DENY else "asks before"
     text = f"policy rule `{rule.name}` {says} {what}" + (f": {rule.message}" if rule.message else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 
 
 class Verdict(StrEnum):
@@ -19,3 +20,9 @@ _STRICTNESS = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
 def strictest(*verdicts: Verdict) -> Verdict:
     """The strictest of them; allow when there is none."""
     return max(verdicts, key=_STRICTNESS.__getitem__, default=Verdict.ALLOW)
+
+
+@lru_cache
+def stricter(verdicts: frozenset[Verdict], than: Verdict) -> frozenset[Verdict]:
+    """Those of them that are stricter than one."""
+    return frozenset(verdict for verdict in verdicts if _STRICTNESS[verdict] > _STRICTNESS[than])

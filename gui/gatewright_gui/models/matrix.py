@@ -14,11 +14,22 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from gatewright.policy.document import Agent
 from gatewright.policy.right import Reason
-from gatewright_gui.session.rightgrid import Cell, GridTool, RightGrid, Summary, differing, summary_of, texts_of
+from gatewright_gui.models.notes import Note
+from gatewright_gui.session.rightgrid import (
+    OPERATION_CELLS,
+    Cell,
+    GridTool,
+    OperationCell,
+    RightGrid,
+    Summary,
+    differing,
+    summary_of,
+    texts_of,
+)
 
 Index = QModelIndex | QPersistentModelIndex
-Why = Callable[[str, str, str | None], Sequence[Reason]]
-"""The reasons of an agent's tool, or of one of its operations."""
+Why = Callable[[str, str, str | None], Sequence[Reason | Note]]
+"""The reasons of an agent's tool or of one of its operations, and what limits its calls."""
 UNKNOWN = "…"
 NOT_THERE = "–"
 CELL_WORDS = {
@@ -28,6 +39,7 @@ CELL_WORDS = {
     Cell.ASKS: "asks first",
     Cell.LOCKED: "asks first, by another layer",
     Cell.OVERRULED: "off by another layer",
+    Cell.SOME_ASK: "on, asks first for some",
 }
 MOST_OPENED = 50
 """A search that finds no more tools than this opens them."""
@@ -104,7 +116,7 @@ class MatrixModel(QAbstractTableModel):
         self._set_rows()
 
     def show_only_differing(self, only: bool) -> None:
-        """Only rows in which the agents that are known are not all alike."""
+        """Only rows in which the agents that are known are not all alike, in what they may or in what limits it."""
         self._only_differing = only
         self._set_rows()
 
@@ -239,25 +251,23 @@ class MatrixModel(QAbstractTableModel):
 
     # cells
 
-    def cell(self, row: int, column: int) -> Summary | Cell | None:
+    def cell(self, row: int, column: int) -> Summary | OperationCell | None:
         """What a cell says: counts for a tool with operations, else one state; None while it is not known."""
         held = self._grid.column(self._agents[column].agent_id)
         if held is None:
             return None
         number, op = self._rows[row]
         tool = self._grid.layout.tools[number]
-        if op >= 0:
-            return Cell(held[tool.start + op])
-        if not tool.has_operations:
-            return Cell(held[tool.start])
-        return summary_of(held[tool.start : tool.start + len(tool.operations)])
+        if op < 0 and tool.has_operations:
+            return summary_of(held.cells[tool.start : tool.start + len(tool.operations)])
+        return OPERATION_CELLS[held.cells[tool.start + max(op, 0)]]
 
     def is_on(self, row: int, column: int) -> bool | None:
         """Whether anything of the cell is ticked; None while that is not known."""
         found = self.cell(row, column)
         if isinstance(found, Summary):
             return found.on > 0 or found.overruled
-        return None if found is None else found not in {Cell.OFF, Cell.MISSING}
+        return None if found is None else found.state not in {Cell.OFF, Cell.MISSING}
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
         """Tools that are shown and the operations of those that are open."""
@@ -344,23 +354,23 @@ class MatrixModel(QAbstractTableModel):
             self.dataChanged.emit(self.index(0, told[0]), self.index(len(self._rows) - 1, told[-1]))
 
 
-def short_words(found: Summary | Cell | None) -> str:
+def short_words(found: Summary | OperationCell | None) -> str:
     """What stands in the cell."""
     match found:
         case None:
             return UNKNOWN
         case Summary():
             return f"{found.on}/{found.every}" if found.every else NOT_THERE
-        case Cell():
-            return NOT_THERE if found is Cell.MISSING else CELL_WORDS[found]
+        case OperationCell(state, is_limited):
+            return NOT_THERE if state is Cell.MISSING else f"{CELL_WORDS[state]}{', limited' * is_limited}"
 
 
-def plain_words(found: Summary | Cell | None) -> str:
+def plain_words(found: Summary | OperationCell | None) -> str:
     """The cell outside the app: counts with words, so that a spreadsheet takes them for no date."""
     return f"{found.on} of {found.every}" if isinstance(found, Summary) else short_words(found)
 
 
-def long_words(found: Summary | Cell | None) -> str:
+def long_words(found: Summary | OperationCell | None) -> str:
     """The cell in a sentence."""
     match found:
         case None:
@@ -369,11 +379,12 @@ def long_words(found: Summary | Cell | None) -> str:
             notes = (
                 f"{found.on} of {found.every} operations on",
                 "some ask first" if found.asks else "",
+                "some are limited" if found.limited else "",
                 "some are turned off by another layer" if found.overruled else "",
             )
             return ", ".join(note for note in notes if note)
-        case Cell():
-            return CELL_WORDS[found]
+        case OperationCell(state):
+            return CELL_WORDS[state] if state is Cell.MISSING else short_words(found)
 
 
 def _agent_words(agent: Agent, role: int) -> str | None:

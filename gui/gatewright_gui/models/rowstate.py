@@ -19,7 +19,7 @@ class RowState(StrEnum):
 
 
 class Asking(StrEnum):
-    """Whether a row asks first. `LOCKED`: another layer than `approvals` makes it ask."""
+    """Whether a row asks first. `SOME`: some calls of it; `LOCKED`: another layer than `approvals` makes it ask."""
 
     NO = "no"
     YES = "yes"
@@ -54,7 +54,7 @@ def tool_verdict(right: ToolRight) -> Verdict:
 def operation_asking(right: OperationRight) -> Asking:
     """Of one operation; a hidden one does not ask."""
     if right.verdict is not Verdict.ASK:
-        return Asking.NO
+        return Asking.SOME if right.asks_for_some else Asking.NO
     asking = [reason.layer for reason in right.reasons if reason.verdict is Verdict.ASK]
     return Asking.YES if all(layer is Layer.APPROVALS for layer in asking) else Asking.LOCKED
 
@@ -65,6 +65,19 @@ def tool_asking(right: ToolRight) -> Asking:
     if len(found) == 1:
         return found.pop()
     return Asking.SOME if found - {Asking.NO} else Asking.NO
+
+
+def depending_words(right: OperationRight) -> str:
+    """What some calls of an operation come to by their arguments, in a sentence; empty where all come to the same."""
+    parts = [
+        f"goes by the {what}: some calls {' and some '.join(_SAYS[verdict] for verdict in _SAYS if verdict in found)}"
+        for what, found in (("path", right.by_path), ("values", right.by_value))
+        if found
+    ]
+    return "; ".join(parts)
+
+
+_SAYS = {Verdict.ASK: "ask first", Verdict.DENY: "are denied"}
 
 
 def tool_reasons(right: ToolRight) -> tuple[Reason, ...]:

@@ -293,7 +293,8 @@ class ToolFilterModel(QAbstractItemModel):
         states = self._filters.states
         if row.is_hidden:
             return State.OFF in states or (row.ticked and State.OVERRULED in states)
-        return State.ON in states or (row.verdict is Verdict.ASK and State.ASKS in states)
+        asks = row.verdict is Verdict.ASK or row.asks_for_some
+        return State.ON in states or (asks and State.ASKS in states)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ Index = QModelIndex | QPersistentModelIndex
 _USER = Qt.ItemDataRole.UserRole
 VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, SEARCH_TEXT, MARK = (_USER + n for n in range(1, 11))
 TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
+DEPENDING = ("by path", "by value")
+"""The verdict of what is allowed for some arguments only, or asks for some."""
 VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "off"}
 
 
@@ -327,8 +329,10 @@ class ToolTreeModel(QAbstractItemModel):
         if column is Column.ASK:
             return _ASK_TIPS[_asking(tool, operation)]
         if column is Column.VERDICT:
-            reasons = _reasons(tool, operation)
-            return "\n".join(reason.text.replace("`", "") for reason in reasons[:8]) or "nothing limits it"
+            rows = (operation,) if operation else tool.operations
+            depending = dict.fromkeys(text for row in rows if (text := rowstate.depending_words(row)))
+            reasons = (reason.text.replace("`", "") for reason in _reasons(tool, operation)[:8])
+            return "\n".join((*reasons, *depending)) or "nothing limits it"
         return self._text(tool, operation, column)
 
     def _said(self, tool: ToolRight, operation: OperationRight | None) -> tuple[str, ...]:
@@ -343,15 +347,21 @@ class ToolTreeModel(QAbstractItemModel):
 
 
 def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
-    """Allow, ask first, off, mixed; `off` says by which layer where the box is ticked."""
-    if operation is None and tool.facts.has_operations:
-        shown = {op.verdict for op in tool.operations if not op.is_hidden}
-        if len(shown) > 1:
-            return "mixed"
+    """Allow, by path or value, ask first, off, mixed; `off` says by which layer where the box is ticked."""
+    if operation is None:
+        shown = {_verdict_word(op) for op in tool.operations if not op.is_hidden}
+        if shown:
+            return shown.pop() if len(shown) == 1 else "mixed"
     if _state(tool, operation) is RowState.OVERRULED:
         reasons = [r for r in _reasons(tool, operation) if r.verdict is Verdict.DENY]
         return f"off: {_SHORT.get(reasons[0].layer, reasons[0].layer)}" if reasons else "off"
-    return VERDICT_WORDS[_verdict(tool, operation)]
+    return _verdict_word(operation) if operation else VERDICT_WORDS[Verdict.DENY]
+
+
+def _verdict_word(row: OperationRight) -> str:
+    if row.verdict is Verdict.ALLOW and (row.by_path or row.by_value):
+        return DEPENDING[not row.by_path]
+    return VERDICT_WORDS[row.verdict]
 
 
 _SHORT = {Layer.CAPABILITY: "no grant"}
@@ -359,7 +369,7 @@ _SHORT = {Layer.CAPABILITY: "no grant"}
 _ASK_TIPS = {
     Asking.NO: "does not ask first",
     Asking.YES: "asks first",
-    Asking.SOME: "some of its operations ask first",
+    Asking.SOME: "some of its calls ask first",
     Asking.LOCKED: "asks first, by another layer than this switch",
 }
 
@@ -376,6 +386,7 @@ def _looks_alike(one: ToolRight, other: ToolRight) -> bool:
         or (
             a.ticked == b.ticked
             and a.verdict is b.verdict
+            and (a.by_path, a.by_value) == (b.by_path, b.by_value)
             and [r.layer for r in a.reasons] == [r.layer for r in b.reasons]
         )
         for a, b in zip(one.operations, other.operations, strict=True)

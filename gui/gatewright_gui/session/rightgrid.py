@@ -1,16 +1,17 @@
-"""What every agent may do with every operation, one byte a cell, worked out beside the window for those one looks at.
-
-It does not know rows that are shown or hidden, nor how a cell looks.
-"""
+"""What every agent may do with every operation, a few bytes a cell, worked out beside the window for those in view."""
 
 import time
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
+from itertools import count
 
 from PySide6.QtCore import QObject, Signal
 
+from gatewright.policy.document import Policy
 from gatewright.policy.right import Layer, OperationRight, ToolFacts, ToolRight
 from gatewright.policy.toolname import chosen_tools
 from gatewright.policy.verdict import Verdict
@@ -29,7 +30,8 @@ AT_A_TIME_S = 0.05
 class Cell(IntEnum):
     """One operation of one agent. `MISSING`: the agent's version of the tool has no such operation.
 
-    `LOCKED` asks first by another layer than the agent's approvals; `OVERRULED` is ticked and turned off by another.
+    `LOCKED` asks first by another layer than the agent's approvals, `SOME_ASK` for some calls only; `OVERRULED` is
+    ticked and turned off by another layer.
     """
 
     MISSING = 0
@@ -38,6 +40,29 @@ class Cell(IntEnum):
     ASKS = 3
     LOCKED = 4
     OVERRULED = 5
+    SOME_ASK = 6
+
+
+@dataclass(frozen=True, slots=True)
+class OperationCell:
+    """One operation in one cell; `is_limited`: rules limit its calls, or some of them are denied."""
+
+    state: Cell
+    is_limited: bool = False
+
+
+_LIMITED = 0x10
+"""Beside the state in the byte of a cell."""
+OPERATION_CELLS = {state | limited: OperationCell(state, limited > 0) for state in Cell for limited in (0, _LIMITED)}
+"""What the byte of a cell says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One agent: of each operation a byte under `OPERATION_CELLS`, and four bytes that are equal for equal limits."""
+
+    cells: bytes
+    limits: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +87,12 @@ class GridLayout:
 
     tools: tuple[GridTool, ...] = ()
     size: int = 0
+    _numbers: dict[object, int] = field(default_factory=dict[object, int], compare=False, repr=False)
+    _next: "count[int]" = field(default_factory=lambda: count(1), compare=False, repr=False)
+
+    def number_of(self, limits: object) -> int:
+        """The same number for equal limits, another one for others."""
+        return self._numbers.setdefault(limits, next(self._next))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +103,7 @@ class Summary:
     every: int
     asks: bool
     overruled: bool
+    limited: bool = False
 
 
 def layout_of(catalog: Sequence[ToolFacts]) -> GridLayout:
@@ -98,63 +130,86 @@ def texts_of(tool: GridTool) -> tuple[str, ...]:
     return tuple(f"{tool.name} {name} {said}".casefold() for name, said in zip(names, tool.said, strict=True))
 
 
-def column_of(layout: GridLayout, rights: Mapping[str, ToolRight]) -> bytes:
-    """One byte for each operation of the layout."""
-    cells = bytearray(layout.size)
+def column_of(layout: GridLayout, rights: Mapping[str, ToolRight], source_ids: tuple[str, ...]) -> Column:
+    """The column of an agent with these rights and sources."""
+    cells, limits = bytearray(layout.size), array("I", bytes(4 * layout.size))
     for tool in layout.tools:
         right = rights.get(tool.name)
         if right is None:
             continue
         rows = right.operations
         if tuple([row.operation for row in rows]) == tool.operations:
-            cells[tool.start : tool.start + len(rows)] = bytes([_cell(row) for row in rows])
-            continue
-        held = {row.operation: _cell(row) for row in rows}
-        for place, name in enumerate(tool.operations, tool.start):
-            cells[place] = held.get(name, Cell.MISSING)
-    return bytes(cells)
+            places: Iterable[int] = range(tool.start, tool.start + len(rows))
+        else:
+            at = {name: place for place, name in enumerate(tool.operations, tool.start)}
+            places = [at[row.operation] for row in rows]
+        reachable = source_ids if right.facts.needs_source else ()
+        for place, row in zip(places, rows, strict=True):
+            cells[place] = _cell(row)
+            if (row.limits or row.by_path or row.by_value or reachable) and row.verdict is not Verdict.DENY:
+                limits[place] = layout.number_of((row.limits, row.by_path, row.by_value, reachable))
+    return Column(bytes(cells), limits.tobytes())
 
 
 def _cell(row: OperationRight) -> int:
     if not row.ticked:
         return Cell.OFF
-    if row.verdict is Verdict.ALLOW:
-        return Cell.ON
     if row.verdict is Verdict.DENY:
         return Cell.OVERRULED
+    limited = _LIMITED if row.limits or Verdict.DENY in row.by_path or Verdict.DENY in row.by_value else 0
+    if row.verdict is Verdict.ALLOW:
+        return (Cell.SOME_ASK if row.asks_for_some else Cell.ON) | limited
     own = all(reason.layer is Layer.APPROVALS for reason in row.reasons if reason.verdict is Verdict.ASK)
-    return Cell.ASKS if own else Cell.LOCKED
+    return (Cell.ASKS if own else Cell.LOCKED) | limited
 
 
 @lru_cache(maxsize=16_384)
 def summary_of(cells: bytes) -> Summary:
     """The operations of one tool of one agent in a cell."""
-    asking = cells.count(Cell.ASKS) + cells.count(Cell.LOCKED)
-    every = len(cells) - cells.count(Cell.MISSING)
-    return Summary(cells.count(Cell.ON) + asking, every, asking > 0, Cell.OVERRULED in cells)
+    found = [OPERATION_CELLS[cell] for cell in cells]
+    states = Counter(cell.state for cell in found)
+    asking = states[Cell.ASKS] + states[Cell.LOCKED] + states[Cell.SOME_ASK]
+    return Summary(
+        on=states[Cell.ON] + asking,
+        every=len(found) - states[Cell.MISSING],
+        asks=asking > 0,
+        overruled=states[Cell.OVERRULED] > 0,
+        limited=any(cell.is_limited for cell in found),
+    )
 
 
-def columns_of(workspace: Workspace, layout: GridLayout, agent_ids: Iterable[str]) -> dict[str, bytes]:
+def columns_of(workspace: Workspace, layout: GridLayout, agent_ids: Iterable[str]) -> dict[str, Column]:
     """The columns of these agents: of the first at least, of the others while there is time. Not for the window."""
-    found: dict[str, bytes] = {}
+    found: dict[str, Column] = {}
     until = time.monotonic() + AT_A_TIME_S
     with often_switched():
         for agent_id in agent_ids:
             if agent_id in workspace.policy.agents:
-                found[agent_id] = column_of(layout, workspace.rights(agent_id))
+                found[agent_id] = _column(layout, workspace.policy, agent_id, workspace.rights(agent_id))
             if time.monotonic() > until:
                 break
     return found
 
 
-def differing(columns: Iterable[bytes]) -> bytes:
-    """For each place whether these columns differ there: 0 or something else."""
+def _column(layout: GridLayout, policy: Policy, agent_id: str, rights: Mapping[str, ToolRight]) -> Column:
+    sources = policy.sources_of(policy.agents[agent_id])
+    return column_of(layout, rights, tuple(source.source_id for source in sources))
+
+
+def differing(columns: Iterable[Column]) -> bytes:
+    """For each operation whether these columns differ there, in what it may or in its limits: 0 or something else."""
     held = list(columns)
     if not held:
         return b""
+    cells = _differing([column.cells for column in held])
+    limits = memoryview(_differing([column.limits for column in held])).cast("I")
+    return bytes([cell or limit > 0 for cell, limit in zip(cells, limits, strict=True)])
+
+
+def _differing(held: Sequence[bytes]) -> bytes:
     first, seen = int.from_bytes(held[0]), 0
-    for column in held[1:]:
-        seen |= int.from_bytes(column) ^ first
+    for one in held[1:]:
+        seen |= int.from_bytes(one) ^ first
     return seen.to_bytes(len(held[0]))
 
 
@@ -177,7 +232,7 @@ class RightGrid(QObject):
         super().__init__(parent)
         self._document, self._selection, self._deriver, self._tasks = document, selection, deriver, tasks
         self.layout = GridLayout()
-        self._columns: dict[str, bytes] = {}
+        self._columns: dict[str, Column] = {}
         self._current: set[str] = set()
         """Those of the known columns that are of the policy as it is now."""
         self._wanted: tuple[str, ...] = ()
@@ -191,12 +246,12 @@ class RightGrid(QObject):
             self.layout_changed.emit()  # whoever hears it may want other agents; then it is their work that goes on
         self._work_out()
 
-    def column(self, agent_id: str) -> bytes | None:
-        """One byte for each operation; None while it is not known."""
+    def column(self, agent_id: str) -> Column | None:
+        """What is known of an agent; None while it is not."""
         return self._columns.get(agent_id)
 
     @property
-    def known(self) -> Mapping[str, bytes]:
+    def known(self) -> Mapping[str, Column]:
         """The columns that are known."""
         return self._columns
 
@@ -243,7 +298,8 @@ class RightGrid(QObject):
         alone = chosen in self._columns and chosen in agent_ids and len(agent_ids) == 1
         if chosen is not None and alone and not is_long(self._document, chosen):
             # the edit of one agent costs the tools it concerns; several agents or many tools are worked out beside
-            self._take({chosen: column_of(self.layout, self._document.rights(chosen))})
+            document = self._document
+            self._take({chosen: _column(self.layout, document.policy, chosen, document.rights(chosen))})
 
     def _lacking(self) -> list[str]:
         agents = self._document.policy.agents
@@ -262,7 +318,7 @@ class RightGrid(QObject):
             if found is not None and layout is self.layout:
                 self._take(found)
 
-    def _take(self, found: Mapping[str, bytes]) -> None:
+    def _take(self, found: Mapping[str, Column]) -> None:
         changed = frozenset(name for name, column in found.items() if self._columns.get(name) != column)
         self._columns.update(found)
         self._current |= found.keys()

@@ -181,6 +181,7 @@ EDITS: dict[str, tuple[Policy, set[tuple[str, str]]]] = {
     "an approvals key": (of(BASE, READER, approvals={"notes.write": Verdict.ASK}), {(READER, NOTES)}),
     "a description": (of(BASE, READER, description="Reads."), set()),
     "a grant": (of(BASE, READER, capabilities=(NetRead(("*",)),)), {(READER, WEB)}),
+    "how far a grant reaches": (of(BASE, WRITER, capabilities=(NetRead(("a.org",)),)), {(WRITER, WEB)}),
     "one policy rule": (
         replace(BASE, rules=(replace(BASE.rules[0], effect=Verdict.DENY),)),
         {(READER, CLOCK), (WRITER, CLOCK)},

@@ -8,11 +8,11 @@ import pytest
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
-from gatewright.policy.document import Agent, Policy, Source, ToolSettings
+from gatewright.policy.document import Agent, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts
-from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, RequiresConsent, ToolRule
 from gatewright.policy.rulecheck import policy_rule_misfits
 from gatewright.policy.setting import overridden, overridden_all
 from gatewright.policy.tier import SafetyTier
@@ -20,6 +20,7 @@ from gatewright.policy.verdict import Verdict
 from tests.support.rights import rights_by_layers
 
 NET = frozenset({CapabilityKind.NET_READ})
+FS = frozenset({CapabilityKind.FS_READ})
 FETCH = ToolFacts(
     "fetch",
     1,
@@ -206,6 +207,85 @@ def test_consent_that_the_tool_itself_requires_is_a_reason() -> None:
     right = row(policy_of(), facts, "")
 
     assert (right.verdict, first(right).code, first(right).address) == (Verdict.ASK, "requires-consent", None)
+
+
+DENIES, ASKS = frozenset({Verdict.DENY}), frozenset({Verdict.ASK})
+DRAFTS_ASK = replace(DOCS, permission_rules=(PermissionRule("drafts/", Permission.PARTNER),))
+DRAFTS_ONLY = ArgumentConstraints({"path": {"pattern": "^drafts/"}})
+
+
+def depending(policy: Policy, facts: ToolFacts, operation: str) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
+    right = row(policy, facts, operation)
+    assert right.verdict is not Verdict.DENY
+    return right.by_path, right.by_value
+
+
+def test_operation_that_asks_at_some_levels_says_so_and_the_ones_that_never_ask_do_not() -> None:
+    policy = policy_of(sources=(DRAFTS_ASK,))
+
+    assert row(policy, FILE, "append").asks_for_some
+    assert depending(policy, FILE, "append") == (ASKS, frozenset())
+    assert depending(policy, FILE, "read") == (frozenset(), frozenset())
+    assert not row(policy, FILE, "read").asks_for_some
+
+
+def test_operation_that_a_level_of_one_source_denies_goes_by_the_path() -> None:
+    closed = Source("vault", "vault", Permission.NONE)
+
+    assert depending(policy_of(sources=(DOCS, closed)), FILE, "read") == (DENIES, frozenset())
+    assert depending(policy_of(sources=(DRAFTS_ASK, closed)), FILE, "append") == (ASKS | DENIES, frozenset())
+    assert depending(policy_of(), FILE, "append") == (frozenset(), frozenset())
+
+
+def test_operation_limited_to_a_folder_whose_level_asks_is_no_plain_allow() -> None:
+    agent = Agent("a", tool_rules=(ToolRule("file", DRAFTS_ONLY, ("operation:append",)),))
+    policy = policy_of(agent, sources=(DRAFTS_ASK,))
+
+    assert depending(policy, FILE, "append") == (ASKS, DENIES)
+    assert row(policy, FILE, "append").asks_for_some
+    assert depending(policy, FILE, "read") == (frozenset(), frozenset())
+
+
+def test_operation_that_may_do_two_things_where_one_asks_goes_by_what_the_call_does() -> None:
+    change = OperationFacts("change", SafetyTier.SIDE_EFFECTING, (Action.OVERWRITE, Action.DELETE))
+    facts = replace(FILE, operations=(change,))
+    policy = policy_of(sources=(replace(DOCS, default_permission=Permission.READ_WRITE),))
+
+    assert depending(policy, facts, "change") == (frozenset(), ASKS)
+
+
+def test_rules_of_a_source_make_what_goes_to_it_ask_or_be_denied() -> None:
+    consent = replace(DOCS, required_tools=(ToolRule("file", RequiresConsent(), ("operation:read",)),))
+    limited = replace(DOCS, required_tools=(ToolRule("file", AllowedOperations(frozenset({"read"}))),))
+    notes = replace(DOCS, source_id="notes")
+
+    assert depending(policy_of(sources=(consent, notes)), FILE, "read") == (ASKS, frozenset())
+    assert depending(policy_of(sources=(consent, notes)), FILE, "append") == (frozenset(), frozenset())
+    assert depending(policy_of(sources=(limited, notes)), FILE, "append") == (DENIES, frozenset())
+
+
+def test_conditions_of_policy_rules_and_their_default_go_by_the_value() -> None:
+    deny = PolicyRule("late", Verdict.DENY, tools=("clock",), when={"required": ["x"]})
+    allow = replace(deny, effect=Verdict.ALLOW)
+
+    assert depending(policy_of(None, deny), CLOCK, "") == (frozenset(), DENIES)
+    assert depending(policy_of(None, allow, default=Verdict.ASK), CLOCK, "") == (frozenset(), ASKS)
+    assert depending(policy_of(None, allow), CLOCK, "") == (frozenset(), frozenset())
+
+
+def test_grants_that_leave_something_out_deny_some_calls() -> None:
+    reading = replace(CLOCK, operations=(OperationFacts("", SafetyTier.READ_ONLY, capabilities=FS, judged=FS),))
+
+    assert depending(granted(NetRead(("*.example.org",))), FETCH, "get") == (frozenset(), DENIES)
+    assert depending(granted(NetRead(("*",))), FETCH, "get") == (frozenset(), frozenset())
+    assert depending(granted(FsRead(("notes",))), reading, "") == (DENIES, frozenset())
+
+
+def test_operation_that_asks_for_every_call_says_only_what_is_stricter() -> None:
+    agent = Agent("a", approvals={"file": Verdict.ASK})
+    right = row(policy_of(agent, sources=(DRAFTS_ASK, Source("vault", "vault", Permission.NONE))), FILE, "append")
+
+    assert (right.verdict, right.by_path, right.asks_for_some) == (Verdict.ASK, DENIES, False)
 
 
 def test_settings_of_a_tool_change_its_tiers_and_with_them_what_asks() -> None:

@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models.advice import NO_SOURCE, NOTHING_AT_ALL
-from gatewright_gui.models.rowstate import RowState
+from gatewright_gui.models.rowstate import Asking, RowState
 from gatewright_gui.models.toolfilter import Filters, State
-from gatewright_gui.models.tooltree import STATE, Column
+from gatewright_gui.models.tooltree import ASKING, STATE, Column
 from gatewright_gui.pages.agents.reset_dialog import ResetDialog
 from gatewright_gui.pages.agents.tool_view import NARROWEST_NAME
 from gatewright_gui.pages.toml import TomlPage
@@ -21,6 +21,7 @@ from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled, ticked, until
 
 ON, OFF, PART = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
+TIP = Qt.ItemDataRole.ToolTipRole
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ async def test_click_on_the_switch_makes_an_operation_ask_and_not_ask(window: Ma
     assert cell(window, "file", "read", Column.VERDICT).data() == "ask first"
     click(window, "file", "read", Column.ASK)
 
-    assert cell(window, "file", "read", Column.VERDICT).data() == "allow"
+    assert cell(window, "file", "read", Column.VERDICT).data() == "by path"
 
 
 async def test_keys_allow_ask_and_deny_the_selection(window: MainWindow) -> None:
@@ -97,9 +98,32 @@ async def test_keys_allow_ask_and_deny_the_selection(window: MainWindow) -> None
     press(window, Qt.Key.Key_K)
     assert cell(window, "file", "load", Column.VERDICT).data() == "ask first"
     press(window, Qt.Key.Key_A)
-    assert cell(window, "file", "load", Column.VERDICT).data() == "allow"
+    assert cell(window, "file", "load", Column.VERDICT).data() == "by path"
     press(window, Qt.Key.Key_Space)
     assert ticked(window, "file", "load") == OFF
+
+
+async def test_operation_that_asks_at_some_paths_shows_that_and_says_so_in_words(window: MainWindow) -> None:
+    await choose(window, "archivist")
+    verdict, switch = (cell(window, "file", "append", column) for column in (Column.VERDICT, Column.ASK))
+
+    assert (verdict.data(), Asking(switch.data(ASKING))) == ("by path", Asking.SOME)
+    assert verdict.data(TIP) == "goes by the path: some calls ask first and some are denied"
+    assert switch.data(TIP) == "some of its calls ask first"
+    assert cell(window, "file", "list", Column.ASK).data(TIP) == "does not ask first"
+    assert cell(window, "block", "info", Column.VERDICT).data() == "allow"
+    click(window, "file", "append", Column.ASK)
+    assert (verdict.data(), Asking(switch.data(ASKING))) == ("ask first", Asking.YES)
+
+
+async def test_operation_with_a_condition_on_its_arguments_goes_by_the_value(window: MainWindow) -> None:
+    await choose(window, "operator")
+    create = cell(window, "file", "create", Column.VERDICT)
+
+    assert create.data() == "by path"
+    assert create.data(TIP).splitlines() == [
+        "goes by the path: some calls ask first and some are denied; goes by the values: some calls are denied"
+    ]
 
 
 async def test_keys_work_on_many_rows_as_one_edit(window: MainWindow) -> None:
@@ -434,7 +458,7 @@ async def test_new_agent_is_told_what_to_do_next(window: MainWindow) -> None:
     choose_source(window, "archive")
 
     assert advice(window) == ""
-    assert cell(window, "file", "read", Column.VERDICT).data() == "allow"
+    assert cell(window, "file", "read", Column.VERDICT).data() == "by path"
 
 
 async def test_advice_that_comes_and_goes_does_not_move_the_rows_under_the_mouse(window: MainWindow) -> None:
@@ -465,7 +489,7 @@ async def test_sources_of_an_agent_are_named_and_taken_away_and_undone(window: M
     assert window.document.undo_stack.undoText() == "take archive from archivist"
     window.undo()
     assert button.text().strip() == "archive"
-    assert cell(window, "file", "read", Column.VERDICT).data() == "allow"
+    assert cell(window, "file", "read", Column.VERDICT).data() == "by path"
 
 
 async def test_click_on_a_box_makes_why_and_preview_speak_of_its_row(window: MainWindow) -> None:

@@ -1,4 +1,5 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -136,8 +137,8 @@ async def test_keys_on_a_range_over_several_agents_are_one_edit_and_one_undo(win
     assert pane_of(window).view.blocks()[0].right == 2
     press(window, Qt.Key.Key_K)
     await known(window)
-    assert text(window, "operator", "file", "list") == "asks first"
-    assert text(window, "archivist", "file", "list") == "asks first"
+    assert text(window, "operator", "file", "list") == "asks first, limited"
+    assert text(window, "archivist", "file", "list") == "asks first, limited"
     window.undo()
     window.undo()
     await known(window)
@@ -255,14 +256,131 @@ async def test_only_rows_that_differ_are_shown_when_that_is_wanted(window: MainW
 
     pane.agent_search.clear()
 
-    tools = {place.tool for row in range(pane.model.rowCount()) if (place := pane.model.place_at(row))}
     agents = [agent.agent_id for agent in window.document.agents]
+    tools = tools_shown(window)
     assert "file" in tools
-    for name in (facts.name for facts in window.document.catalog):
+    for facts in window.document.catalog:
         seen = {
-            tuple((op.ticked, op.verdict) for op in window.document.rights(agent)[name].operations) for agent in agents
+            tuple(
+                (op.ticked, op.verdict, op.limits, op.by_path, op.by_value)
+                for op in window.document.rights(agent)[facts.name].operations
+            )
+            for agent in agents
         }
-        assert (name in tools) == (len(seen) > 1)
+        assert facts.needs_source or (facts.name in tools) == (len(seen) > 1)
+
+
+TWIN = """
+[agents.{name}]
+tools = ["file", "block"]
+sources = [{sources}]
+"""
+LIMIT = """
+[[agents.twin_two.tool_rules]]
+tool_name = "{tool}"
+{limit}
+"""
+MAX = "rule_type = { MaxCalls = 40 }"
+RATE = 'rule_type = { RateLimit = { calls = 30, per = "1m" } }'
+DRAFTS = 'rule_type = { ArgumentConstraints = { path = { pattern = "^drafts/" } } }\nconditions = ["operation:append"]'
+
+
+def tools_shown(window: MainWindow) -> set[str]:
+    model = pane_of(window).model
+    return {place.tool for row in range(model.rowCount()) if (place := model.place_at(row))}
+
+
+def rows_shown(window: MainWindow) -> list[str | None]:
+    model = pane_of(window).model
+    return [place.operation for row in range(model.rowCount()) if (place := model.place_at(row)) is not None]
+
+
+@asynccontextmanager
+async def twins(tmp_path: Path, other: str = "", other_sources: str = '"archive"') -> AsyncGenerator[MainWindow]:
+    """The differences of two agents that are alike but for what the second one has besides."""
+    policy = demo(tmp_path)
+    agents = TWIN.format(name="twin_one", sources='"archive"') + TWIN.format(name="twin_two", sources=other_sources)
+    policy.write_text(policy.read_text("utf-8") + agents + other, "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        await show_matrix(window)
+        pane = pane_of(window)
+        pane.open_all.click()
+        QTest.keyClicks(pane.agent_search, "twin")
+        pane.differs.click()
+        await known(window)
+        yield window
+
+
+async def test_agents_that_are_alike_have_no_differences(tmp_path: Path) -> None:
+    async with twins(tmp_path) as window:
+        assert len(pane_of(window).model.agents) == 2
+        assert rows_shown(window) == []
+        assert pane_of(window).nothing.isVisible()
+
+
+@pytest.mark.parametrize("limit", [MAX, RATE])
+async def test_agents_that_differ_by_a_limit_alone_differ_in_what_it_limits(tmp_path: Path, limit: str) -> None:
+    async with twins(tmp_path, LIMIT.format(tool="block", limit=limit)) as window:
+        assert tools_shown(window) == {"block"}
+        assert text(window, "twin_one", "block", "info") == "on"
+        assert text(window, "twin_two", "block", "info") == "on, limited"
+
+
+async def test_agents_with_the_same_kind_of_limit_and_other_numbers_differ(tmp_path: Path) -> None:
+    rules = LIMIT.format(tool="block", limit=MAX) + LIMIT.format(tool="block", limit=MAX).replace("two", "one")
+
+    async with twins(tmp_path / "same", rules) as window:
+        assert tools_shown(window) == set()
+    async with twins(tmp_path / "other", rules.replace("40", "39", 1)) as window:
+        assert tools_shown(window) == {"block"}
+
+
+async def test_agents_that_differ_by_a_constraint_differ_in_the_operation_that_it_is_for(tmp_path: Path) -> None:
+    async with twins(tmp_path, LIMIT.format(tool="file", limit=DRAFTS)) as window:
+        assert rows_shown(window) == [None, "append"]
+        assert text(window, "twin_two", "file", "append") == "on, asks first for some, limited"
+        choose(window, "twin_two", "file", "append")
+        said = pane_of(window).said.text
+        assert "only if the values of path fit what the rule says" in said
+        assert "in archive it goes by the path" in said
+
+
+async def test_agents_that_differ_by_their_sources_differ_in_the_tools_that_go_there(tmp_path: Path) -> None:
+    source = '\n[[sources]]\nid = "desk"\ntype = "file"\nbase_path = "desk"\n'
+    async with twins(tmp_path, source, '"archive", "desk"') as window:
+        assert tools_shown(window) == {"file"}
+        assert "delete" in rows_shown(window)
+
+
+async def test_a_limit_that_is_added_by_hand_shows_in_the_cell_and_goes_with_an_undo(window: MainWindow) -> None:
+    open_tool(window, "block")
+    choose(window, "archivist", "block", "info")
+    before = text(window, "archivist", "block", "info")
+    press(window, Qt.Key.Key_Return)
+    await settled(window)
+    detail = agents_page(window).tools.detail
+    detail.show_part("limits")
+    menu = detail.limits.menu
+    menu.aboutToShow.emit()
+    next(action for action in menu.actions() if action.objectName() == "agents.limits.add.end").trigger()
+    await until(lambda: window.document.is_dirty)
+    await show_matrix(window)
+
+    assert before == "on"
+    assert text(window, "archivist", "block", "info") == "on, limited"
+    window.undo()
+    await known(window)
+    assert text(window, "archivist", "block", "info") == "on"
+
+
+async def test_an_operation_that_asks_at_some_paths_has_a_hand_and_says_so(window: MainWindow) -> None:
+    open_tool(window, "file")
+    tip = str(index_of(window, "archivist", "file", "append").data(Qt.ItemDataRole.ToolTipRole))
+
+    assert text(window, "archivist", "file", "append") == "on, asks first for some, limited"
+    assert tip.splitlines()[0] == "archivist, file > append: on, asks first for some, limited"
+    assert "`inbox/**` ask".replace("`", "") in tip
+    assert text(window, "archivist", "file", "list") == "on, limited"
 
 
 async def test_a_tip_says_the_state_and_why(window: MainWindow) -> None:

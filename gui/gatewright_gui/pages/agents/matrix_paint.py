@@ -8,22 +8,24 @@ from PySide6.QtGui import QColor, QPainter, QPixmap
 
 from gatewright_gui.models.matrix import short_words
 from gatewright_gui.qt.look import CheckState, Role, current_look, role_colour
-from gatewright_gui.session.rightgrid import Cell, Summary
+from gatewright_gui.session.rightgrid import Cell, OperationCell, Summary
 
 BOX = 16
 MARK = 12
 GAP = 4
-CELL_WIDTH = 58
-"""The narrowest cell that shows counts of two digits and two marks."""
+CELL_WIDTH = 74
+"""The narrowest cell that shows counts of two digits and three marks."""
 _BOXES = {
     Cell.OFF: CheckState.OFF,
     Cell.ON: CheckState.ON,
     Cell.ASKS: CheckState.ON,
     Cell.LOCKED: CheckState.ON,
     Cell.OVERRULED: CheckState.BLOCKED,
+    Cell.SOME_ASK: CheckState.ON,
 }
-_MARKS: dict[Cell, tuple[str, Role]] = {Cell.ASKS: ("hand", "ask"), Cell.LOCKED: ("lock", "ask")}
 _ASKS: tuple[str, Role] = ("hand", "ask")
+_MARKS: dict[Cell, tuple[str, Role]] = {Cell.ASKS: _ASKS, Cell.LOCKED: ("lock", "ask"), Cell.SOME_ASK: _ASKS}
+_LIMITED: tuple[str, Role] = ("list-filter", "muted")
 _OVERRULED: tuple[str, Role] = ("layers", "blocked")
 
 
@@ -31,13 +33,13 @@ class CellPainter:
     """Call `forget` when the theme changes."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Summary | Cell | None, float], QPixmap] = {}
+        self._kept: dict[tuple[Summary | OperationCell | None, float], QPixmap] = {}
 
     def forget(self) -> None:
         """Draw everything anew."""
         self._kept.clear()
 
-    def paint(self, painter: QPainter, place: QRect, found: Summary | Cell | None, scale: float) -> None:
+    def paint(self, painter: QPainter, place: QRect, found: Summary | OperationCell | None, scale: float) -> None:
         """What the cell shows, in its middle."""
         key = (found, scale)
         picture = self._kept.get(key)
@@ -59,7 +61,7 @@ def _box_left() -> int:
     return (CELL_WIDTH - BOX) // 2
 
 
-def _drawn(like: QPainter, found: Summary | Cell | None, scale: float) -> QPixmap:
+def _drawn(like: QPainter, found: Summary | OperationCell | None, scale: float) -> QPixmap:
     height = BOX + 2
     picture = QPixmap(round(CELL_WIDTH * scale), round(height * scale))
     picture.setDevicePixelRatio(scale)
@@ -70,7 +72,7 @@ def _drawn(like: QPainter, found: Summary | Cell | None, scale: float) -> QPixma
     match found:
         case Summary():
             _draw_summary(painter, whole, found)
-        case Cell() if found in _BOXES:
+        case OperationCell(state) if state in _BOXES:
             _draw_cell(painter, whole, found)
         case _:
             painter.setPen(role_colour("muted"))
@@ -79,16 +81,27 @@ def _drawn(like: QPainter, found: Summary | Cell | None, scale: float) -> QPixma
     return picture
 
 
-def _draw_cell(painter: QPainter, whole: QRect, found: Cell) -> None:
-    left = _box_left()
-    current_look().check_icon(_BOXES[found]).paint(painter, QRect(left, 1, BOX, BOX))
-    if found in _MARKS:
-        current_look().icon(*_MARKS[found]).paint(painter, _mark_rect(whole, left + BOX + GAP))
+def _draw_cell(painter: QPainter, whole: QRect, found: OperationCell) -> None:
+    """The box, at its right what asks (on a soft ground where every call does), and what limits it."""
+    look, left = current_look(), _box_left()
+    look.check_icon(_BOXES[found.state]).paint(painter, QRect(left, 1, BOX, BOX))
+    at = left + BOX + GAP
+    if found.state in _MARKS:
+        if found.state is not Cell.SOME_ASK:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(look.palette.verdict.ask.soft))
+            painter.drawRoundedRect(_mark_rect(whole, at).adjusted(-2, -2, 2, 2), 3, 3)
+        look.icon(*_MARKS[found.state]).paint(painter, _mark_rect(whole, at))
+        at += MARK + GAP
+    if found.is_limited:
+        look.icon(*_LIMITED).paint(painter, _mark_rect(whole, at))
 
 
 def _draw_summary(painter: QPainter, whole: QRect, found: Summary) -> None:
     """Counts with marks behind; what is all on stands out, what is all off is quiet."""
-    marks = [mark for stands, mark in ((found.asks, _ASKS), (found.overruled, _OVERRULED)) if stands]
+    known = ((found.asks, _ASKS), (found.limited, _LIMITED), (found.overruled, _OVERRULED))
+    marks = [mark for stands, mark in known if stands]
     text = short_words(found)
     wide = painter.fontMetrics().horizontalAdvance(text)
     left = (whole.width() - wide - len(marks) * (MARK + 2)) // 2

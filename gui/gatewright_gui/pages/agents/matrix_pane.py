@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QVBoxLayout, Q
 
 from gatewright.policy.right import Reason
 from gatewright_gui.models.matrix import MatrixModel, Place
-from gatewright_gui.models.rowstate import tool_reasons
+from gatewright_gui.models.notes import Note, notes_of
+from gatewright_gui.models.rowstate import operation_reasons, tool_reasons
 from gatewright_gui.pages.agents.matrix_view import Block, MatrixView
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look, tie_icon
@@ -202,13 +203,13 @@ class MatrixPane(QWidget):
         index = self.view.currentIndex()
         self.said.set_text(self.model.tip(index.row(), index.column()).replace("\n", "; ") if index.isValid() else "")
 
-    def _reasons(self, agent_id: str, tool: str, operation: str | None) -> Sequence[Reason]:
-        right = self._document.rights(agent_id).get(tool)
+    def _reasons(self, agent_id: str, tool: str, operation: str | None) -> Sequence[Reason | Note]:
+        policy, right = self._document.policy, self._document.rights(agent_id).get(tool)
         if right is None:
             return ()
-        if operation is None:
-            return tool_reasons(right)
-        return next((row.reasons for row in right.operations if row.operation == operation), ())
+        row = next((row for row in right.operations if row.operation == operation), None)
+        reasons = tool_reasons(right) if row is None else operation_reasons(row)
+        return (*reasons, *notes_of(policy, policy.agents[agent_id], right, operation))
 
     # what is asked for
 
@@ -246,7 +247,7 @@ class MatrixPane(QWidget):
     def _there(self, agent_id: str, targets: Sequence[Target]) -> Sequence[Target]:
         """Without operations that the agent's version of a tool has not."""
         column = self.grid.column(agent_id)
-        if column is None or Cell.MISSING not in column:
+        if column is None or Cell.MISSING not in column.cells:
             return targets
         tools = {tool.name: tool for tool in self.grid.layout.tools}
         kept = (
@@ -255,7 +256,7 @@ class MatrixPane(QWidget):
                 tuple(
                     name
                     for place, name in enumerate(tools[target.tool].operations, tools[target.tool].start)
-                    if name in target.operations and column[place] != Cell.MISSING
+                    if name in target.operations and column.cells[place] != Cell.MISSING
                 ),
             )
             for target in targets

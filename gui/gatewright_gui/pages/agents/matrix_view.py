@@ -16,7 +16,7 @@ from gatewright_gui.pages.agents.matrix_paint import CellPainter, box_rect
 from gatewright_gui.pages.agents.tool_view import WISH_KEYS
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.delegate import Delegate
-from gatewright_gui.session.rightgrid import Cell
+from gatewright_gui.session.rightgrid import OperationCell
 
 _OPEN_KEYS = {Qt.Key.Key_Plus.value: True, Qt.Key.Key_Minus.value: False}
 _SIDE_KEYS = {Qt.Key.Key_Right.value: True, Qt.Key.Key_Left.value: False}
@@ -276,7 +276,7 @@ class MatrixView(QTableView):
 
     def _box_at(self, at: QPoint) -> QModelIndex | None:
         index = self.indexAt(at)
-        if not index.isValid() or not isinstance(self._table.cell(index.row(), index.column()), Cell):
+        if not index.isValid() or not isinstance(self._table.cell(index.row(), index.column()), OperationCell):
             return None
         return index if box_rect(self.visualRect(index)).adjusted(-4, -4, 4, 4).contains(at) else None
 

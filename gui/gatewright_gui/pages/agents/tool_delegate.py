@@ -15,7 +15,7 @@ from PySide6.QtGui import QColor, QCursor, QFont, QMouseEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem
 
 from gatewright_gui.models.rowstate import Asking, RowState
-from gatewright_gui.models.tooltree import ASKING, COUNT, IS_TOOL, MARK, STATE, VERDICT, Column
+from gatewright_gui.models.tooltree import ASKING, COUNT, DEPENDING, IS_TOOL, MARK, STATE, VERDICT, Column
 from gatewright_gui.pages.agents.agent_delegate import paint_ground
 from gatewright_gui.qt.look import CheckState, Role, current_look
 from gatewright_gui.qt.plaintext import line_text
@@ -118,6 +118,8 @@ class ToolDelegate(Delegate):
             icon, role = "layers", "blocked"
         elif text == "mixed":
             icon, role = "circle-dot", "muted"
+        elif text in DEPENDING:
+            icon, role = ("hand", "ask") if Asking(index.data(ASKING)) is Asking.SOME else ("list-filter", "allow")
         painter.setFont(current_look().small_font)
         wide = chip_width(painter.fontMetrics().horizontalAdvance(text), with_icon=True)
         height = painter.fontMetrics().height() + 5
