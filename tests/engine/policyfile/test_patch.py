@@ -13,7 +13,16 @@ from gatewright.policy.document import Catalog, CatalogType, PermissionRule, Pol
 from gatewright.policy.edit import Edit, ToolSettingsChange, apply, inverse
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import ArgumentConstraints, MaxCalls, ToolRule
+from gatewright.policy.rule import (
+    AllowedOperations,
+    ArgumentConstraints,
+    Cooldown,
+    ExclusiveGroups,
+    MaxCalls,
+    RequiresConsent,
+    RuleKind,
+    ToolRule,
+)
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import patch_text
@@ -500,6 +509,63 @@ def test_an_edit_of_the_language_touches_only_its_own_lines(
 
     assert policy_of(patched) == edited
     assert sorted(changed(LANGUAGE, patched)) == sorted(wanted)
+
+
+HEAD_OF_A = 'gatewright = 1\n\n[agents.a]\ntools = ["file"]\n\n[[agents.a.tool_rules]]\ntool_name = "file"\n'
+RULE_TABLE = "priority = 7\n[agents.a.tool_rules.rule_type"
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "wanted"),
+    [
+        ("rule_type = { MaxCalls = 3 } # why", Cooldown(5), 'rule_type = { Cooldown = "5s" } # why'),
+        (
+            'rule_type = { ExclusiveGroups = [["file", "calc"]] } # why',
+            ExclusiveGroups((("file", "calc"), ("file", "block"))),
+            'rule_type = { ExclusiveGroups = [["file", "calc"], ["file", "block"]] } # why',
+        ),
+        ('rule_type = {type="MaxCalls", value=3}', MaxCalls(4), 'rule_type = {type="MaxCalls", value=4}'),
+        (
+            'rule_type = { type = "MaxCalls", value = 3 }',
+            Cooldown(5),
+            'rule_type = { type = "Cooldown", value = "5s" }',
+        ),
+        (
+            'rule_type = { type = "AllowedOperations", value = ["read", "save"] } # why',
+            AllowedOperations(frozenset({"read"})),
+            'rule_type = { type = "AllowedOperations", value = ["read"] } # why',
+        ),
+        ('rule_type = "ExitLoop" # why', MaxCalls(4), "rule_type = { MaxCalls = 4 } # why"),
+        (
+            'rule_type = { RequiresConsent = { scope = "x" } } # why',
+            RequiresConsent("y"),
+            'rule_type = { RequiresConsent = { scope = "y" } } # why',
+        ),
+        (f"{RULE_TABLE}]\nMaxCalls = 3 # three", MaxCalls(4), f"{RULE_TABLE}]\nMaxCalls = 4 # three"),
+        (f"{RULE_TABLE}]\nMaxCalls = 3", Cooldown(4), 'priority = 7\nrule_type = { Cooldown = "4s" }'),
+        (
+            f'{RULE_TABLE}.RequiresConsent]\nscope = "x"',
+            RequiresConsent("y"),
+            'priority = 7\nrule_type = { RequiresConsent = { scope = "y" } }',
+        ),
+        (
+            f'{RULE_TABLE}.ArgumentConstraints.path]\npattern = "^n/"',
+            ArgumentConstraints({"content": {"maxLength": 9}}),
+            "priority = 7\nrule_type = { ArgumentConstraints = { content = { maxLength = 9 } } }",
+        ),
+    ],
+)
+def test_kind_and_value_of_a_rule_change_in_whatever_shape_they_stand(
+    written: str, kind: RuleKind, wanted: str
+) -> None:
+    text = f"{HEAD_OF_A}{written}\n"
+    policy = policy_of(text)
+    edited = _rule_of_a(policy, rule_type=kind)
+
+    patched = patch_text(text, policy, edited)
+
+    assert policy_of(patched) == edited
+    assert patched.replace("\n\n", "\n") == f"{HEAD_OF_A}{wanted}\n".replace("\n\n", "\n")
 
 
 def test_a_new_agent_and_a_new_source_carry_everything() -> None:

@@ -168,6 +168,19 @@ async def test_what_has_no_level_and_what_a_link_leads_to_is_not_named(bench: Be
     assert seen <= {"start", "last"}
 
 
+async def test_what_comes_and_goes_without_a_block_ends_no_watch(bench: Bench) -> None:
+    bench.write("gone.md", "x")
+    seen: set[str] = set()
+    with watching(bench) as told:
+        (bench.folder / "gone.md").unlink()
+        while "last" not in seen:
+            bench.write("last", "x")
+            noticed = told.get(timeout=WAIT_S)
+            assert noticed.problem is None
+            seen |= {change.relative for change in noticed.changes}
+    assert seen == {"gone.md", "last"}
+
+
 async def test_a_flood_is_told_in_bounded_pieces(bench: Bench) -> None:
     bench.write("a.md", "one\n")
     await bench.port.load(bench.at("a.md"))
