@@ -16,65 +16,13 @@ import pytest
 from gatewright.base.printable import printable
 from gatewright.cli.main import main
 from gatewright.cli.table import COMMANDS, GROUPS
+from tests.support.hostile import hostile_workspace
 
 MAIN = (sys.executable, "-c", "from gatewright.cli.main import script; script()")
 EMPTY = "\u3164\u2800\u115f\u1160\u034f\uffa0\u17b4\u17b5\u180b\ufe00\ufe0f\U000e0101\U0001d159"
 H = f"x\x1b[2J\x1b]0;PWNED\x07\x9b31m\u202ey\r\u2066\x08\x7f\u2028{EMPTY}\nallow at approval [allowed]"
 T = json.dumps(H, ensure_ascii=False).replace("\x7f", "\\u007f")
 FILE = "d\x1b[2J\u202e\x9b\u3164.txt"
-POLICY = f"""gatewright = 1
-name = {T}
-description = {T}
-
-[agents.a]
-description = {T}
-tools = ["file", "t"]
-sources = ["d"]
-
-[[agents.a.tool_rules]]
-tool_name = "t"
-rule_type = "RequiresConsent"
-metadata = {{ note = {T} }}
-
-[[sources]]
-id = "d"
-type = "file"
-base_path = "d"
-default_permission = "read_write"
-
-[[sources.permission_rules]]
-pattern = "ask*"
-permission = "human"
-comment = {T}
-
-[tools.file]
-description = {T}
-
-[[catalogs]]
-id = "c"
-type = "host"
-manifest = "m.json"
-
-[[policy.rules]]
-name = "r"
-effect = "deny"
-tools = ["file"]
-operations = ["read"]
-when = {{ properties = {{ path = {{ const = "x" }} }} }}
-message = {T}
-"""
-MANIFEST = [
-    {
-        "name": "t",
-        "description": H,
-        "inputSchema": {
-            "type": "object",
-            "description": H,
-            "properties": {"op": {"enum": ["a", H], "description": H}, H: {"type": "string", "title": H}},
-        },
-    },
-    {"name": H, "description": H, "inputSchema": {"type": "object"}},
-]
 BROKEN = f"""gatewright = 1
 {T} = {T}
 [agents.{T}]
@@ -94,13 +42,11 @@ operations = [{T}]
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
     folder = tmp_path / "ws"
-    (folder / "d").mkdir(parents=True)
+    hostile_workspace(folder, H)
     (folder / "d" / FILE).write_text(H, encoding="utf-8")
     (folder / "d/ask.txt").write_text("x", encoding="utf-8")
     (folder / "d/plain.txt").write_text(H, encoding="utf-8")
-    (folder / "policy.toml").write_text(POLICY, encoding="utf-8")
     (folder / "broken.toml").write_text(BROKEN, encoding="utf-8")
-    (folder / "m.json").write_text(json.dumps(MANIFEST), encoding="utf-8")
     return folder
 
 
@@ -211,7 +157,7 @@ def test_a_result_reaches_a_file_to_the_letter(hostile: Path, capsys: pytest.Cap
 def test_escaped_json_is_the_same_value(hostile: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["preview", str(hostile), "--agent", "a", "--json"]) == 0
     tool = next(tool for tool in json.loads(capsys.readouterr().out) if tool["name"] == "t")
-    assert tool["inputSchema"]["properties"]["op"]["enum"] == ["a", H]
+    assert tool["inputSchema"]["properties"]["op"]["enum"] == [H]
     tag = "\U000e0041\U0001f600"
     assert json.loads(printable(json.dumps(tag, ensure_ascii=False))) == tag
 

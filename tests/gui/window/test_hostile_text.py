@@ -21,6 +21,7 @@ from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import PAGES
 from gatewright_gui.window.palette import CommandPalette
 from tests.gui.session.opened import opened_window, settled, until
+from tests.support.hostile import hostile_workspace
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 ESCAPED = "\\u202e"
@@ -34,72 +35,10 @@ def hostile_policy(folder: Path) -> Path:
     picture.fill(Qt.GlobalColor.magenta)
     assert picture.save(str(folder / "pic.png"))
     text = f"\u202e<b>MARK</b><img src='file:{folder}/pic.png' width=200 height=200>&lt;\x9b2J{EMPTY} & more"
-    said, long = json.dumps(text), json.dumps(text + " long" * 2_000)
-    schema = {
-        "type": "object",
-        "description": text,
-        "properties": {"op": {"enum": ["a", text], "description": text}, text: {"type": "string", "title": text}},
-    }
-    unnamed = {"name": text, "description": text, "inputSchema": {"type": "object"}}
-    manifest = [{"name": "t", "description": text, "inputSchema": schema}, unnamed]
-    (folder / "m.json").write_text(json.dumps(manifest), "utf-8")
-    (folder / "d/<b>MARK<").mkdir(parents=True)
+    policy = hostile_workspace(folder, text, description=text + " long" * 2_000, pattern="<b>MARK</b>\u202e*")
+    (folder / "d/<b>MARK<").mkdir()
     (folder / f"d/<img src=x>\u202eMARK{EMPTY}&amp.txt").write_text(text, "utf-8")
-    (folder / "policy.toml").write_text(
-        f"""gatewright = 1
-name = {said}
-description = {said}
-
-[agents.a]
-description = {long}
-tools = ["file", "t", "block"]
-sources = ["d"]
-
-[[agents.a.tool_rules]]
-tool_name = "file"
-rule_type = {{ MaxCalls = 3 }}
-
-[[agents.a.tool_rules]]
-tool_name = "t"
-rule_type = {{ ArgumentConstraints = {{ op = {{ const = {said} }} }} }}
-
-[[sources]]
-id = "d"
-type = "file"
-base_path = "d"
-default_permission = "read_write"
-
-[[sources.permission_rules]]
-pattern = "<b>MARK</b>\\u202e*"
-permission = "human"
-comment = {said}
-
-[tools.file]
-description = {said}
-
-[[catalogs]]
-id = "c"
-type = "host"
-manifest = "m.json"
-
-[[policy.rules]]
-name = "r"
-effect = "deny"
-tools = ["file"]
-operations = ["create"]
-message = {said}
-
-[[policy.rules]]
-name = "s"
-effect = "ask"
-tools = ["file"]
-operations = ["read"]
-when = {{ properties = {{ path = {{ const = {said} }} }} }}
-message = {said}
-""",
-        "utf-8",
-    )
-    return folder / "policy.toml"
+    return policy
 
 
 @pytest.fixture
