@@ -157,6 +157,20 @@ async def test_opening_another_workspace_asks_first(window: MainWindow, tmp_path
     assert window.preferences.last_workspace == other
 
 
+async def test_reload_on_the_problems_page_asks_first(window: MainWindow) -> None:
+    edit(window)
+    window.show_page("problems")
+    page = window.shelf.page("problems")
+    assert isinstance(page, ProblemsPage)
+    QTest.mouseClick(page.reload, Qt.MouseButton.LeftButton)
+    await answer(window, "cancel")
+    assert window.document.is_dirty
+
+    QTest.mouseClick(page.reload, Qt.MouseButton.LeftButton)
+    await answer(window, "discard")
+    assert not window.document.is_dirty
+
+
 async def test_an_empty_workspace_shows_nothing_of_the_one_that_was_open_before(
     window: MainWindow, tmp_path: Path
 ) -> None:
