@@ -90,9 +90,18 @@ def _limits(bound: BoundRule, facts: ToolFacts, shown: frozenset[str]) -> Iterat
 
 
 def narrowed(
-    tool: Tool, shown: frozenset[str], schema: Schema, limits: Iterable[Limit], *, closed: bool = False
+    tool: Tool,
+    shown: frozenset[str],
+    schema: Schema,
+    limits: Iterable[Limit],
+    *,
+    closed: bool = False,
+    check_formats: bool = False,
 ) -> Narrowed:
-    """``schema``, shown for those operations, with every limit that it can say; ``closed``: to unknown arguments."""
+    """``schema``, shown for those operations, with every limit that it can say; ``closed``: to unknown arguments.
+
+    ``check_formats``: its checker asks that texts are what a known `format` says.
+    """
     reading = _Reading(tool, shown, schema)
     result, checker, names, unsaid = schema, None, set[str](), dict[str, str]()
     for limit in limits:
@@ -102,7 +111,7 @@ def narrowed(
         if not why:
             try:
                 wanted = reading.limited(result, limit)
-                checker = checker if wanted is result else SchemaChecker(wanted)
+                checker = checker if wanted is result else SchemaChecker(wanted, check_formats=check_formats)
                 result = wanted
                 names.add(limit.name)
             except _UNREADABLE:
@@ -113,7 +122,7 @@ def narrowed(
     if closed:
         try:
             wanted, open_why = with_closed_arguments(result)
-            checker = checker if wanted is result else SchemaChecker(wanted)
+            checker = checker if wanted is result else SchemaChecker(wanted, check_formats=check_formats)
             result = wanted
         except _UNREADABLE:
             open_why = "its references cannot be read"

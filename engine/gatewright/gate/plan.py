@@ -172,7 +172,8 @@ def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -
     settings = settings_of(layers.policy, tool.name, tool.major)
     extra = settings.extra_arguments if settings is not None else None
     closed = extra is Verdict.DENY or (extra is None and bool(limits))
-    return shapes.shape(tool, right.shown, described(layers.policy, tool), limits=limits, closed=closed)
+    words, check_formats = described(layers.policy, tool), layers.policy.defaults.check_formats
+    return shapes.shape(tool, right.shown, words, limits=limits, closed=closed, check_formats=check_formats)
 
 
 def _constraining(layers: Layers, facts: ToolFacts) -> list[BoundRule]:

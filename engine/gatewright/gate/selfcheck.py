@@ -2,8 +2,8 @@
 
 *Listed*: read off the schemas that the model is shown. *Valid*: the operation field of those schemas accepts it.
 *Passed*: lookup and operation let a call of it through. Each is found without asking the others or the policy. One
-call that fits the whole schema and every constraint is tried as well, and for each constraint one that it alone denies;
-where none can be made it is reported apart.
+call that fits the whole schema and every constraint is tried as well, and for each constraint and each format that is
+checked one that it alone denies; where none can be made it is reported apart.
 
 What was checked is not checked again as long as the compiled tool and its listing are the very same objects: an edit
 costs the tools that it concerns.
@@ -26,10 +26,11 @@ from gatewright.gate.witness import variations, witness
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policy.verdict import Verdict
 from gatewright.schema import discover_operations
+from gatewright.schema.check import is_checked_format
 from gatewright.schema.filter import reduced_schema
 from gatewright.schema.selector import KEYED_FIELD, FieldRules, naming, over, places_of
 from gatewright.schema.shapes.inplace import in_place
-from gatewright.schema.walk import properties_of
+from gatewright.schema.walk import as_object, properties_of
 
 if TYPE_CHECKING:
     from gatewright.gate.agentsnapshot import AgentSnapshot
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from gatewright.schema.operation import OperationSet
 
 Schema = dict[str, Any]
+Call = dict[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class _Shown:
     rules: FieldRules | None = None
     found: OperationSet | None = None
 
-    def call(self, operation: str) -> dict[str, JsonValue]:
+    def call(self, operation: str) -> Call:
         """A call of the operation, and nothing more."""
         return {} if self.places is None else naming(operation, self.places)
 
@@ -212,7 +214,7 @@ class _Run:
         else:
             yield from self._limited(agent_id, plan, operation, arguments)
 
-    def _limited(self, agent_id: str, plan: ToolPlan, operation: str, arguments: dict[str, JsonValue]) -> Iterator[str]:
+    def _limited(self, agent_id: str, plan: ToolPlan, operation: str, arguments: Call) -> Iterator[str]:
         """One call for each constrained field that nothing but the constraint denies, and one without each required."""
         name, shape = plan.tool.name, plan.shape
         stranger = _with_stranger(shape, arguments) if shape is not None and shape.closed else None
@@ -232,24 +234,30 @@ class _Run:
                 elif self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
                     yield f"a call that the constraint on `{field}` denies is not denied"
         yield from self._left_out(agent_id, plan, operation, arguments)
+        yield from self._misshapen(agent_id, plan, arguments)
 
-    def _left_out(
-        self, agent_id: str, plan: ToolPlan, operation: str, arguments: dict[str, JsonValue]
-    ) -> Iterator[str]:
+    def _left_out(self, agent_id: str, plan: ToolPlan, operation: str, arguments: Call) -> Iterator[str]:
         """What is wrong with calls that lack an argument which only a rule makes them give."""
         name, shape = plan.tool.name, plan.shape
         for field in _asked(plan, operation) if shape is not None else ():
             call = {key: value for key, value in arguments.items() if key != field}
             if shape is None or not shape.whole.checker.is_valid(call):
                 continue  # the tool itself asks for it
-            if field not in dict(shape.unsaid) and self._passes(agent_id, name, call, through_schema=True):
-                yield f"a call without `{field}`, which a rule asks for, fits the shown schema"
-            elif self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
-                yield f"a call without `{field}`, which a rule asks for, is not denied"
+            fits = field not in dict(shape.unsaid) and self._passes(agent_id, name, call, through_schema=True)
+            if fits or self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
+                yield f"a call without `{field}`, which a rule asks for, passes"
 
-    def _passes(
-        self, agent_id: str, tool: str, arguments: dict[str, JsonValue], *, through_schema: bool = False
-    ) -> bool:
+    def _misshapen(self, agent_id: str, plan: ToolPlan, arguments: Call) -> Iterator[str]:
+        """What is wrong with calls in which a text is not what the shown schema says of its format."""
+        shape = plan.shape
+        for field, own in properties_of(shape.listing.schema).items() if shape and shape.check_formats else ():
+            said = as_object(own) or {}
+            if said.get("type") != "string" or not is_checked_format(said.get("format")):
+                continue
+            if self._passes(agent_id, plan.tool.name, {**arguments, field: "?"}, through_schema=True):
+                yield f"a call whose `{field}` is not of its format `{said['format']}` passes"
+
+    def _passes(self, agent_id: str, tool: str, arguments: Call, *, through_schema: bool = False) -> bool:
         state: CallState = self._gate.state(agent_id, tool, arguments).having(arguments=arguments)
         for stage in (LOOKUP, OPERATION, SCHEMA) if through_schema else (LOOKUP, OPERATION):
             result = run_stage(stage, state)
@@ -261,13 +269,13 @@ class _Run:
     def _facts(self, listing: ToolListing, plan: ToolPlan) -> _Shown:
         return self._once(plan, listing, None, lambda: _read(listing, plan))
 
-    def _witness(self, plan: ToolPlan, listing: ToolListing, operation: str) -> dict[str, JsonValue] | None:
+    def _witness(self, plan: ToolPlan, listing: ToolListing, operation: str) -> Call | None:
         shown = self._facts(listing, plan)
         made = self._once(plan, listing, operation, lambda: _made(plan, listing, shown, operation))
         if not isinstance(made, dict):
             return None
         own = plan.operations.get(operation)
-        return _within(cast("dict[str, JsonValue]", made), own.constraints if own is not None else ())
+        return _within(cast("Call", made), own.constraints if own is not None else ())
 
     def _once(self, plan: ToolPlan, listing: ToolListing, key: str | None, make: Callable[[], Any]) -> Any:
         """``make()``, remembered with the shape that the listing is of, for all agents that see the same."""
@@ -304,10 +312,12 @@ def _made(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -
     """Arguments for ``operation``: the schema's own required ones, and those that the operation asks for."""
     needed = [(parameter.name,) for parameter in plan.tool.parameters(operation) if parameter.required]
     needed += [(name,) for name in _asked(plan, operation)]
+    check_formats = plan.shape is not None and plan.shape.check_formats
     try:
         if not operation:
-            return witness(listing.schema, needed)
-        made = witness(_for(plan, listing, shown, operation), [*needed, *(shown.places or ())])
+            return witness(listing.schema, needed, check_formats=check_formats)
+        wanted = [*needed, *(shown.places or ())]
+        made = witness(_for(plan, listing, shown, operation), wanted, check_formats=check_formats)
     except (LookupError, TypeError, GatewrightError):
         return None
     if not isinstance(made, dict) or set(plan.tool.operations_of(made) or ()) == {operation}:
@@ -323,7 +333,7 @@ def _for(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) ->
     return listing.schema if len(found.names) == 1 else reduced_schema(listing.schema, found, frozenset({operation}))
 
 
-def _within(arguments: dict[str, JsonValue], constraints: tuple[Constraint, ...]) -> dict[str, JsonValue]:
+def _within(arguments: Call, constraints: tuple[Constraint, ...]) -> Call:
     """The arguments with values that the constraints ask for, where those say plainly which."""
     for constraint in constraints:
         fields = constraint.bound.rule.rule_type
@@ -337,7 +347,7 @@ def _within(arguments: dict[str, JsonValue], constraints: tuple[Constraint, ...]
     return arguments
 
 
-def _with_stranger(shape: ToolShape, arguments: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
+def _with_stranger(shape: ToolShape, arguments: Call) -> Call | None:
     """The call with an argument more, one that the schema names nowhere; None where patterns name it."""
     parts = in_place(shape.listing.schema)
     if any("patternProperties" in part for part in parts):
@@ -347,9 +357,7 @@ def _with_stranger(shape: ToolShape, arguments: dict[str, JsonValue]) -> dict[st
     return {**arguments, added: None}
 
 
-def _breaking(
-    plan: ToolPlan, operation: str, arguments: dict[str, JsonValue], field: str, checker: SchemaChecker
-) -> dict[str, JsonValue] | None:
+def _breaking(plan: ToolPlan, operation: str, arguments: Call, field: str, checker: SchemaChecker) -> Call | None:
     """The call with another value of ``field``, one that fits the schema as it is without constraints."""
     if plan.shape is None:
         return None
@@ -371,7 +379,7 @@ def _asked(plan: ToolPlan, operation: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for rule in rules for row in rows for name in facts.asked_by(rule, row)))
 
 
-def _barred(plan: OperationPlan | None, arguments: dict[str, JsonValue]) -> str:
+def _barred(plan: OperationPlan | None, arguments: Call) -> str:
     """Why the generated call says nothing: a condition on arguments denies it; empty when none does."""
     if plan is None:
         return ""

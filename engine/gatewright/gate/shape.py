@@ -29,15 +29,23 @@ class ToolShape:
     ``narrowed``: the fields whose constraints the schema says, where it was made from a shape that says none;
     ``unsaid``: the fields whose constraints it does not say, and why. ``closed``: whether it takes no argument that it
     does not name; ``open_why``: why it does although it should not, empty where that does not hold.
+    ``check_formats``: whether its checker asks that texts are what a known `format` says.
     ``tried``: what the self-check read off the listing (None) and the calls that it made, by operation.
     """
 
     def __init__(
-        self, tool: Tool, shown: frozenset[str], listing: ToolListing, narrowed_from: ToolShape | None = None
+        self,
+        tool: Tool,
+        shown: frozenset[str],
+        listing: ToolListing,
+        narrowed_from: ToolShape | None = None,
+        *,
+        check_formats: bool = False,
     ) -> None:
         self.tool = tool
         self.shown = shown
         self.listing = listing
+        self.check_formats = check_formats
         self.narrowed = _NO_NAMES
         self.unsaid: tuple[tuple[str, str], ...] = ()
         self.closed = False
@@ -51,11 +59,13 @@ class ToolShape:
         from gatewright.gate.narrowing import narrowed
         from gatewright.schema.formats import ToolListing
 
-        found = narrowed(self.tool, self.shown, self.listing.schema, limits, closed=closed)
+        found = narrowed(
+            self.tool, self.shown, self.listing.schema, limits, closed=closed, check_formats=self.check_formats
+        )
         listing = self.listing
         if found.schema is not listing.schema:
             listing = ToolListing(listing.name, listing.description, found.schema)
-        other = ToolShape(self.tool, self.shown, listing, self)
+        other = ToolShape(self.tool, self.shown, listing, self, check_formats=self.check_formats)
         other.narrowed, other.unsaid = found.names, found.unsaid
         other.closed, other.open_why = closed and not found.open_why, found.open_why
         if found.checker is not None:
@@ -70,7 +80,7 @@ class ToolShape:
     @cached_property
     def checker(self) -> SchemaChecker:
         """The compiled schema. Raises SchemaError."""
-        return SchemaChecker(self.listing.schema)
+        return SchemaChecker(self.listing.schema, check_formats=self.check_formats)
 
     def compile(self) -> None:
         """Compile the checker now. Raises SchemaError."""
@@ -103,7 +113,7 @@ class ShapeCache:
     def __init__(self) -> None:
         self.conditions = Conditions()
         self.declared = DeclaredTools()
-        self._shapes: dict[tuple[str, int, frozenset[str], str | None, tuple[Limit, ...], bool], ToolShape] = {}
+        self._shapes: dict[tuple[str, int, frozenset[str], str | None, tuple[Limit, ...], bool, bool], ToolShape] = {}
         self._lock = fork_safe_lock()
 
     def shape(
@@ -114,22 +124,23 @@ class ShapeCache:
         *,
         limits: tuple[Limit, ...] = (),
         closed: bool = False,
+        check_formats: bool = False,
     ) -> ToolShape | None:
         """The shape, or None when nothing is shown. Raises GatewrightError when the tool has no usable schema.
 
         ``description`` stands in place of the tool's own. ``limits``: what the schema says as far as it can;
-        ``closed``: it takes no argument that it does not name.
+        ``closed``: it takes no argument that it does not name. ``check_formats``: see ``ToolShape``.
         """
-        key = (tool.name, tool.major, shown, description, limits, closed)
+        key = (tool.name, tool.major, shown, description, limits, closed, check_formats)
         found = self._shapes.get(key)
         if found is not None and found.tool is tool:
             return found
         if limits or closed:
-            whole = self.shape(tool, shown, description)
+            whole = self.shape(tool, shown, description, check_formats=check_formats)
             shape = whole.limited(limits, closed=closed) if whole is not None else None
         else:
             listing = _listing(tool, shown, description)
-            shape = ToolShape(tool, shown, listing) if listing is not None else None
+            shape = ToolShape(tool, shown, listing, check_formats=check_formats) if listing is not None else None
         if shape is None:
             return None
         with self._lock:

@@ -8,7 +8,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from gatewright.schema.walk import pointer_text
+from gatewright.schema.check import is_checked_format
+from gatewright.schema.walk import pointer_text, walk
 
 if TYPE_CHECKING:
     from gatewright.gate.agentsnapshot import AgentSnapshot
@@ -135,9 +136,9 @@ class AgentView:
         if found is None:
             lints = format_named(format).lints_all(self._listings)
             for shape in self._shapes:
-                if shape.unsaid or shape.open_why:
+                if more := tuple(_unsaid_lints(shape, format)):
                     name = shape.listing.name
-                    lints[name] = (*lints.get(name, ()), *_unsaid_lints(shape, format))
+                    lints[name] = (*lints.get(name, ()), *more)
             found = self._lints[format] = MappingProxyType(lints)
         return found
 
@@ -256,3 +257,8 @@ def _unsaid_lints(shape: ToolShape, form: str) -> Iterator[ProviderLint]:
         reason = f"arguments that the schema does not name are let through: {shape.open_why}"
         advice = "constrain each argument that matters, and look at what the tool does with others"
         yield ProviderLint("arguments-open", format_named(form).provider, "", reason, advice, "note")
+    for pointer, node in walk(shape.listing.schema) if shape.check_formats else ():
+        if is_checked_format(kind := node.get("format")):
+            reason, advice = f"as it is sent `format` is a note: any text fits `{kind}`", "the gate checks it"
+            at = pointer_text((*pointer, "format"))
+            yield ProviderLint("format", format_named(form).provider, at, reason, advice, "looser")

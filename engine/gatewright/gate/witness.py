@@ -71,13 +71,16 @@ _ODD: tuple[JsonValue, ...] = (
 """Values that hardly any condition takes all of."""
 
 
-def witness(schema: Schema, wanted: Iterable[Steps] = ()) -> JsonValue:
-    """A value for ``schema``; ``wanted`` are places to fill besides the required ones. Raises LookupError."""
+def witness(schema: Schema, wanted: Iterable[Steps] = (), *, check_formats: bool = False) -> JsonValue:
+    """A value for ``schema``; ``wanted`` are places to fill besides the required ones. Raises LookupError.
+
+    ``check_formats``: texts are what a known `format` says.
+    """
     try:
         inlined = inline_references(schema)
     except GatewrightError:
         raise LookupError from None
-    return _Maker(inlined).value(inlined, tuple(wanted), _DEPTH)
+    return _Maker(inlined, check_formats=check_formats).value(inlined, tuple(wanted), _DEPTH)
 
 
 def variations(schema: Schema, name: str, value: JsonValue) -> Iterator[JsonValue]:
@@ -95,8 +98,8 @@ def variations(schema: Schema, name: str, value: JsonValue) -> Iterator[JsonValu
 class _Maker:
     """Makes values below one root, which references lead to."""
 
-    def __init__(self, root: Schema) -> None:
-        self._root = root
+    def __init__(self, root: Schema, *, check_formats: bool = False) -> None:
+        self._root, self._check_formats = root, check_formats
 
     def value(self, schema: object, wanted: Wanted, depth: int) -> JsonValue:
         if schema is True:
@@ -185,7 +188,7 @@ class _Maker:
         own = {key: said for key, said in table.items() if key not in {"default", "examples"}}
         shared = {key: self._root[key] for key in ("$schema", "$defs", "definitions") if key in self._root}
         try:
-            return SchemaChecker({**own, **shared}).is_valid(value)
+            return SchemaChecker({**own, **shared}, check_formats=self._check_formats).is_valid(value)
         except GatewrightError:
             return False
 

@@ -20,13 +20,17 @@ DEFAULT_MAX_FILE_BYTES = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """``[defaults]``: what agents and tools get where nothing else is said. ``timeout_s`` None: each tool's own."""
+    """``[defaults]``: what agents and tools get where nothing else is said. ``timeout_s`` None: each tool's own.
+
+    ``check_formats``: arguments must be what a known `format` of the shown schema says.
+    """
 
     unlisted_tools: Verdict = Verdict.ALLOW
     new_tools: str = "hold"
     max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
     timeout_s: float | None = None
     approvals: Mapping[str, Verdict] = field(default_factory=dict[str, Verdict], hash=False)
+    check_formats: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,8 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
         yield "the approvals"
     if (defaults.max_output_bytes, defaults.timeout_s) != (Defaults().max_output_bytes, None):
         yield "the limits of [defaults]"
+    if defaults.check_formats:
+        yield "the check of formats"
     if any(settings != ToolSettings() for settings in policy.tools.values()):
         yield "the settings of [tools]"
     for name, settings in policy.tools.items():

@@ -188,6 +188,8 @@ class _Patch:
             changes["max_output_bytes"] = new.max_output_bytes
         if old.timeout_s != new.timeout_s:
             changes["timeout"] = written_duration(self._editor, (*path, "timeout"), new.timeout_s)
+        if old.check_formats != new.check_formats:
+            changes["check_formats"] = new.check_formats
         if self._editor.find(path) is None and old.approvals != new.approvals:
             self._editor.set_members(path, changes | {"approvals": plain_approvals(new.approvals)})
             return

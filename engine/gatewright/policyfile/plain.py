@@ -266,6 +266,8 @@ def plain_defaults(defaults: Defaults) -> Plain:
         data["max_output_bytes"] = defaults.max_output_bytes
     if defaults.timeout_s is not None:
         data["timeout"] = plain_duration(defaults.timeout_s)
+    if defaults.check_formats:
+        data["check_formats"] = True
     if defaults.approvals:
         data["approvals"] = plain_approvals(defaults.approvals)
     return data

@@ -23,7 +23,7 @@ VERDICTS = {str(verdict): verdict for verdict in Verdict}
 UNLISTED = {"allow": Verdict.ALLOW, "deny": Verdict.DENY}
 NEW_TOOLS = {"hold": "hold", "allow": "allow"}
 AGENT_KEYS = ("description", "tools", "sources", "capabilities", "approvals", "user_id", "tool_rules")
-DEFAULTS_KEYS = ("unlisted_tools", "new_tools", "max_output_bytes", "timeout", "approvals")
+DEFAULTS_KEYS = ("unlisted_tools", "new_tools", "max_output_bytes", "timeout", "approvals", "check_formats")
 
 
 def read_defaults(row: Row, names: Names) -> Defaults:
@@ -35,6 +35,7 @@ def read_defaults(row: Row, names: Names) -> Defaults:
         max_output_bytes=row.integer("max_output_bytes", 1) or DEFAULT_MAX_OUTPUT_BYTES,
         timeout_s=read_timeout(row),
         approvals=read_approvals(row, names),
+        check_formats=row.flag("check_formats", otherwise=False),
     )
 
 

@@ -40,13 +40,13 @@ class Fault:
 class Assertion:
     """The keywords of one schema that look at the value alone, compiled once; safe to use from any thread."""
 
-    def __init__(self, schema: Schema, dialect: Schema) -> None:
-        """``dialect``: what says the draft. Raises ValueError."""
-        own = {key: schema[key] for key in _OWN if key in schema}
+    def __init__(self, schema: Schema, dialect: Schema, *, check_formats: bool = False) -> None:
+        """``dialect``: what says the draft. ``check_formats``: `format` is one of the keywords. Raises ValueError."""
+        own = {key: schema[key] for key in (*_OWN, *(("format",) if check_formats else ())) if key in schema}
         lists = {key: value for key, value in (as_object(schema.get("dependencies")) or {}).items() if as_list(value)}
         own |= ({"dependencies": lists} if lists else {}) | _closed(schema)
         self._schema = schema
-        self._validator = compiled({**dialect, **own}) if own else None
+        self._validator = compiled({**dialect, **own}, check_formats=check_formats) if own else None
         self._is_deep = any(key in own for key in _DEEP)
         self._is_closed = schema.get("additionalProperties") is False
 

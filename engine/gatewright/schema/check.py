@@ -2,7 +2,8 @@
 
 It fetches nothing: a reference that leaves the document is a problem of the schema. Patterns run in linear time.
 `format` and what a text holds (`contentEncoding`, `contentMediaType`) are notes in every draft, so that a schema means
-the same whichever draft it names, and the same as to the reference implementation.
+the same whichever draft it names, and the same as to the reference implementation. Whoever asks for it has the kinds of
+`format` checked that `CHECKED_FORMATS` names, in every draft alike.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import jsonschema_rs
 from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.jsonvalue import checked_object
 from gatewright.schema.draft import is_draft_7
-from gatewright.schema.engine import compiled
+from gatewright.schema.engine import CHECKED_FORMATS, compiled
 from gatewright.schema.inline import check_expansion, inline_references
 from gatewright.schema.walk import Schema, as_object, map_children, pointer_text, walk
 
@@ -51,15 +52,21 @@ class SchemaProblem:
 class SchemaChecker:
     """One compiled schema; checking is thread-safe and never raises for any argument value."""
 
-    __slots__ = ("_misfit", "_schema", "_validator")
+    __slots__ = ("_check_formats", "_misfit", "_schema", "_validator")
 
-    def __init__(self, schema: Schema) -> None:
-        """Raises SchemaError for a schema that cannot be compiled."""
+    def __init__(self, schema: Schema, *, check_formats: bool = False) -> None:
+        """``check_formats``: texts must be what a known `format` says.
+
+        Raises SchemaError for a schema that cannot be compiled.
+        """
         if as_object(schema) is None:
             raise SchemaError("the schema of a tool must be a JSON object")
         check_expansion(schema)
         self._schema = _annotated(_addressed(schema))
-        self._validator = _compiled(self._schema, schema)
+        if check_formats:
+            self._schema = _with_checked_formats(self._schema)
+        self._check_formats = check_formats
+        self._validator = _compiled(self._schema, schema, check_formats=check_formats)
         self._misfit: Misfit | None = None
 
     def is_valid(self, value: object) -> bool:
@@ -97,7 +104,7 @@ class SchemaChecker:
         if self._misfit is None:
             from gatewright.schema.misfit import Misfit
 
-            self._misfit = Misfit(self._schema)
+            self._misfit = Misfit(self._schema, check_formats=self._check_formats)
         return self._misfit
 
 
@@ -121,9 +128,9 @@ def _unreadable(value: object, error: Exception) -> ArgumentError:
     return ArgumentError("", detail)
 
 
-def _compiled(addressed: Schema, schema: Schema) -> jsonschema_rs.Validator:
+def _compiled(addressed: Schema, schema: Schema, *, check_formats: bool) -> jsonschema_rs.Validator:
     try:
-        return compiled(addressed)
+        return compiled(addressed, check_formats=check_formats)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         problems = check_schema(schema)
         detail = problems[0].message if problems else str(error).splitlines()[0]
@@ -148,6 +155,19 @@ def _annotated(schema: Schema) -> Schema:
 
 def _without_contents(schema: Schema) -> Schema:
     return {key: value for key, value in map_children(schema, _without_contents).items() if key not in _CONTENTS}
+
+
+def _with_checked_formats(schema: Schema) -> Schema:
+    """Without the kinds of `format` that stay notes."""
+    result = map_children(schema, _with_checked_formats)
+    if "format" not in result or is_checked_format(result["format"]):
+        return result
+    return {key: value for key, value in result.items() if key != "format"}
+
+
+def is_checked_format(kind: object) -> bool:
+    """Whether `format` with this value is among those that can be checked."""
+    return isinstance(kind, str) and kind in CHECKED_FORMATS
 
 
 def check_schema(schema: object) -> tuple[SchemaProblem, ...]:

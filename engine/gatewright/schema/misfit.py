@@ -39,8 +39,9 @@ _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 class Misfit:
     """One schema, read as far as values that do not fit it lead; safe to use from any thread."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, check_formats: bool = False) -> None:
         self._root = schema
+        self.check_formats = check_formats
         self._nodes: dict[int, _Node] = {}
         self._tags: dict[int, Tagged | None] = {}
         self.dialect = {"$schema": schema["$schema"]} if "$schema" in schema else {}
@@ -104,16 +105,16 @@ class _Node:
     def __init__(self, misfit: Misfit, schema: Schema) -> None:
         is_reference = misfit.is_draft_7 and "$ref" in schema
         self.schema = schema
-        self.own = Assertion({} if is_reference else schema, misfit.dialect)
+        self.own = Assertion({} if is_reference else schema, misfit.dialect, check_formats=misfit.check_formats)
         parts = (part for key, part in misfit.keywords.items() if key in schema)
         self.parts = (_Search.reference,) if is_reference else tuple(dict.fromkeys(parts))
         self.is_closed_late = not misfit.is_draft_7 and any(key in schema for key in _UNEVALUATED)
-        self._shared = misfit.shared
+        self._shared, self._check_formats = misfit.shared, misfit.check_formats
 
     @cached_property
     def whole(self) -> jsonschema_rs.Validator:
         """The engine's own word on all of it. Raises ValueError where it cannot stand by itself."""
-        return compiled({**self._shared, **self.schema})
+        return compiled({**self._shared, **self.schema}, check_formats=self._check_formats)
 
 
 class _Search:

@@ -16,6 +16,15 @@ from gatewright.schema.walk import Pointer, pointer_text
 MAX_MESSAGE = 400
 MAX_NAMED = 30
 _MAX_PLACE = 32
+_FORMATS = {
+    "date-time": "a date and time with its zone, such as `2026-05-01T12:00:00Z`",
+    "date": "a date such as `2026-05-01`",
+    "email": "an e-mail address",
+    "uri": "a whole URI, such as `https://example.org/a`",
+    "uuid": "a UUID",
+    "ipv4": "an IPv4 address",
+    "ipv6": "an IPv6 address",
+}
 _PLAIN_KEY = re.compile(r"[A-Za-z_$@][\w.$@-]{0,63}")
 
 
@@ -59,6 +68,8 @@ def message(kind: Kind) -> str:
             return "is excluded by the schema"
         case Kind.FalseSchema():
             return "must not be given"
+        case Kind.Format(format=name):
+            return f"must be {_FORMATS.get(name, f'a text of the format `{name}`')}"
         case Kind.Contains():
             return "holds too few or too many of the items asked for"
         case _:

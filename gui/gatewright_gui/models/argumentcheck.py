@@ -56,8 +56,16 @@ class ArgumentChecker:
     With `missing`, the arguments of the operation that `selector` names are looked at as the gate does.
     """
 
-    def __init__(self, schema: Mapping[str, Any], selector: str | None = None, missing: Missing | None = None) -> None:
+    def __init__(
+        self,
+        schema: Mapping[str, Any],
+        selector: str | None = None,
+        missing: Missing | None = None,
+        *,
+        check_formats: bool = False,
+    ) -> None:
         self._schema, self._selector, self._missing = schema, selector, missing
+        self._check_formats = check_formats
         self._checker: SchemaChecker | None = None
         self._is_broken = False
 
@@ -65,7 +73,7 @@ class ArgumentChecker:
         """What is wrong with values; nothing where the schema itself cannot be used."""
         if self._checker is None and not self._is_broken:
             try:
-                self._checker = SchemaChecker(dict(self._schema))
+                self._checker = SchemaChecker(dict(self._schema), check_formats=self._check_formats)
             except SchemaError:
                 self._is_broken = True
         found = self._checker.errors(dict(values)) if self._checker is not None else ()
@@ -86,7 +94,7 @@ class ArgumentChecker:
 
 def checker_of(tool: ShownTool) -> ArgumentChecker:
     """What checks the arguments of a tool."""
-    return ArgumentChecker(tool.schema, tool.operation_field, tool.missing)
+    return ArgumentChecker(tool.schema, tool.operation_field, tool.missing, check_formats=tool.check_formats)
 
 
 def syntax_faults(text: str) -> tuple[TextFault, ...]:

@@ -63,8 +63,11 @@ def giving_of(facts: ToolFacts, name: str, operations: frozenset[str] | None) ->
     return "defaulted" if rows and all(name in row.required or name in row.defaulted for row in rows) else "optional"
 
 
-def example_fault(schema: JsonValue, argument: Argument, text: str) -> str | None:
-    """Why the constraint or the tool does not take what was typed; None when both do."""
+def example_fault(schema: JsonValue, argument: Argument, text: str, *, check_formats: bool = False) -> str | None:
+    """Why the constraint or the tool does not take what was typed; None when both do.
+
+    `check_formats`: texts must be what a known `format` says.
+    """
     try:
         value = value_of(argument, text)
         for known, whose in ((schema, ""), (argument.schema, "the tool itself: ")):
@@ -72,7 +75,7 @@ def example_fault(schema: JsonValue, argument: Argument, text: str) -> str | Non
                 if known is False:
                     return "nothing fits"
                 continue
-            errors = SchemaChecker(dict(cast("Schema", known))).errors(value)
+            errors = SchemaChecker(dict(cast("Schema", known)), check_formats=check_formats).errors(value)
             if errors:
                 return f"{whose}{errors[0].message}"
     except (GatewrightError, ValueError) as error:

@@ -50,6 +50,7 @@ class ShownTool:
 
     `is_executable`: whether it can be run here; else the program that has it does that. `files`: what the paths in its
     arguments name, where that is known. `missing`: what an operation needs beyond what the schema says, by the gate.
+    `check_formats`: texts must be what a known `format` says.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ShownTool:
     files: FilesOf = "nothing"
     missing: Missing | None = field(default=None, compare=False)
     hidden: str | None = None
+    check_formats: bool = False
 
     @property
     def is_shown(self) -> bool:
@@ -230,7 +232,9 @@ def _shown(
         shapes.append(OperationShape(name, described, names, required, harmless))
     selector = tool.operation_field if facts.has_operations else None
     about = (listing.name, listing.description, listing.schema, selector, tuple(shapes))
-    return ShownTool(*about, workspace.is_executable(listing.name), files_of(tool), tool.missing_arguments)
+    checks = workspace.gate.policy.defaults.check_formats
+    can_run = workspace.is_executable(listing.name)
+    return ShownTool(*about, can_run, files_of(tool), tool.missing_arguments, check_formats=checks)
 
 
 def _why_hidden(right: "ToolRight") -> str:

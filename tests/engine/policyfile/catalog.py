@@ -375,6 +375,7 @@ _defaults = st.builds(
     _sizes,
     st.none() | _seconds.filter(lambda seconds: seconds > 0),
     _approvals,
+    st.booleans(),
 )
 
 

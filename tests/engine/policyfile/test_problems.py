@@ -67,6 +67,8 @@ FAULTS = [
     (f"{SOURCE}[[sources.permission_rules]]\npattern = 'a['\npermission = 'none'\n", "bad-glob", 7, 11, None),
     (f"{SOURCE}[[sources.permission_rules]]\npattern = '../x'\npermission = 'none'\n", "bad-glob", 7, 11, None),
     (f"[agents.a]\n{RULE}rule_type = {{ Cooldown = '5 minutes' }}\n", "bad-duration", 5, 26, None),
+    ("[defaults]\ncheck_formats = 'yes'\n", "wrong-type", 3, 17, None),
+    ("[defaults]\ncheck_format = true\n", "unknown-key", 3, 1, "check_formats"),
     ("[defaults]\ntimeout = -1\n", "bad-duration", 3, 11, None),
     ("[defaults]\nmax_output_bytes = 0\n", "bad-value", 3, 20, None),
     (f"[agents.a]\n{RULE}rule_type = 'ExitLoop'\npriority = 256\n", "bad-value", 6, 12, None),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import JsonValue, parse_object
 from gatewright.workspace import Workspace, write_demo
+from gatewright_gui.models.argumentcheck import checker_of
 from gatewright_gui.models.callexample import example_values
 from gatewright_gui.models.callform import CallForm, FieldFault
 from gatewright_gui.models.jsonpath import NOTHING, Path
@@ -130,6 +131,28 @@ def test_built_in_tools_keep_their_examples(tmp_path: FilePath) -> None:
             for shape in one.operations or (None,):
                 form.choose_operation(shape.name if shape else None)
                 survives(form, example_values(form))
+    finally:
+        workspace.close()
+
+
+@pytest.mark.parametrize("checks", ["true", "false"])
+def test_a_form_finds_a_text_that_is_not_of_its_format_where_the_gate_does(tmp_path: FilePath, checks: str) -> None:
+    policy = write_demo(tmp_path / "demo")
+    host = '[[catalogs]]\nid = "mail"\ntype = "host"\nmanifest = "mail.json"\n\n'
+    text = policy.read_text("utf-8").replace("[defaults]\n", f"[defaults]\ncheck_formats = {checks}\n", 1)
+    policy.write_text(
+        text.replace("[[sources]]", f"{host}[agents.clerk]\ntools = ['send_mail']\n\n[[sources]]", 1), "utf-8"
+    )
+    schema = {"type": "object", "properties": {"to": {"type": "string", "format": "email"}}}
+    manifest = json.dumps({"tools": [{"name": "send_mail", "inputSchema": schema}]})
+    (policy.parent / "mail.json").write_text(manifest, "utf-8")
+    workspace = Workspace.open(policy)
+    try:
+        (shown,) = shown_tools(workspace, "clerk")
+        found = [str(fault) for fault in checker_of(shown).faults({"to": "nobody"})]
+        assert found == (["`to`: must be an e-mail address"] if checks == "true" else [])
+        denied = workspace.decide("clerk", "send_mail", {"to": "nobody"}).stage == "schema"
+        assert denied == bool(found)
     finally:
         workspace.close()
 

@@ -1,6 +1,7 @@
 """Opens the dialog for a constraint and writes what was said in it. It knows no schema words."""
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
@@ -61,7 +62,7 @@ class Constraining(QObject):
         def refusal(field: str, schema: "JsonValue", required: bool) -> str:
             return verbs.constraint_refusal(document, wish(field, schema, required))
 
-        answers = Answers(refusal, example_fault)
+        answers = Answers(refusal, partial(example_fault, check_formats=document.policy.defaults.check_formats))
         dialog = ConstraintDialog(self._window.window(), subject, arguments, answers)
         if await shown(dialog):
             verbs.constrain(document, wish(dialog.field, dialog.schema, dialog.is_required))
