@@ -211,13 +211,15 @@ class BlockService:
         """Make a new block of this owner; its own level has to let something be added to it.
 
         ``content``: text, object of fields, list, or object of sections, by the schema. ``char_limit``: 0 and None are
-        no limit of its own. Raises ToolFailure: ``bad-label``, ``exists``, ``bad-limit``, ``bad-description``, and for
-        the content ``wrong-type``, ``bad-value``, ``not-text``, ``no-field``, ``required-field``, ``too-large``,
-        ``too-many-items``.
+        no limit of its own. Raises ToolFailure: ``bad-label``, ``exists``, ``bad-limit``, ``bad-description``,
+        ``archived`` (and pinned), and for the content ``wrong-type``, ``bad-value``, ``not-text``, ``no-field``,
+        ``required-field``, ``too-large``, ``too-many-items``.
         """
         self._check_label(label)
         char_limit = limit_of(char_limit)
         check_description(description)
+        if pinned and type is BlockType.ARCHIVAL:
+            raise ToolFailure("an archived block is not kept in context: it cannot be pinned", code="archived")
         schema = schema or TextSchema()
         hand = self._hand(author)
         now = hand.at_s
@@ -269,6 +271,7 @@ class BlockService:
     def merge(self, label: str, update: bytes, *, author: str, granted: Action, approved: bool = False) -> Changed:
         """Take in what a copy was given meanwhile; refused whole when the result would break the schema or a limit."""
         with self._writing(label, Action.OVERWRITE, granted, approved) as opened:
+            self._refuse_archived(opened)
             hand = self._hand(author)
             step = opened.block.merge(update, hand)
             if step is not None:

@@ -105,8 +105,10 @@ def test_a_label_that_could_mislead_is_refused(service: BlockService, label: str
 
 def test_an_archived_block_refuses_edits_and_pins_and_can_still_be_read(service: BlockService) -> None:
     service.create("n", author=ANN, content="one")
+    update = service.export("n")
     service.archive("n", author=ANN, granted=ALL)
     for change in (
+        lambda: service.merge("n", update, author=ANN, granted=ALL),
         lambda: service.edit("n", Append("x"), author=ANN, granted=ALL),
         lambda: service.edit("n", Undo(), author=ANN, granted=ALL),
         lambda: service.pin("n", author=ANN, granted=ALL),
@@ -115,6 +117,12 @@ def test_an_archived_block_refuses_edits_and_pins_and_can_still_be_read(service:
             change()
     assert service.rendered("n") == "one"
     assert not service.get("n").pinned
+
+
+def test_no_block_is_made_archived_and_pinned(service: BlockService) -> None:
+    with refused("archived"):
+        service.create("n", author=ANN, type=BlockType.ARCHIVAL, pinned=True)
+    assert not service.create("n", author=ANN, type=BlockType.ARCHIVAL).pinned
 
 
 def test_pin_unpin_and_archive_change_the_record_and_stand_in_the_history(service: BlockService) -> None:
