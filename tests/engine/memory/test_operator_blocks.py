@@ -45,7 +45,7 @@ async def test_new_block_is_as_it_was_asked_for_and_the_agent_reaches_it(
     bench: BlockBench, form: str, type_: BlockType
 ) -> None:
     schema, content, held = FORMS[form]
-    blocks = bench.workspace.blocks("ann")
+    blocks, pinned = bench.workspace.blocks("ann"), type_ is not BlockType.ARCHIVAL
 
     record = blocks.create(
         "notes",
@@ -54,18 +54,18 @@ async def test_new_block_is_as_it_was_asked_for_and_the_agent_reaches_it(
         content=content,
         type=type_,
         permission=Permission.APPEND,
-        pinned=True,
+        pinned=pinned,
         description="what I know",
         char_limit=500,
     )
 
     assert [found.label for found in blocks.list()] == ["notes"]
     assert blocks.info("notes").record == record
-    assert (record.type, record.permission, record.pinned, record.char_limit) == (type_, "append", True, 500)
+    assert (record.type, record.permission, record.pinned, record.char_limit) == (type_, "append", pinned, 500)
     assert blocks.value("notes") == held
     told = await bench.done("block", "info", label="notes")
     assert (told["type"], told["schema"], told["permission"]) == (str(type_), schema, "append")
-    assert (told["description"], told["pinned"], told["char_limit"]) == ("what I know", True, 500)
+    assert (told["description"], told["pinned"], told["char_limit"]) == ("what I know", pinned, 500)
 
 
 @pytest.mark.parametrize(
