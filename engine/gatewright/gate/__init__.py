@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.door import door
 
 if TYPE_CHECKING:
+    from gatewright.compile.view import AgentView
     from gatewright.gate.alarm import Alarm
     from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Approver
     from gatewright.gate.approvalstore import ApprovalStore
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from gatewright.gate.session import Phase, Session, SessionFacts
     from gatewright.gate.sessionstore import SessionStore
     from gatewright.gate.state import STATE_FOLDER, is_durable, key_folder, state_folder
-    from gatewright.gate.view import AgentView
     from gatewright.gate.violation import (
         ConstraintViolation,
         CooldownActive,
@@ -113,7 +113,7 @@ door(
         "gatewright.gate.session": ("Phase", "Session", "SessionFacts"),
         "gatewright.gate.sessionstore": ("SessionStore",),
         "gatewright.gate.state": ("STATE_FOLDER", "is_durable", "key_folder", "state_folder"),
-        "gatewright.gate.view": ("AgentView",),
+        "gatewright.compile.view": ("AgentView",),
         "gatewright.gate.violation": (
             "ConstraintViolation",
             "CooldownActive",

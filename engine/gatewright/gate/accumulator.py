@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.errors import JsonRefused
+from gatewright.base.json_copy import copied
 from gatewright.base.jsonvalue import MAX_BYTES, checked_object, parse_object
-from gatewright.gate.jsoncopy import copied
 
 if TYPE_CHECKING:
     from gatewright.gate.call import RawArguments

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from gatewright.gate.ruletest import (
+from gatewright.compile.rule_test import (
     CallsTest,
     ExitTest,
     FollowingTest,
@@ -33,7 +33,7 @@ from gatewright.gate.violation import (
 )
 
 if TYPE_CHECKING:
-    from gatewright.gate.ruleset import BoundRule
+    from gatewright.compile.bound_rule import BoundRule
     from gatewright.gate.session import SessionFacts
 
 Uses = Mapping[str, int] | None

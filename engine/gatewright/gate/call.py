@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
-from gatewright.gate.decision import NO_FACTS, no_facts
+from gatewright.compile.finding import Finding
+from gatewright.gate.decision import NO_FACTS
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.arguments.url import UrlTarget
     from gatewright.base.clock import Clock
-    from gatewright.gate.agentsnapshot import AgentSnapshot
+    from gatewright.compile.agent import AgentSnapshot
+    from gatewright.compile.plan import OperationPlan, ToolPlan
     from gatewright.gate.approval import Answer
     from gatewright.gate.audit import AuditEntry, AuditLog
     from gatewright.gate.grant import Grant, GrantBook
-    from gatewright.gate.plan import OperationPlan, ToolPlan
     from gatewright.gate.rates import RateBook
     from gatewright.gate.recorder import Recorder
     from gatewright.gate.reuse import PureResults
@@ -49,25 +50,6 @@ class Status(StrEnum):
     FAILED = "failed"
     TIMED_OUT = "timed_out"
     ABANDONED = "abandoned"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a stage objects to: ask or deny, why, where in the policy, and the words for the model.
-
-    ``model`` is without the prefix; None where the stage's verdict is ask. ``about``: the one place or block that it is
-    about, so that it does not stand for others.
-    """
-
-    verdict: Verdict
-    code: str
-    reason: str
-    address: Address | None = None
-    rule_id: str | None = None
-    model: str | None = None
-    facts: Mapping[str, JsonValue] = field(default_factory=no_facts, hash=False)
-    scope: str | None = None
-    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

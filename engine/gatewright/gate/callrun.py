@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
+from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message, record
 from gatewright.gate.approval import Answer, Approval, ApprovalRequest
 from gatewright.gate.audit import AuditUnavailable
@@ -135,7 +136,7 @@ class CallRun:
     async def _executed(self, state: CallState, decision: Decision) -> Outcome:
         """Record the end. A stage after execution that refuses (it raised) makes the call one that failed."""
         if decision.verdict is not Verdict.ALLOW:
-            text = decision.model_message or message.to_model(message.EMPTY)
+            text = decision.model_message or message.to_model(EMPTY)
             state = state.having(status=Status.FAILED, code=decision.code, output=text, detail=decision.reason)
         state = await finished(state)
         return self._outcome(state, decision, state.status, state.output or "")
@@ -148,7 +149,7 @@ class CallRun:
             return
 
     def _outcome(self, state: CallState, decision: Decision, status: Status, output: str | None = None) -> Outcome:
-        text = output if output is not None else decision.model_message or message.to_model(message.EMPTY)
+        text = output if output is not None else decision.model_message or message.to_model(EMPTY)
         return Outcome(
             decision,
             status,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gatewright.gate.call import CallState, Finding
+from gatewright.compile.finding import Finding
+from gatewright.gate.call import CallState
 from gatewright.gate.rulewords import denial
 from gatewright.gate.violation import ConstraintViolation
 from gatewright.policy.rule import ArgumentConstraints
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.condition import Constraint
-    from gatewright.gate.ruleset import BoundRule
+    from gatewright.compile.bound_rule import BoundRule
+    from gatewright.compile.condition import Constraint
 
 Found = tuple["BoundRule", Finding]
 SAID = "the arguments are limited:\n"

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.ids import new_id
-from gatewright.gate.agentsnapshot import AgentSnapshot
+from gatewright.compile.agent import AgentSnapshot
+from gatewright.compile.snapshot import Snapshot
+from gatewright.compile.view import AgentView
 from gatewright.gate.alarm import Alarm, AlarmBell
 from gatewright.gate.audit import AuditUnavailable
 from gatewright.gate.call import MOST_AT_ONCE, CallPorts, CallState
@@ -23,8 +25,6 @@ from gatewright.gate.rates import RateBook
 from gatewright.gate.recorder import Recorder
 from gatewright.gate.reuse import PureResults
 from gatewright.gate.session import OwnSessions
-from gatewright.gate.snapshot import Snapshot
-from gatewright.gate.view import AgentView
 from gatewright.policy.verdict import Verdict
 from gatewright.record import fork_safe_lock
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from gatewright.base.clock import Clock
     from gatewright.base.problem import Problem
+    from gatewright.compile.operation_proof import OperationProof
     from gatewright.gate.accumulator import BrokenCall, ToolCall
     from gatewright.gate.alarm import OnAlarm
     from gatewright.gate.approval import Approver
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from gatewright.gate.call import RawArguments, RowBuilder
     from gatewright.gate.decision import Decision, Places
     from gatewright.gate.grant import GrantBook
-    from gatewright.gate.operationproof import OperationProof
     from gatewright.gate.outcome import Outcome
     from gatewright.gate.pipeline import OnStage, Passage
     from gatewright.gate.proof import DecisionProof, ProvenCall, Verification

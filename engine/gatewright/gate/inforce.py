@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from gatewright.base.ids import new_id
 
 if TYPE_CHECKING:
+    from gatewright.compile.snapshot import Snapshot
     from gatewright.gate.audit import AuditLog
     from gatewright.gate.call import CallPorts
     from gatewright.gate.decision import Places
-    from gatewright.gate.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from gatewright.compile.finding import Finding
+from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message
-from gatewright.gate.call import CallState, EffectStage, Finding, Stage, StageResult
+from gatewright.gate.call import CallState, EffectStage, Stage, StageResult
 from gatewright.gate.decision import Decision, RuleRef, StageTrace, dotted
 from gatewright.gate.proof import Prover
 from gatewright.gate.stages.approval import APPROVAL
@@ -138,7 +140,7 @@ class Passage:
             finding.code,
             finding.reason,
             self._rule(finding),
-            message.to_model(finding.model or message.EMPTY) if finding.verdict is Verdict.DENY else None,
+            message.to_model(finding.model or EMPTY) if finding.verdict is Verdict.DENY else None,
             trace,
             self.state.arguments,
             finding.facts,

@@ -17,7 +17,7 @@ from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
     from gatewright.base.problem import Problem
-    from gatewright.gate.snapshot import Snapshot
+    from gatewright.compile.snapshot import Snapshot
     from gatewright.policy.document import Policy
 
 _MOST_WORDS, _MOST_REFUSED, _MOST_PROBLEMS, _LENGTH = 20, 20, 5, 300

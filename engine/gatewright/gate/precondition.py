@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.compile.finding import Finding
 from gatewright.gate import message
-from gatewright.gate.call import Finding
 from gatewright.gate.scrub import MARKER, holds_marker
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
+    from gatewright.compile.plan import OperationPlan
     from gatewright.gate.call import CallState
-    from gatewright.gate.plan import OperationPlan
 
 _WRITING = frozenset({Action.APPEND, Action.OVERWRITE})
 

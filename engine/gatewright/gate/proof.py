@@ -25,9 +25,9 @@ from gatewright.gate.stages.parse import PARSE
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
+    from gatewright.compile.snapshot import Snapshot
     from gatewright.gate.decision import Decision
     from gatewright.gate.inforce import ProofKeys
-    from gatewright.gate.snapshot import Snapshot
 
 _VERSION = 1
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.compile.rule_test import Rate
 from gatewright.record import Connection, Database, PrivateFolder
 
 if TYPE_CHECKING:
@@ -41,15 +42,6 @@ _ADD = """INSERT INTO starts VALUES (?1, ?2, ?3, ?4)
 
 class RatesUnavailable(WorkspaceError):
     """The starts cannot be read or written; calls under a rate are denied while it lasts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """A rule by the key of its starts. ``calls``: for how many of them the call counts; a batch counts for more."""
-
-    key: str
-    rule: RateLimit
-    calls: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from gatewright.gate.rulewords import named
 from gatewright.tools.usage import duration_words
 
 if TYPE_CHECKING:
-    from gatewright.gate.agentsnapshot import AgentSnapshot
-    from gatewright.gate.ruletest import Due
+    from gatewright.compile.agent import AgentSnapshot
+    from gatewright.compile.rule_test import Due
     from gatewright.gate.session import SessionFacts
 
 

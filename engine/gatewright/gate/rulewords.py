@@ -9,10 +9,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from gatewright.gate import violation as broken
-from gatewright.gate.breach import Pending
-from gatewright.gate.call import Finding
-from gatewright.gate.ruletest import (
+from gatewright.compile.finding import Finding
+from gatewright.compile.rule_test import (
     CallsTest,
     FollowingTest,
     GapTest,
@@ -23,13 +21,15 @@ from gatewright.gate.ruletest import (
     StartTest,
     ToolRef,
 )
+from gatewright.gate import violation as broken
+from gatewright.gate.breach import Pending
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.usage import duration_words
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.agentsnapshot import AgentSnapshot
-    from gatewright.gate.ruleset import BoundRule
+    from gatewright.compile.agent import AgentSnapshot
+    from gatewright.compile.bound_rule import BoundRule
 
 _NOT_YET = "this tool cannot be used yet; go on without it"
 _NOT_THE_END = "you cannot finish yet; go on with your task"

@@ -33,11 +33,11 @@ from gatewright.schema.shapes.inplace import in_place
 from gatewright.schema.walk import as_object, properties_of
 
 if TYPE_CHECKING:
-    from gatewright.gate.agentsnapshot import AgentSnapshot
-    from gatewright.gate.condition import Constraint
+    from gatewright.compile.agent import AgentSnapshot
+    from gatewright.compile.condition import Constraint
+    from gatewright.compile.plan import OperationPlan, ToolPlan
+    from gatewright.compile.shape import ToolShape
     from gatewright.gate.gate import Gate
-    from gatewright.gate.plan import OperationPlan, ToolPlan
-    from gatewright.gate.shape import ToolShape
     from gatewright.schema.check import SchemaChecker
     from gatewright.schema.fieldpath import Steps
     from gatewright.schema.formats import ToolListing

@@ -9,8 +9,8 @@ from gatewright.gate import AgentView
 from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
+    from gatewright.compile.snapshot import Snapshot
     from gatewright.gate import Gate
-    from gatewright.gate.snapshot import Snapshot
     from gatewright.policy.document import Policy
 
 

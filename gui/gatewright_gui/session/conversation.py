@@ -7,10 +7,10 @@ from typing import Any, Literal, cast
 
 from gatewright.base.durationwords import duration_words, rate_words
 from gatewright.base.errors import WorkspaceError
-from gatewright.gate.agentsnapshot import AgentSnapshot
+from gatewright.compile.agent import AgentSnapshot
+from gatewright.compile.rule_test import CallsTest, GapTest, GroupTest, RateTest, SessionTest
 from gatewright.gate.decision import dotted
 from gatewright.gate.rates import Window
-from gatewright.gate.ruletest import CallsTest, GapTest, GroupTest, RateTest, SessionTest
 from gatewright.policy.rule import RateLimit
 from gatewright.workspace import Grant, Remember, Session, Workspace
 from gatewright_gui.session.calls import RuleLink, visible

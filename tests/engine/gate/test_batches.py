@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.compile.combined import MOST_KEPT, combined_name, uses_of
 from gatewright.gate import Approval, Decision, Gate, ProvenCall, Remember, Session, Status
-from gatewright.gate.combined import MOST_KEPT, combined_name, uses_of
 from gatewright.gate.session import Reservation
 from gatewright.gate.violation import MaxCallsExceeded, violation_of
 from gatewright.policy.document import Agent, Policy

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.compile.shape import ToolShape
 from gatewright.gate import Gate, selfcheck
-from gatewright.gate.shape import ToolShape
 from gatewright.policy.document import Agent, Defaults, Policy
 from gatewright.policy.rule import ArgumentConstraints, ToolRule
 from gatewright.policy.verdict import Verdict

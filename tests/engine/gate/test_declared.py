@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.compile.declared import UNUSABLE
+from gatewright.compile.policy_digest import AgentDigests, policy_digest
 from gatewright.gate import Gate, selfcheck
-from gatewright.gate.declared import UNUSABLE
-from gatewright.gate.policydigest import AgentDigests, policy_digest
 from gatewright.policy.document import Agent, Catalog, CatalogType, Policy, ToolSettings
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import AllowedOperations, ToolRule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gatewright.gate.message import EMPTY, Redactor
+from gatewright.compile.redactor import EMPTY, Redactor
 from gatewright.gate.stages.truncate import cut
 
 CONFLICT = "file modified externally, use file load to refresh"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.compile.shape import ToolShape
 from gatewright.gate import Decision, Gate, SelfCheck, selfcheck
-from gatewright.gate.shape import ToolShape
 from gatewright.gate.violation import ConstraintViolation, violation_of
 from gatewright.policy.document import Agent, Policy, ToolSettings
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, ToolRule

@@ -1,6 +1,6 @@
 import threading
 
-from gatewright.gate.once import once
+from gatewright.compile.once import once
 
 
 class Answers:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gatewright.base.errors import SchemaError
+from gatewright.compile.condition import CompiledPolicyRule
 from gatewright.gate import Decision
-from gatewright.gate.condition import CompiledPolicyRule
 from gatewright.gate.stages.policy import POLICY
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.verdict import Verdict

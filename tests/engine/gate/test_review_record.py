@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from gatewright.gate import Status, snapshot
+from gatewright.compile import snapshot
+from gatewright.gate import Status
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.marked import marked_tools
 from tests.engine.gate.world import POLICY, World

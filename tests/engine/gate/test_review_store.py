@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gatewright.compile.rule_test import Rate
 from gatewright.gate import Approval, ApprovalStore, AuditEntry, AuditLog, Remember, RowKind
 from gatewright.gate.approvalstore import FILE_NAME
-from gatewright.gate.rates import Rate, RateBook
+from gatewright.gate.rates import RateBook
 from gatewright.memory import BlockStore
 from gatewright.policy.rule import RateLimit
 from tests.engine.gate.asking import a_request, small_store

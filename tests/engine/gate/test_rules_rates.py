@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewright.gate.rates import Rate, RateBook, RatesUnavailable
+from gatewright.compile.rule_test import Rate
+from gatewright.gate.rates import RateBook, RatesUnavailable
 from gatewright.policy.rule import RateLimit
 
 NOW = 1_700_000_000.0

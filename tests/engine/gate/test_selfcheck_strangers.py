@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from gatewright.base.errors import RegistrationError
-from gatewright.gate import Gate, SelfCheck, narrowing, selfcheck
-from gatewright.gate.narrowing import Limit
-from gatewright.gate.shape import ToolShape
+from gatewright.compile import narrowing
+from gatewright.compile.narrowing import Limit
+from gatewright.compile.shape import ToolShape
+from gatewright.gate import Gate, SelfCheck, selfcheck
 from gatewright.gate.witness import witness
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, ToolRule

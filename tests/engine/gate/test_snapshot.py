@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import PolicyInvalid
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate import Gate, agentsnapshot, selfcheck
-from gatewright.gate.agentsnapshot import AgentSnapshot
-from gatewright.gate.condition import Conditions
-from gatewright.gate.plan import ToolPlan
-from gatewright.gate.snapshot import Snapshot
+from gatewright.compile import agent as agentsnapshot
+from gatewright.compile.agent import AgentSnapshot
+from gatewright.compile.condition import Conditions
+from gatewright.compile.plan import ToolPlan
+from gatewright.compile.snapshot import Snapshot
+from gatewright.gate import Gate, selfcheck
 from gatewright.policy.capability import NetRead
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.layer import Layers

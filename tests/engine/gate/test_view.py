@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from gatewright.base.errors import NotSupported, SchemaError, WorkspaceError
+from gatewright.compile.agent import AgentSnapshot
+from gatewright.compile.plan import OperationPlan, ToolPlan
+from gatewright.compile.snapshot import Snapshot
+from gatewright.compile.view import AgentView
 from gatewright.gate import Gate, selfcheck
-from gatewright.gate.agentsnapshot import AgentSnapshot
-from gatewright.gate.plan import OperationPlan, ToolPlan
-from gatewright.gate.snapshot import Snapshot
-from gatewright.gate.view import AgentView
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import ChangeSet
 from gatewright.policy.tier import SafetyTier

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.gate.snapshot import Snapshot
+from gatewright.compile.snapshot import Snapshot
 from gatewright.policy import agentedit, rights
 from gatewright.policy.document import Agent, Policy, Roots
 from gatewright.policy.edit import Edit, apply

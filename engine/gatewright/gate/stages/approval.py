@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, digest
+from gatewright.compile.finding import Finding
 from gatewright.gate import message
 from gatewright.gate.approval import REFUSED_CODE
-from gatewright.gate.call import CallState, Finding, Stage, StageResult, denied
+from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.decision import dotted
 from gatewright.gate.grant import Ask, Grant, Remember, Subject, covers
 from gatewright.gate.recorder import unbroken

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.compile.finding import Finding
 from gatewright.gate import message
-from gatewright.gate.call import CallState, Finding, Stage, StageResult
+from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.gate.scope import covers_name, granted, hosts_of, names_of, prefixes_of
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.granted import granted_kinds

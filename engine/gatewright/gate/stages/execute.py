@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import ToolFailure
+from gatewright.compile.finding import Finding
 from gatewright.gate import message, record
 from gatewright.gate.audit import AuditUnavailable
-from gatewright.gate.call import CallState, EffectStage, Finding, StageResult, Status, denied
+from gatewright.gate.call import CallState, EffectStage, StageResult, Status, denied
 from gatewright.gate.chain import RowKind
 from gatewright.gate.context import running_context
 from gatewright.gate.output import valid

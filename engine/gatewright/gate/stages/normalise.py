@@ -25,7 +25,7 @@ from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.plan import ToolPlan
+    from gatewright.compile.plan import ToolPlan
 
 
 @dataclass(frozen=True, slots=True)

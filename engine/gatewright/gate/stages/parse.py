@@ -7,9 +7,9 @@ from itertools import islice
 from typing import cast
 
 from gatewright.base.errors import JsonRefused
+from gatewright.base.json_copy import copied
 from gatewright.base.jsonvalue import MAX_VALUES, JsonValue, checked_object, parse_object
 from gatewright.gate.call import CallState, RawArguments, Stage, StageResult, denied
-from gatewright.gate.jsoncopy import copied
 
 
 def _run(state: CallState) -> StageResult:

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.problem import Address
+from gatewright.compile.finding import Finding
 from gatewright.gate import message
-from gatewright.gate.call import CallState, Finding, Stage, StageResult, denied
+from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.context import context_of
 from gatewright.gate.stages.rules import routed
 from gatewright.policy.permission import Action, Permission, verdict_for

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate.call import CallState, Finding, Stage, StageResult
+from gatewright.compile.finding import Finding
+from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.policy.rulematch import DEFAULT_ADDRESS
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.maymiss import Condition
@@ -19,8 +20,8 @@ from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object, pointer_text, properties_of
 
 if TYPE_CHECKING:
-    from gatewright.gate.condition import CompiledPolicyRule
-    from gatewright.gate.plan import OperationPlan
+    from gatewright.compile.condition import CompiledPolicyRule
+    from gatewright.compile.plan import OperationPlan
     from gatewright.policy.policyrule import PolicyRule
 
 _DENIED = "this call is not allowed with these arguments; change them or go on without it"

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gatewright.compile.finding import Finding
+from gatewright.compile.rule_test import RuleBook, applies, report_order
 from gatewright.gate.breach import broken, times_of
-from gatewright.gate.call import CallState, Finding, Stage, StageResult
+from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.gate.constrained import Found, broken_fields
 from gatewright.gate.rates import RatesUnavailable
-from gatewright.gate.ruletest import RuleBook, applies, report_order
 from gatewright.gate.rulewords import finding_of, rate_finding
 from gatewright.gate.session import Reservation
 from gatewright.policy.rule import RequiresConsent
@@ -21,10 +22,9 @@ from gatewright.policy.verdict import Verdict
 from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
-    from gatewright.gate.condition import Constraint
-    from gatewright.gate.rates import Rate
-    from gatewright.gate.ruleset import BoundRule
-    from gatewright.gate.ruletest import RateTest
+    from gatewright.compile.bound_rule import BoundRule
+    from gatewright.compile.condition import Constraint
+    from gatewright.compile.rule_test import Rate, RateTest
     from gatewright.gate.session import Operations, SessionFacts
 
 _EMPTY = RuleBook()

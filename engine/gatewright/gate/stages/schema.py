@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gatewright.gate.call import CallState, Finding, Stage, StageResult, denied
+from gatewright.compile.finding import Finding
+from gatewright.compile.rule_test import report_order
+from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.constrained import SAID, broken_fields, said
-from gatewright.gate.ruletest import report_order
 
 if TYPE_CHECKING:
-    from gatewright.gate.shape import ToolShape
+    from gatewright.compile.shape import ToolShape
 
 
 def _run(state: CallState) -> StageResult:

@@ -12,10 +12,10 @@ from gatewright.schema.check import is_checked_format
 from gatewright.schema.walk import pointer_text, walk
 
 if TYPE_CHECKING:
-    from gatewright.gate.agentsnapshot import AgentSnapshot
-    from gatewright.gate.message import Redactor
-    from gatewright.gate.ruleset import BoundRule
-    from gatewright.gate.shape import ToolShape
+    from gatewright.compile.agent import AgentSnapshot
+    from gatewright.compile.bound_rule import BoundRule
+    from gatewright.compile.redactor import Redactor
+    from gatewright.compile.shape import ToolShape
     from gatewright.policy.right import ToolRight
     from gatewright.schema.formats import CallReader, ProviderLint, ToolListing
     from gatewright.schema.tokens import TokenCount
@@ -238,7 +238,7 @@ class AgentView:
 
     @cached_property
     def _redactor(self) -> Redactor:
-        from gatewright.gate.message import Redactor
+        from gatewright.compile.redactor import Redactor
 
         return Redactor((), self._snapshot.hidden_tools)
 

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError
-from gatewright.gate.call import Finding
-from gatewright.gate.condition import CompiledPolicyRule, Constraint, compiled_rules, constraints_of
-from gatewright.gate.message import Redactor
-from gatewright.gate.ruleset import BoundRule
+from gatewright.compile.bound_rule import BoundRule
+from gatewright.compile.condition import CompiledPolicyRule, Constraint, compiled_rules, constraints_of
+from gatewright.compile.finding import Finding
+from gatewright.compile.redactor import Redactor
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.reach import source_rules
@@ -30,9 +30,9 @@ from gatewright.tools.parameter import Parameter, Role
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gatewright.gate.combined import CombinedPlans
-    from gatewright.gate.narrowing import Limit
-    from gatewright.gate.shape import ShapeCache, ToolShape
+    from gatewright.compile.combined import CombinedPlans
+    from gatewright.compile.narrowing import Limit
+    from gatewright.compile.shape import ShapeCache, ToolShape
     from gatewright.policy.document import Agent, Policy, Source
     from gatewright.policy.layer import Layers
     from gatewright.policy.right import ToolFacts
@@ -97,7 +97,7 @@ class ToolPlan:
     @cached_property
     def combined(self) -> CombinedPlans:
         """The plans of calls of several operations at once."""
-        from gatewright.gate.combined import CombinedPlans
+        from gatewright.compile.combined import CombinedPlans
 
         return CombinedPlans(self.operations, (row.operation for row in self.right.operations))
 
@@ -166,7 +166,7 @@ def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -
     rules = _constraining(layers, right.facts)
     limits: tuple[Limit, ...] = ()
     if rules:
-        from gatewright.gate.narrowing import limits_of
+        from gatewright.compile.narrowing import limits_of
 
         limits = limits_of(rules, right.facts, right.shown)
     settings = settings_of(layers.policy, tool.name, tool.major)

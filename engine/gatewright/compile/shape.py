@@ -8,14 +8,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gatewright.gate.condition import Conditions
-from gatewright.gate.declared import DeclaredTools
-from gatewright.gate.jsoncopy import copied
+from gatewright.base.json_copy import copied
+from gatewright.compile.condition import Conditions
+from gatewright.compile.declared import DeclaredTools
 from gatewright.record import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
 
 if TYPE_CHECKING:
-    from gatewright.gate.narrowing import Limit
+    from gatewright.compile.narrowing import Limit
     from gatewright.schema.formats import ToolListing
     from gatewright.tools.tool import Tool
 
@@ -56,7 +56,7 @@ class ToolShape:
 
     def limited(self, limits: tuple[Limit, ...], *, closed: bool = False) -> ToolShape:
         """The shape whose schema says the limits too, as far as it can; ``closed``: and takes no unknown argument."""
-        from gatewright.gate.narrowing import narrowed
+        from gatewright.compile.narrowing import narrowed
         from gatewright.schema.formats import ToolListing
 
         found = narrowed(

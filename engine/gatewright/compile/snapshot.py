@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gatewright.gate.agentsnapshot import AgentSnapshot, Ground
-from gatewright.gate.declared import offered
-from gatewright.gate.operationproof import OperationIndex, OperationProof
-from gatewright.gate.policydigest import AgentDigests, policy_digest
-from gatewright.gate.shape import ShapeCache
+from gatewright.compile.agent import AgentSnapshot, Ground
+from gatewright.compile.declared import offered
+from gatewright.compile.operation_proof import OperationIndex, OperationProof
+from gatewright.compile.policy_digest import AgentDigests, policy_digest
+from gatewright.compile.shape import ShapeCache
 from gatewright.policy.right import Reason
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from gatewright.gate.declared import Key
-    from gatewright.gate.operationproof import Cell
+    from gatewright.compile.declared import Key
+    from gatewright.compile.operation_proof import Cell
     from gatewright.policy.document import Policy
     from gatewright.policy.edit import ChangeSet
     from gatewright.tools.registry import ToolRegistry
@@ -110,7 +110,7 @@ class Snapshot:
         known: frozenset[Key] | None = None,
     ) -> Snapshot:
         """The snapshot of another policy over the tools as they are now; ``known``: those not new; None: as before."""
-        from gatewright.gate.concern import concerned, differ_in_agents_alone
+        from gatewright.compile.concern import concerned, differ_in_agents_alone
 
         fresh = Snapshot(policy, self.registry, self.shapes, self, self.known if known is None else known)
         as_held = fresh._held == self._held

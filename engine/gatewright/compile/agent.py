@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gatewright.base.errors import GatewrightError
-from gatewright.gate.declared import UNUSABLE, Offer
-from gatewright.gate.once import once
-from gatewright.gate.plan import ToolPlan, compile_tool, has_conditions, shape_of, unusable
-from gatewright.gate.shape import ShapeCache
+from gatewright.compile.declared import UNUSABLE, Offer
+from gatewright.compile.once import once
+from gatewright.compile.plan import ToolPlan, compile_tool, has_conditions, shape_of, unusable
+from gatewright.compile.shape import ShapeCache
 from gatewright.policy.layer import Layers
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.rulecheck import UNKNOWN, policy_rule_misfits
@@ -23,10 +23,10 @@ from gatewright.policy.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gatewright.gate.declared import Key
-    from gatewright.gate.rulebook import AgentRules, WideRule
-    from gatewright.gate.ruleset import BoundRule
-    from gatewright.gate.shape import ToolShape
+    from gatewright.compile.bound_rule import BoundRule
+    from gatewright.compile.declared import Key
+    from gatewright.compile.rulebook import AgentRules, WideRule
+    from gatewright.compile.shape import ToolShape
     from gatewright.policy.document import Agent, Policy
     from gatewright.policy.right import ToolFacts, ToolRight
     from gatewright.tools.tool import Tool
@@ -177,7 +177,7 @@ class AgentSnapshot:
     @once
     def rules(self) -> AgentRules:
         """The tool rules that the agent's calls come under."""
-        from gatewright.gate.rulebook import AgentRules
+        from gatewright.compile.rulebook import AgentRules
 
         return AgentRules(self.agent, self.sources, self.rights)
 
@@ -277,7 +277,7 @@ class AgentSnapshot:
     @once
     def _wide(self) -> tuple[WideRule, ...]:
         """The rules that are told at other tools than those that they name: a change of these may concern any tool."""
-        from gatewright.gate.rulebook import wide_rules
+        from gatewright.compile.rulebook import wide_rules
 
         return wide_rules(self.agent, self.sources, self.rights)
 

@@ -13,9 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from gatewright.base.jsonvalue import canonical_json
-from gatewright.gate.rates import Rate
-from gatewright.gate.ruleset import BoundRule
-from gatewright.gate.ruletest import (
+from gatewright.compile.bound_rule import BoundRule
+from gatewright.compile.rule_test import (
     CallsTest,
     Due,
     ExitTest,
@@ -23,6 +22,7 @@ from gatewright.gate.ruletest import (
     GapTest,
     GroupTest,
     PrecedingTest,
+    Rate,
     RateTest,
     RuleBook,
     SessionTest,

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gatewright.gate.rates import Rate
-from gatewright.gate.ruleset import BoundRule
+from gatewright.compile.bound_rule import BoundRule
+from gatewright.policy.rule import RateLimit
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A rule by the key of its starts. ``calls``: for how many of them the call counts; a batch counts for more."""
+
+    key: str
+    rule: RateLimit
+    calls: int = 1
 
 
 @dataclass(frozen=True, slots=True)

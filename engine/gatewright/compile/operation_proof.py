@@ -10,12 +10,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.jsonvalue import digest
-from gatewright.gate.call import Finding
+from gatewright.compile.finding import Finding
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.snapshot import Snapshot
+    from gatewright.compile.snapshot import Snapshot
     from gatewright.policy.right import ToolRight
 
 Cell = Mapping[str, Verdict]

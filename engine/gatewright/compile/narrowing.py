@@ -23,7 +23,7 @@ from gatewright.schema.walk import Schema, as_object, map_children, objects, pro
 from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
-    from gatewright.gate.ruleset import BoundRule
+    from gatewright.compile.bound_rule import BoundRule
     from gatewright.policy.right import ToolFacts
     from gatewright.tools.tool import Tool
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.base.problem import Address
-    from gatewright.gate.ruleset import BoundRule
+    from gatewright.compile.bound_rule import BoundRule
     from gatewright.policy.policyrule import PolicyRule
 
 _MAX_CONDITIONS = 16_384

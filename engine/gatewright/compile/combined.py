@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from typing import TypeVar
 
-    from gatewright.gate.call import Finding
-    from gatewright.gate.condition import CompiledPolicyRule
-    from gatewright.gate.plan import OperationPlan
+    from gatewright.compile.condition import CompiledPolicyRule
+    from gatewright.compile.finding import Finding
+    from gatewright.compile.plan import OperationPlan
     from gatewright.tools.parameter import Parameter
     from gatewright.tools.tool import Tool
 
