@@ -1,6 +1,6 @@
 """Outside changes below the sources that say `watch = true`, brought from the engine's threads to the window's.
 
-It shows nothing and reads nothing: the engine watches, takes in and tells; the document passes it on.
+It reads nothing: the engine watches, takes in and tells; the document passes it on.
 """
 
 import asyncio
@@ -65,6 +65,25 @@ class SourceWatch(QObject):
         if problem is not None and (noticed.source_id, problem) not in self._told:  # it comes again with every try
             self._told.add((noticed.source_id, problem))
             self._document.say("warning", f"source `{noticed.source_id}` cannot be watched: {problem}")
+        self._tell_conflicts(noticed)
         if noticed.changes or noticed.more:
             paths = tuple(change.relative for change in noticed.changes)
             self._document.source_changed.emit(OutsideChanges(noticed.source_id, paths, noticed.more))
+
+    def _tell_conflicts(self, noticed: "Noticed") -> None:
+        """Say once of each file that somebody has to decide about it; again when that had been settled meanwhile."""
+        from gatewright.sources import FileState
+
+        open_now = {
+            change.relative for change in noticed.changes if change.state is FileState.CONFLICT and not change.merged
+        }
+        settled = {
+            (noticed.source_id, change.relative) for change in noticed.changes if change.relative not in open_now
+        }
+        self._told -= settled
+        fresh = sorted(path for path in open_now if (noticed.source_id, path) not in self._told)
+        self._told |= {(noticed.source_id, path) for path in fresh}
+        if fresh:
+            more = f" and {len(fresh) - 1:,} more" if len(fresh) > 1 else ""
+            text = f"`{fresh[0]}`{more} of source `{noticed.source_id}` changed on disk where its block holds edits"
+            self._document.say("warning", f"{text}: the Files page reconciles them")

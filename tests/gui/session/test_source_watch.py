@@ -87,6 +87,26 @@ async def test_what_another_program_adds_elsewhere_is_shown_merged_with_the_edit
         assert found.content == TOP + before + MINE
 
 
+async def test_a_conflict_is_said_once_until_it_is_settled(tmp_path: Path) -> None:
+    policy = watched_demo(tmp_path)
+    async with opened_document(policy) as document:
+        watch = SourceWatch(document)
+        await document.open(policy)
+        said, noticed = Said(document), kept(document)
+        file = document.workspace.folder / "workspace" / REPORT
+
+        await change_both(document, after=TOP)
+        await until(lambda: bool(said.messages))
+        seen = len(noticed)
+        file.write_text(file.read_text("utf-8") + "more\n", "utf-8")
+        await until(lambda: len(noticed) > seen)
+
+        text = f"`{REPORT}` of source `archive` changed on disk where its block holds edits"
+        told = [(one.tone, one.text) for one in said.messages]
+        assert told == [("warning", f"{text}: the Files page reconciles them")]
+        watch.close()
+
+
 async def test_a_source_that_is_not_watched_starts_nothing(tmp_path: Path) -> None:
     policy = demo(tmp_path)
     async with opened_document(policy) as document:
