@@ -26,13 +26,13 @@ from gatewright.policy.permission import Permission
 from gatewright.policy.rule import MaxCalls
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.driver import CTRL, DriveError, Driver
-from gatewright_gui.models import conversation, foldertree, limitlist, permissionrules, stages
+from gatewright_gui.models import foldertree, limitlist, permissionrules
 from gatewright_gui.models.agents import AGENT_ID
 from gatewright_gui.models.matrix import UNKNOWN, MatrixModel, Place
 from gatewright_gui.models.reasons import WHY, Why
 from gatewright_gui.models.tooltree import Column
 from gatewright_gui.pages.agents.tool_delegate import ask_rect, box_rect
-from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.console import ConsolePage, conversation, stages
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import CallRecord, shown_tools

@@ -174,6 +174,13 @@ class CallRecord:
         return self.status not in {None, "allowed", CANCELLED}
 
     @property
+    def outcome_word(self) -> str:
+        """The verdict, or how a call that was carried out ended where that is more telling."""
+        if self.status is None or self.status in {"denied", "allowed"}:
+            return str(self.verdict)
+        return self.status.replace("_", " ")
+
+    @property
     def model_text(self) -> str | None:
         """Exactly what the model gets; None while it gets nothing."""
         return self.model_message if self.output is None else self.output

@@ -1,6 +1,7 @@
-"""The console's calls: decided by the real gate, run in a disposable copy unless live, never in the window's thread.
+"""The console's calls: decided by the real gate, run in a disposable copy unless live, in a thread of their own.
 
-It does not know widgets. Signals are emitted in the window's thread; what a call is told comes as values.
+Signals are emitted in the window's thread; what a call is told comes as values. Over 400 lines: what
+happens in which thread is read in one place.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, Signal
 from shiboken6 import isValid
@@ -41,9 +42,53 @@ from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, RuleLink
 from gatewright_gui.session.conversation import SessionState, brief, whole
 from gatewright_gui.session.copy import DisposableCopy
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.loopthread import LoopThread
 from gatewright_gui.session.question import WHO, Reply, question_of
 from gatewright_gui.session.ruleplace import RulePlace, place_of
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Starts with the first work. Cancelling whoever waits for work cancels the work."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run `work` in the thread and wait for it beside the caller's loop."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._started()))
+
+    def close(self) -> None:
+        """Cancel what runs and end the thread; may be called twice."""
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            if thread is not threading.current_thread():
+                thread.join(timeout=5)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.SelectorEventLoop()
+            self._thread = threading.Thread(target=_turn, args=(self._loop,), name=self._name, daemon=True)
+            self._thread.start()
+        return self._loop
+
+
+def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
 
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 """The stages in the gate's order."""

@@ -14,7 +14,6 @@ from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
 from gatewright_gui.models.palette import PaletteEntry
-from gatewright_gui.pages.console.liveframe import LiveFrame
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import title_text
@@ -35,6 +34,7 @@ from gatewright_gui.session.watch import PolicyWatch
 from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
 from gatewright_gui.window.action import make_actions, refresh_actions
+from gatewright_gui.window.live_frame import LiveFrame
 from gatewright_gui.window.menu import fill_menu
 from gatewright_gui.window.outsidebar import OutsideBar
 from gatewright_gui.window.pages import PAGES

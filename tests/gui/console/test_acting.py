@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QSplitter
 
-from gatewright_gui.models import callhistory, stages
-from gatewright_gui.models.conversation import HOLDS, STATE, ConversationModel
-from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.console import ConsolePage, stages
+from gatewright_gui.pages.console import history_model as callhistory
+from gatewright_gui.pages.console.conversation import HOLDS, STATE, ConversationModel
 from gatewright_gui.qt.widget import Chip, ElidedLabel
 from gatewright_gui.session.conversation import Fact, SessionState, Window
 from tests.gui.console.standing import operator_page

@@ -11,8 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models import conversation, stages
-from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.console import ConsolePage, conversation, stages
 from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.session.question import PendingApproval, Reply
 from tests.gui.console.standing import operator_page

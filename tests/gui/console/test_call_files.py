@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 
 from gatewright.workspace import Workspace, write_demo
-from gatewright_gui.pages.console.fields.browse import BrowseDialog
+from gatewright_gui.pages.console.file_choice import BrowseDialog
 from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.session.callpaths import file_choices
 from gatewright_gui.session.calls import shown_tools

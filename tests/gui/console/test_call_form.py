@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import JsonValue, parse_object
 from gatewright.workspace import Workspace, write_demo
-from gatewright_gui.models.argumentcheck import checker_of
-from gatewright_gui.models.callexample import example_values
-from gatewright_gui.models.callform import CallForm, FieldFault
-from gatewright_gui.models.jsonpath import NOTHING, Path
+from gatewright_gui.pages.console.argument_check import checker_of
+from gatewright_gui.pages.console.call_example import example_values
+from gatewright_gui.pages.console.call_form import CallForm, FieldFault
+from gatewright_gui.pages.console.json_value import NOTHING, Path
 from gatewright_gui.session.calls import OperationShape, ShownTool, shown_tools
 
 CORPORA = FilePath(__file__).resolve().parents[4] / "shared" / "corpora"

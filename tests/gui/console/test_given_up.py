@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
-from gatewright_gui.models import callhistory
 from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.console import history_model as callhistory
 from gatewright_gui.session.calls import CallRecord
 from tests.gui.console.standing import operator_page
 from tests.gui.console.test_approvals import DELETE, asked, names

@@ -10,10 +10,10 @@ import pytest
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools import tool
 from gatewright.workspace import Workspace
-from gatewright_gui.models import jsontree
 from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.console import json_tree_model as jsontree
+from gatewright_gui.pages.console.result import slow_value
 from gatewright_gui.session.calls import MAX_LINE, MAX_SHOWN, CallRecord, cut
-from gatewright_gui.session.slowjson import slow_value
 from gatewright_gui.session.verbs import rights
 from tests.gui.console.dress import dressed
 from tests.gui.files.support import Opened, opened, until

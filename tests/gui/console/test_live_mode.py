@@ -9,8 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton
 
 from gatewright.workspace import write_demo
-from gatewright_gui.models import callhistory
 from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.console import history_model as callhistory
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.window.status_bar import StatusBar
 from tests.gui.console.dress import dressed

@@ -14,16 +14,14 @@ from PySide6.QtWidgets import QApplication, QDialog, QTableView
 
 from gatewright.policy.permission import Permission
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models import comparison, stages
-from gatewright_gui.models.comparison import NAME, PairModel
-from gatewright_gui.models.historyfilter import HistoryFilter
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.console.compare_dialog import CompareDialog
-from gatewright_gui.pages.console.exact import ExactDialog
+from gatewright_gui.pages.console import ConsolePage, stages
+from gatewright_gui.pages.console import compare as comparison
+from gatewright_gui.pages.console.compare import NAME, CompareDialog, PairModel, compared
+from gatewright_gui.pages.console.history_filter import HistoryFilter
+from gatewright_gui.pages.console.result import views_of
+from gatewright_gui.pages.console.verdict import ExactDialog
 from gatewright_gui.session.calls import CallRecord, RuleLink, StageRow
-from gatewright_gui.session.comparison import compared
 from gatewright_gui.session.navigator import DEFAULT_LEVEL
-from gatewright_gui.session.resultview import views_of
 from gatewright_gui.session.ruleplace import LevelPlace, LinePlace, ToolPlace, place_of
 from gatewright_gui.session.verbs import rights, sources
 from tests.gui.console.dress import dressed

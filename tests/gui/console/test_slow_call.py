@@ -13,11 +13,10 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools import tool
 from gatewright.workspace import Workspace
-from gatewright_gui.models import stages
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.console.liveframe import WIDTH, LiveFrame
+from gatewright_gui.pages.console import ConsolePage, stages
 from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.verbs import rights
+from gatewright_gui.window.live_frame import WIDTH, LiveFrame
 from tests.gui.console.dress import dressed
 from tests.gui.files.support import Opened, opened, until
 

@@ -10,9 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 
 from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.console.fields.browse import BrowseDialog
+from gatewright_gui.pages.console.file_choice import BrowseDialog
 from gatewright_gui.pages.console.request import RequestPanel
-from gatewright_gui.pages.console.toolchoice import HIDDEN, UNKNOWN
+from gatewright_gui.pages.console.tool_choice import HIDDEN, UNKNOWN
 from gatewright_gui.session.callpaths import FileChoice, FileChoices
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.theme import Theme

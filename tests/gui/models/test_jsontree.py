@@ -6,8 +6,8 @@ import time
 from PySide6.QtCore import QModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
 
-from gatewright_gui.models import jsontree
-from gatewright_gui.models.jsontree import MAX_ROWS, JsonTreeModel, is_small
+from gatewright_gui.pages.console import json_tree_model as jsontree
+from gatewright_gui.pages.console.json_tree_model import MAX_ROWS, JsonTreeModel, is_small
 
 VALUE: dict[str, object] = {
     "items": [{"name": "one", "n": 1.5}, {"na me": None, "ok": True}],

@@ -1,4 +1,4 @@
-"""The Console page: decide a call, or run it in a disposable copy. It does not decide or run anything itself.
+"""The Console page: decide a call, or run it in a disposable copy.
 
 The page is imported when it is asked for: the window borrows a bar from here long before anybody sees the page.
 """

@@ -1,6 +1,6 @@
-"""A question that a call waits for, as a bar: what, why, who, until when, with which arguments and which change.
+"""A call that waits for an answer, as a bar: who asks for what and why, until when, and the ways to answer.
 
-It blocks nothing and answers nothing by itself: the focus is never put on a button that allows.
+The focus is never put on a button that allows.
 """
 
 import time

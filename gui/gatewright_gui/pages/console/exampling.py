@@ -9,9 +9,9 @@ from shiboken6 import isValid
 
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import parse_object
-from gatewright_gui.pages.console.filepick import FilePick
+from gatewright_gui.pages.console.file_choice import FilePick
 from gatewright_gui.pages.console.form import FormPane
-from gatewright_gui.pages.console.rawjson import RawJson
+from gatewright_gui.pages.console.json_edit import RawJson
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.calls import ShownTool
 

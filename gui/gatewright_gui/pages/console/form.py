@@ -1,8 +1,4 @@
-"""A form made from the schema that the agent sees: one row for each argument, made as it is looked at.
-
-It does not know calls; what the arguments are is kept by the form's tree, which knows no widget.
-A little over 400 lines: everything that a field may ask of the form is a short method here.
-"""
+"""A form made from the schema that the agent sees: one row for each argument, made as it is looked at."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -12,16 +8,12 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright_gui.models.callexample import ANY_TEXT, example_values
-from gatewright_gui.models.callform import CallForm, FieldFault
-from gatewright_gui.models.carryover import carried_form
-from gatewright_gui.models.jsonpath import NOTHING, Path
-from gatewright_gui.pages.console.fields.group import ArrayBody, ObjectBody, Rows, UnionBody
-from gatewright_gui.pages.console.fields.menu import place_menu
-from gatewright_gui.pages.console.fields.root import RootBody, RootUnion
-from gatewright_gui.pages.console.fields.row import FieldRow
-from gatewright_gui.pages.console.formcheck import FormCheck
-from gatewright_gui.pages.console.formfoot import FormFoot
+from gatewright_gui.pages.console.argument_check import FormCheck, FormFoot
+from gatewright_gui.pages.console.call_example import ANY_TEXT, example_values
+from gatewright_gui.pages.console.call_form import CallForm, FieldFault, carried_form
+from gatewright_gui.pages.console.field_group import ArrayBody, ObjectBody, RootBody, RootUnion, Rows, UnionBody
+from gatewright_gui.pages.console.field_row import FieldRow, place_menu
+from gatewright_gui.pages.console.json_value import NOTHING, Path
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import SearchField

@@ -1,8 +1,12 @@
-"""Below the request: the session of the agent, and the calls so far. It makes no call."""
+"""Below the request: the calls so far, and the session of the agent.
 
+Over 400 lines: everything that can be done with a call that was made ends in a short method here.
+"""
+
+import asyncio
 from collections.abc import Callable
 
-from PySide6.QtCore import QItemSelection, QModelIndex, QPoint, Qt, Signal
+from PySide6.QtCore import QItemSelection, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -14,19 +18,29 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright_gui.models import callhistory
-from gatewright_gui.models.callhistory import CallHistoryModel
-from gatewright_gui.models.historyfilter import HistoryFilter, HistoryFilterModel
-from gatewright_gui.pages.console.delegate import HistoryDelegate
-from gatewright_gui.pages.console.historybar import HistoryBar
+from gatewright.base.errors import GatewrightError
+from gatewright_gui.pages.console.compare import CompareDialog, compared
+from gatewright_gui.pages.console.conversation import SessionView
+from gatewright_gui.pages.console.history_filter import HistoryBar, HistoryFilter, HistoryFilterModel
+from gatewright_gui.pages.console.history_model import (
+    AGENT,
+    CALL,
+    VERDICT,
+    WHAT,
+    WHEN,
+    CallHistoryModel,
+    HistoryDelegate,
+)
 from gatewright_gui.pages.console.linkbutton import link_button
-from gatewright_gui.pages.console.sessionview import SessionView
+from gatewright_gui.pages.console.result import record_text
+from gatewright_gui.pages.console.verdict import ExactDialog
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, IconButton, SectionHeader, Segmented, TableView
 from gatewright_gui.session.calls import CallRecord
-from gatewright_gui.session.console import MAX_KEPT, MAX_RECORDS
+from gatewright_gui.session.console import MAX_KEPT, MAX_RECORDS, Console
 from gatewright_gui.session.conversation import SessionState
-from gatewright_gui.session.resultview import record_text
 
 _BOUND = (
     f"The last {MAX_RECORDS} calls are remembered, with at most {MAX_KEPT // 1_000_000} million characters, "
@@ -314,15 +328,15 @@ class HistoryPanel(QWidget):
         view.installEventFilter(self)
         view.horizontalHeader().setMinimumSectionSize(20)
         for column, width in (
-            (callhistory.WHEN, 82),
-            (callhistory.WHAT, 26),
-            (callhistory.AGENT, 76),
-            (callhistory.VERDICT, 104),
+            (WHEN, 82),
+            (WHAT, 26),
+            (AGENT, 76),
+            (VERDICT, 104),
         ):
             view.setColumnWidth(column, width)
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
-        header.setSectionResizeMode(callhistory.CALL, header.ResizeMode.Stretch)
+        header.setSectionResizeMode(CALL, header.ResizeMode.Stretch)
         view.selectionModel().currentChanged.connect(self._chosen)
         view.selectionModel().selectionChanged.connect(self._moved)
         view.clicked.connect(self._clicked)
@@ -353,3 +367,71 @@ class HistoryPanel(QWidget):
         column.addWidget(self._stack, 1)
         column.addLayout(foot)
         self.setMinimumHeight(_LEAST)
+
+
+class HistoryControl(QObject):
+    """`agent_id` tells whose session is shown."""
+
+    def __init__(
+        self,
+        context: PageContext,
+        console: Console,
+        history: HistoryPanel,
+        page: QWidget,
+        agent_id: Callable[[], str | None],
+    ) -> None:
+        super().__init__(page)
+        self._context, self._console, self._history, self._page = context, console, history, page
+        self._agent_id = agent_id
+        history.revoke_requested.connect(self._revoke)
+        history.reset_requested.connect(self._reset_session)
+        history.compare_requested.connect(self._compare)
+        history.clear_requested.connect(console.forget_calls)
+        console.records_changed.connect(self._show_records)
+        console.session_changed.connect(self._show_session)
+
+    def show_session(self) -> None:
+        """Show where the conversation of the agent stands."""
+        agent_id = self._agent_id()
+        if agent_id is None:
+            self._history.show_session(None)
+        else:
+            self._show_session(self._console.session_state(agent_id))
+
+    def show_exact(self, record: CallRecord) -> None:
+        """Show exactly what the model gets of a call."""
+        self._context.tasks.start(shown(ExactDialog(self._page, record)), "console.exact", replace=True)
+
+    def _show_records(self) -> None:
+        self._history.set_records(self._console.records)
+
+    def _show_session(self, state: SessionState) -> None:
+        if state.agent_id != self._agent_id():
+            return
+        self._history.show_session(state)
+        if not state.is_whole:
+            look = self._console.look_at_session(state.agent_id)
+            self._context.tasks.start(look, "console.session", replace=True)
+
+    def _compare(self, one: CallRecord, other: CallRecord) -> None:
+        self._context.tasks.start(self._show_comparison(one, other), "console.compare", replace=True)
+
+    async def _show_comparison(self, one: CallRecord, other: CallRecord) -> None:
+        told = await asyncio.to_thread(compared, one, other)
+        await shown(CompareDialog(self._page, told))
+
+    def _revoke(self, grant_id: str) -> None:
+        agent_id = self._agent_id()
+        if agent_id is not None:
+            self._context.tasks.start(self._take_back(agent_id, grant_id), "console.revoke", replace=True)
+
+    async def _take_back(self, agent_id: str, grant_id: str) -> None:
+        try:
+            await self._console.revoke(agent_id, grant_id)
+        except GatewrightError as error:
+            self._context.document.say("error", f"not revoked: {error}")
+
+    def _reset_session(self) -> None:
+        agent_id = self._agent_id()
+        if agent_id is not None:
+            self._console.reset_session(agent_id)

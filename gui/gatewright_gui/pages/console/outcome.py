@@ -1,12 +1,11 @@
-"""The right part of the Console: verdict, open question, stages as they pass, result. It does not call."""
+"""The right part of the Console: verdict, open question, stages as they pass, result."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from gatewright_gui.models.callhistory import outcome_word
 from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.pages.console.result import ResultPanel
-from gatewright_gui.pages.console.stagepane import StagePane
+from gatewright_gui.pages.console.stages import StagePane
 from gatewright_gui.pages.console.verdict import VerdictPanel
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import MessageBar, ProgressStrip, Splitter, TableView
@@ -158,7 +157,7 @@ class OutcomePanel(QWidget):
             to_the_end=record.kind == "run",
             asks=record.verdict == "ask" and not record.is_cancelled,
             cut_at=record.stage if record.is_cancelled else "",
-            failed=outcome_word(record) if record.is_error and record.verdict == "allow" else "",
+            failed=record.outcome_word if record.is_error and record.verdict == "allow" else "",
         )
         self.verdict.show_record(record)
         self.result.show_record(record, self._none_of(record))

@@ -1,7 +1,6 @@
 """The left part of the Console: who calls which tool with which arguments, as a form or as JSON.
 
-It does not send the call. Over 400 lines: every way to fill a call in, and to change what is called, ends in a short
-method here.
+Over 400 lines: every way to fill a call in, and to change what is called, ends in a short method here.
 """
 
 import contextlib
@@ -23,19 +22,16 @@ from PySide6.QtWidgets import (
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import JsonValue, parse_object
 from gatewright.policy.document import Agent
-from gatewright_gui.models.callform import CallForm, FieldFault
-from gatewright_gui.models.carryover import carried_form
-from gatewright_gui.models.jsontext import to_text
-from gatewright_gui.models.pastedcall import PastedCall
+from gatewright_gui.pages.console.call_form import CallForm, FieldFault, carried_form
 from gatewright_gui.pages.console.exampling import Exampling
-from gatewright_gui.pages.console.filepick import FilePick
+from gatewright_gui.pages.console.file_choice import FilePick
 from gatewright_gui.pages.console.form import FormPane
-from gatewright_gui.pages.console.largetext import MAX_LAID_OUT
+from gatewright_gui.pages.console.json_edit import RawJson
+from gatewright_gui.pages.console.json_value import to_text
+from gatewright_gui.pages.console.large_text import MAX_LAID_OUT
 from gatewright_gui.pages.console.linkbutton import link_button
-from gatewright_gui.pages.console.pasting import Pasting
-from gatewright_gui.pages.console.rawjson import RawJson
-from gatewright_gui.pages.console.toolchoice import ToolChoice
-from gatewright_gui.pages.console.toolnote import ToolNote
+from gatewright_gui.pages.console.pasted_call import PastedCall, Pasting
+from gatewright_gui.pages.console.tool_choice import ToolChoice, ToolNote
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text

@@ -1,0 +1,227 @@
+"""Faults of arguments by the schema that the agent is shown, found beside the window, and the line that tells them.
+
+A call with faults can be sent all the same.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+from shiboken6 import isValid
+
+from gatewright.base.errors import JsonRefused, SchemaError
+from gatewright.base.jsonvalue import JsonValue, parse_object
+from gatewright.schema.check import SchemaChecker
+from gatewright.schema.phrase import ArgumentError
+from gatewright_gui.pages.console.json_places import JsonPlaces, line_and_column, offset_of
+from gatewright_gui.pages.console.json_value import Path, path_of, path_words
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget import IconLabel, ProseLine
+from gatewright_gui.session.calls import Missing, ShownTool
+
+MAX_PLACED = 300_000
+"""Characters of a text whose parts are looked for; in a longer one a fault has no place."""
+_POSITION = re.compile(r"(.*) at line (\d+) column (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class TextFault:
+    """What is wrong with the letters `start` to `end`; `path` is where it stands in the arguments."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+    path: str
+    message: str
+    is_syntax: bool = False
+
+    def __str__(self) -> str:
+        place = f", `{self.path}`" if self.path else ""
+        said = self.message[:1].lower() + self.message[1:] if not self.is_syntax else self.message
+        return f"line {self.line}:{self.column}{place}: {said}" if not self.is_syntax else said
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFault:
+    """What is wrong at a place of the arguments."""
+
+    path: Path
+    message: str
+
+    def __str__(self) -> str:
+        return f"`{path_words(self.path)}`: {self.message}" if self.path else self.message
+
+
+class ArgumentChecker:
+    """One schema, compiled when it is first asked; safe to ask from any thread.
+
+    With `missing`, the arguments of the operation that `selector` names are looked at as the gate does.
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any],
+        selector: str | None = None,
+        missing: Missing | None = None,
+        *,
+        check_formats: bool = False,
+    ) -> None:
+        self._schema, self._selector, self._missing = schema, selector, missing
+        self._check_formats = check_formats
+        self._checker: SchemaChecker | None = None
+        self._is_broken = False
+
+    def errors(self, values: Mapping[str, JsonValue]) -> tuple[ArgumentError, ...]:
+        """What is wrong with values; nothing where the schema itself cannot be used."""
+        if self._checker is None and not self._is_broken:
+            try:
+                self._checker = SchemaChecker(dict(self._schema), check_formats=self._check_formats)
+            except SchemaError:
+                self._is_broken = True
+        found = self._checker.errors(dict(values)) if self._checker is not None else ()
+        return found or self._lacks(values)
+
+    def _lacks(self, values: Mapping[str, JsonValue]) -> tuple[ArgumentError, ...]:
+        """What the operation needs, where the schema that is shown has all of them in one and cannot say so."""
+        operation = values.get(self._selector) if self._selector is not None else None
+        if self._missing is None or not isinstance(operation, str):
+            return ()
+        return tuple(ArgumentError(issue.pointer, issue.message) for issue in self._missing(operation, values))
+
+    def faults(self, values: Mapping[str, JsonValue]) -> tuple[PlaceFault, ...]:
+        """The same by places."""
+        held = dict(values)
+        return tuple(PlaceFault(path_of(held, error.pointer), error.message) for error in self.errors(held))
+
+
+def checker_of(tool: ShownTool) -> ArgumentChecker:
+    """What checks the arguments of a tool."""
+    return ArgumentChecker(tool.schema, tool.operation_field, tool.missing, check_formats=tool.check_formats)
+
+
+def syntax_faults(text: str) -> tuple[TextFault, ...]:
+    """Why a text is not one JSON object, at its place; empty when it is."""
+    try:
+        parse_object(text)
+    except JsonRefused as error:
+        return (_refused(text, error),)
+    return ()
+
+
+def text_faults(text: str, checker: ArgumentChecker | None) -> tuple[TextFault, ...]:
+    """What is wrong with a text, first its syntax, then by the schema. Takes time for large texts."""
+    try:
+        values = parse_object(text)
+    except JsonRefused as error:
+        return (_refused(text, error),)
+    errors = checker.errors(values) if checker is not None else ()
+    if not errors:
+        return ()
+    places = JsonPlaces(text) if len(text) <= MAX_PLACED else None
+    return tuple(_placed(text, places, values, error) for error in errors)
+
+
+def _placed(text: str, places: JsonPlaces | None, values: dict[str, JsonValue], error: ArgumentError) -> TextFault:
+    path = path_of(values, error.pointer)
+    if places is None:
+        return TextFault(0, 0, 1, 1, path_words(path), error.message)
+    place = places.nearest(path)
+    is_held = text[place.start : place.start + 1] in {"{", "["}
+    start, end = (place.start, place.start + 1) if is_held else (place.start, place.end)
+    if is_held and place.key_start >= 0:
+        start, end = place.key_start, place.key_end
+    return TextFault(start, end, *line_and_column(text, start), path_words(path), error.message)
+
+
+def _refused(text: str, error: JsonRefused) -> TextFault:
+    said = str(error)
+    found = _POSITION.fullmatch(said)
+    if found is not None:
+        line, column = int(found[2]), int(found[3])
+        start = offset_of(text, line, column)
+        return TextFault(start, min(start + 1, len(text)), line, column, "", said, is_syntax=True)
+    twice = JsonPlaces(text).twice if error.code == "duplicate-key" and len(text) <= MAX_PLACED else []
+    if twice:
+        path, start, end = twice[0]
+        line, column = line_and_column(text, start)
+        words = f"{said}: `{path_words(path)}` at line {line} column {column}"
+        return TextFault(start, end, line, column, path_words(path), words, is_syntax=True)
+    return TextFault(0, 0, 1, 1, "", said, is_syntax=True)
+
+
+SETTLE_MS = 150
+
+
+class FormCheck(QObject):
+    """`values` gives the arguments as they are; without a task owner nothing is checked."""
+
+    found = Signal()
+    """`faults` are those of the arguments now."""
+
+    def __init__(self, tasks: TaskOwner | None, values: Callable[[], Mapping[str, JsonValue]], parent: QObject) -> None:
+        super().__init__(parent)
+        self.faults: tuple[PlaceFault, ...] = ()
+        self._tasks, self._values = tasks, values
+        self._checker: ArgumentChecker | None = None
+        self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
+        self._settle.timeout.connect(self._check)
+
+    def set_tool(self, tool: ShownTool | None) -> None:
+        """Check for another tool; what was found for the one before is forgotten."""
+        self._checker = checker_of(tool) if tool is not None else None
+        self.faults = ()
+
+    def start(self) -> None:
+        """The arguments changed: check them in a moment."""
+        self._settle.start()
+
+    def _check(self) -> None:
+        checker, tasks = self._checker, self._tasks
+        if tasks is None or checker is None or tasks.closed:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # nobody runs the window
+            return
+        found = loop.run_in_executor(None, checker.faults, self._values())
+        tasks.start(self._take(checker, found), "console.form", replace=True)
+
+    async def _take(self, checker: ArgumentChecker, found: Awaitable[tuple[PlaceFault, ...]]) -> None:
+        faults = await found
+        if isValid(self) and checker is self._checker:
+            self.faults = faults
+            self.found.emit()
+
+
+class FormFoot(QWidget):
+    """Tells the first fault and how many more there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        tokens = current_look().tokens
+        self._icon = IconLabel("circle-check", "allow", size=14)
+        self._said = ProseLine()
+        self._said.setObjectName("console.formfault")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
+        row.setSpacing(tokens.space_2)
+        row.addWidget(self._icon)
+        row.addWidget(self._said, 1)
+        self.show_faults(())
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self._said.text
+
+    def show_faults(self, faults: Sequence[PlaceFault]) -> None:
+        """Say the first of them."""
+        self._icon.set_icon("circle-alert" if faults else "circle-check", "ask" if faults else "allow")
+        more = f"  (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        self._said.set_text(f"{faults[0]}{more}" if faults else "fits the schema")

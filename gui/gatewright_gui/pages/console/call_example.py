@@ -1,0 +1,112 @@
+"""Small values that fit a schema: an example call to begin with."""
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, cast
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright_gui.pages.console.call_form import CallForm
+from gatewright_gui.pages.console.json_value import NOTHING
+from gatewright_gui.pages.console.schema_shape import Shape, Shapes
+
+MAX_DEPTH = 4
+MAX_CHARS = 160
+ANY_TEXT = "..."
+"""Stands for a text of which the schema says nothing."""
+_FORMATS: Mapping[str, str] = {
+    "date": "2026-07-15",
+    "date-time": "2026-07-15T09:30:00Z",
+    "time": "09:30:00Z",
+    "duration": "PT1H",
+    "email": "name@example.org",
+    "uri": "https://example.org/",
+    "url": "https://example.org/",
+    "hostname": "example.org",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "uuid": "123e4567-e89b-42d3-a456-426614174000",
+}
+
+
+def example_of(shape: Mapping[str, Any]) -> str:
+    """`such as [...]`; empty where the schema says too little, or the example would be long."""
+    shapes = Shapes(shape)
+    value = _value(shapes, shapes.of(shape), MAX_DEPTH)
+    if value in (None, {}, []):
+        return ""
+    text = f"JSON, such as {json.dumps(value, ensure_ascii=False)}"
+    return text if len(text) <= MAX_CHARS else ""
+
+
+def example_values(form: CallForm) -> dict[str, JsonValue]:
+    """Arguments for the chosen operation: what it needs, with values that fit as far as the schema tells."""
+    shapes, inner = form.shapes, form.inner(())
+    made: dict[str, JsonValue] = {}
+    union, chosen = form.union(()), form.branch(())
+    if union is not None:
+        branch = union.branches[chosen or 0]
+        found = _value(shapes, shapes.of(branch.schema), MAX_DEPTH + 1)
+        return found if isinstance(found, dict) else {}
+    if form.selector is not None and form.operation is not None:
+        made[form.selector] = form.operation
+    for name, field in shapes.fields(inner).items():
+        if name not in made and form.is_needed(name):
+            made[name] = _value(shapes, shapes.of(field.schema, name), MAX_DEPTH)
+    return made
+
+
+def _value(shapes: Shapes, shape: Shape, depth: int) -> JsonValue:
+    examples = shape.schema.get("examples")
+    if isinstance(examples, list) and examples:
+        return cast("list[JsonValue]", examples)[0]
+    if shape.default is not NOTHING and shape.default is not None:
+        return cast("JsonValue", shape.default)
+    match shape.kind:
+        case "choice":
+            return shape.choices[0]
+        case "union":
+            return _value(shapes, shapes.of(shapes.union(shape).branches[0].schema), depth - 1) if depth else None
+        case "checklist":
+            return [shape.choices[0]]
+        case "array":
+            return _items(shapes, shape, depth - 1) if depth else None
+        case "object":
+            needed = [field for field in shapes.fields(shape).values() if field.required] if depth else []
+            return {field.name: _value(shapes, shapes.of(field.schema, field.name), depth - 1) for field in needed}
+        case "boolean":
+            return False
+        case "integer" | "number":
+            return _number(shape.schema)
+        case "text" | "lines":
+            return _text(shape.schema)
+        case "json":
+            return None
+
+
+def _items(shapes: Shapes, shape: Shape, depth: int) -> list[JsonValue]:
+    inner = _value(shapes, shapes.of(shapes.item(shape, 0)), depth)
+    least = shape.schema.get("minItems")
+    count = min(least, 5) if isinstance(least, int) and least > 1 else 1
+    return [] if inner is None else [deepcopy(inner) for _ in range(count)]
+
+
+def _number(schema: Mapping[str, Any]) -> JsonValue:
+    low, high, above = schema.get("minimum"), schema.get("maximum"), schema.get("exclusiveMinimum")
+    step = schema.get("multipleOf")
+    if isinstance(low, int | float) and low > 1:
+        return low
+    if isinstance(above, int | float) and not isinstance(above, bool) and above >= 1:
+        return above + 1
+    if isinstance(high, int | float) and high < 1:
+        return high
+    return step if isinstance(step, int | float) and step > 0 else 1
+
+
+def _text(schema: Mapping[str, Any]) -> str:
+    given = _FORMATS.get(str(schema.get("format") or ""))
+    least, most = schema.get("minLength"), schema.get("maxLength")
+    text = given or ANY_TEXT
+    if isinstance(least, int) and 0 < len(text) < least <= 200:
+        text = text + "." * (least - len(text))
+    return text[:most] if isinstance(most, int) and 0 <= most < len(text) else text

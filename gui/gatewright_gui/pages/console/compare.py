@@ -1,0 +1,339 @@
+"""Two calls beside each other: what differs in verdict, stages, arguments and result."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QHBoxLayout,
+    QPushButton,
+    QStackedWidget,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gatewright.blocks import diff_text
+from gatewright_gui.pages.console.cell import put_icon, tint, verdict_mark
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget import Chip, CodeView, EmptyState, Segmented, TableView
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.calls import CallRecord, change_words, cut, visible
+
+MAX_COMPARED = 200_000
+"""Characters of one text that are compared; the rest is left out, which is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One thing that is known of both calls."""
+
+    name: str
+    first: str
+    second: str
+    verdicts: tuple[str, str] = ("", "")
+
+    @property
+    def differs(self) -> bool:
+        """Whether the calls are not alike in it."""
+        return self.first != self.second
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`first` is the earlier call. Diffs are unified, without a head; empty when the texts are equal."""
+
+    first: CallRecord
+    second: CallRecord
+    facts: tuple[Pair, ...]
+    stages: tuple[Pair, ...]
+    arguments: str
+    result: str
+
+    @property
+    def verdict_changed(self) -> bool:
+        """Whether the gate judged them differently."""
+        return self.first.verdict is not self.second.verdict
+
+
+def compared(one: CallRecord, other: CallRecord) -> Comparison:
+    """Compare two calls; takes time where they are large."""
+    first, second = sorted((one, other), key=lambda record: record.number)
+    return Comparison(
+        first,
+        second,
+        tuple(_facts(first, second)),
+        tuple(_stages(first, second)),
+        _diff("arguments", _arguments(first), _arguments(second)),
+        _diff("result", _result(first), _result(second)),
+    )
+
+
+def _facts(first: CallRecord, second: CallRecord) -> Iterator[Pair]:
+    both = (first, second)
+    verdicts = str(first.verdict), str(second.verdict)
+    yield Pair("verdict", *verdicts, verdicts=verdicts)
+    for name, words in (
+        ("decided at stage", [f"{record.stage} \u00b7 {record.code}" for record in both]),
+        ("reason", [record.detail or record.reason for record in both]),
+        ("rule", [record.rule.rule_id if record.rule is not None else "none" for record in both]),
+        ("for the model", [_message(record) for record in both]),
+        ("agent", [visible(record.request.agent_id) for record in both]),
+        ("call", [record.called for record in both]),
+        ("how", [_how(record) for record in both]),
+        ("ended", [(record.status or "only decided").replace("_", " ") for record in both]),
+        ("result", [_size(record) for record in both]),
+    ):
+        yield Pair(name, words[0], words[1])
+
+
+def _message(record: CallRecord) -> str:
+    if record.model_message is not None:
+        return record.model_message
+    return "the result" if record.output is not None else "nothing yet"
+
+
+def _how(record: CallRecord) -> str:
+    return "run LIVE" if record.is_live else "run in the copy" if record.kind == "run" else "decided"
+
+
+def _size(record: CallRecord) -> str:
+    if record.output is None:
+        return "none"
+    digest = f", SHA-256 {record.output_hash[:12]}" if record.output_hash else ""
+    return f"{record.output_bytes or len(record.output.encode('utf-8', 'replace')):,} bytes{digest}"
+
+
+def _stages(first: CallRecord, second: CallRecord) -> Iterator[Pair]:
+    ours, theirs = ({row.name: row for row in record.stages} for record in (first, second))
+    for name in dict.fromkeys((*ours, *theirs)):
+        rows = ours.get(name), theirs.get(name)
+        verdicts = tuple("" if row is None else str(row.verdict) for row in rows)
+        words = [f"{row.verdict} \u00b7 {row.reason}" if row is not None else "not reached" for row in rows]
+        yield Pair(name, words[0], words[1], (verdicts[0], verdicts[1]))
+
+
+def _arguments(record: CallRecord) -> str:
+    text = record.request.text
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2, sort_keys=True)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _result(record: CallRecord) -> str:
+    text = record.model_text or ""
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2) if len(text) <= MAX_COMPARED else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def _diff(name: str, old: str, new: str) -> str:
+    if old == new:
+        return ""
+    told = change_words(diff_text(name, _lines(old), _lines(new)), "")[1]
+    longest = max(len(old), len(new))
+    more = (
+        f"[only the first {MAX_COMPARED:,} of {longest:,} characters were compared]\n" if longest > MAX_COMPARED else ""
+    )
+    return cut(more + told) or more or "[they differ after what was compared]\n"
+
+
+def _lines(text: str) -> str:
+    short = text[:MAX_COMPARED]
+    return short if short.endswith("\n") or not short else f"{short}\n"
+
+
+Index = QModelIndex | QPersistentModelIndex
+NAME, FIRST, SECOND = range(3)
+DIFFERS = Qt.ItemDataRole.UserRole + 1
+"""Whether the two are not alike."""
+VERDICT = Qt.ItemDataRole.UserRole + 2
+"""The verdict that a cell tells, empty where it tells none."""
+
+
+class PairModel(QAbstractTableModel):
+    """One row for each thing that is known of both."""
+
+    def __init__(self, heads: tuple[str, str, str], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._heads = heads
+        self._pairs: tuple[Pair, ...] = ()
+
+    def set_pairs(self, heads: tuple[str, str, str], pairs: Sequence[Pair]) -> None:
+        """Show these."""
+        self.beginResetModel()
+        self._heads, self._pairs = heads, tuple(pairs)
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many things."""
+        return 0 if parent.isValid() else len(self._pairs)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Name, first, second."""
+        return 0 if parent.isValid() else len(self._heads)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """What is compared, the two calls."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return self._heads[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts, and what the delegate draws from."""
+        if not index.isValid():
+            return None
+        pair = self._pairs[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return " ".join(_text(pair, index.column()).split())
+            case Qt.ItemDataRole.ToolTipRole:
+                return _text(pair, index.column())
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{_text(pair, index.column())}, {'different' if pair.differs else 'the same'}"
+            case _ if role == DIFFERS:
+                return pair.differs
+            case _ if role == VERDICT:
+                return pair.verdicts[index.column() - 1] if index.column() != NAME else ""
+            case _:
+                return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows can be chosen."""
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
+
+
+def _text(pair: Pair, column: int) -> str:
+    return (pair.name, pair.first, pair.second)[column]
+
+
+class _Delegate(Delegate):
+    """What differs is bold and has a mark; a verdict has its icon."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        super().initStyleOption(option, index)
+        item: Any = option
+        differs = bool(index.data(DIFFERS))
+        verdict = str(index.data(VERDICT) or "")
+        if index.column() == NAME:
+            put_icon(option, "diff" if differs else "minus", "ask" if differs else "disabled")
+            item.font.setBold(differs)
+        elif verdict:
+            put_icon(option, *verdict_mark(verdict))
+        if not differs:
+            tint(option, "muted")
+
+
+class CompareDialog(QDialog):
+    """The earlier call at the left."""
+
+    def __init__(self, parent: QWidget | None, told: Comparison) -> None:
+        super().__init__(parent)
+        self.comparison = told
+        self.setObjectName("console.compare.dialog")
+        self.setWindowTitle("Compare two calls")
+        self.setAccessibleName("Compare two calls")
+        heads = _head(told.first), _head(told.second)
+        self.facts = _table("What is known of both", "console.compare.facts", ("", *heads), told.facts)
+        self.stages = _table("Stages of both", "console.compare.stages", ("Stage", *heads), told.stages)
+        self.arguments_diff = _diff_view("Difference of the arguments", "console.compare.arguments", told.arguments)
+        self.result_diff = _diff_view("Difference of what the model gets", "console.compare.result", told.result)
+        self.parts = Segmented("What is compared")
+        self.parts.setObjectName("console.compare.parts")
+        self._stack = QStackedWidget()
+        self._pages: dict[str, QWidget] = {}
+        different = sum(pair.differs for pair in told.stages)
+        for key, words, view in (
+            ("facts", "Overview", self.facts),
+            ("stages", f"Stages ({different})", self.stages),
+            (
+                "arguments",
+                "Arguments" if told.arguments else "Arguments (same)",
+                _shown(self.arguments_diff, told.arguments),
+            ),
+            ("result", "Result" if told.result else "Result (same)", _shown(self.result_diff, told.result)),
+        ):
+            self.parts.add_segment(key, words)
+            self._pages[key] = view
+            self._stack.addWidget(view)
+        self.parts.current_changed.connect(self._show_part)
+        self.close_button = QPushButton("Close")
+        self.close_button.setObjectName("console.compare.close")
+        self.close_button.setDefault(True)
+        self.close_button.clicked.connect(self.accept)
+        self._lay_out(told)
+        self.resize(900, 520)
+
+    def _show_part(self, key: object) -> None:
+        self._stack.setCurrentWidget(self._pages[str(key)])
+
+    def _lay_out(self, told: Comparison) -> None:
+        tokens = current_look().tokens
+        verdicts = (str(told.first.verdict), str(told.second.verdict))
+        chip = Chip("", role="ask")
+        if told.verdict_changed:
+            chip.set_chip(f"then {verdicts[0]}, now {verdicts[1]}", "diff", "ask")
+        else:
+            chip.set_chip(f"both {verdicts[0]}", "check", "muted")
+        chip.setObjectName("console.compare.verdict")
+        note = Label("unified: what only the later call has is +, what only the earlier one has is -")
+        note.setProperty("kind", "small")
+        top = QHBoxLayout()
+        for part in (chip, note):
+            top.addWidget(part)
+        top.addStretch(1)
+        top.addWidget(self.parts)
+        foot = QHBoxLayout()
+        foot.addStretch(1)
+        foot.addWidget(self.close_button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_3, tokens.space_3, tokens.space_3, tokens.space_3)
+        column.setSpacing(tokens.space_2)
+        column.addLayout(top)
+        column.addWidget(self._stack, 1)
+        column.addLayout(foot)
+
+
+def _head(record: CallRecord) -> str:
+    when = datetime.fromtimestamp(record.wall_s).astimezone().strftime("%H:%M:%S")
+    return f"#{record.number} {record.called} at {when}"
+
+
+def _table(name: str, object_name: str, heads: tuple[str, str, str], pairs: Any) -> TableView:
+    view = TableView(name)
+    view.setObjectName(object_name)
+    model = PairModel(heads, view)
+    model.set_pairs(heads, pairs)
+    view.setModel(model)
+    view.setItemDelegate(_Delegate(view))
+    view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+    view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    view.setTabKeyNavigation(False)
+    view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    header = view.horizontalHeader()
+    header.setSectionResizeMode(NAME, header.ResizeMode.ResizeToContents)
+    for column in (FIRST, SECOND):
+        header.setSectionResizeMode(column, header.ResizeMode.Stretch)
+    return view
+
+
+def _diff_view(name: str, object_name: str, text: str) -> CodeView:
+    view = CodeView(name)
+    view.setObjectName(object_name)
+    view.set_diff(text)
+    return view
+
+
+def _shown(view: CodeView, text: str) -> QWidget:
+    return view if text else EmptyState("check", "The same", "There is no difference")

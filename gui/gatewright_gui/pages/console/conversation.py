@@ -1,0 +1,292 @@
+"""The conversation of the chosen agent as a short table: what limits it, what is due, which answers are remembered."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QVBoxLayout, QWidget
+
+from gatewright_gui.pages.console.cell import put_icon, tint
+from gatewright_gui.qt.widget import TableView
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.session.calls import RuleLink
+from gatewright_gui.session.conversation import Fact, SessionState, Window
+from gatewright_gui.session.question import Standing, span
+
+Index = QModelIndex | QPersistentModelIndex
+WHAT, STATE = range(2)
+HEADERS = ("What", "State")
+ICON = Qt.ItemDataRole.UserRole + 1
+HOLDS = Qt.ItemDataRole.UserRole + 2
+"""Whether a row holds calls back, or waits to be done."""
+ICONS = {
+    "calls": "history",
+    "cap": "hash",
+    "pause": "clock",
+    "rate": "funnel",
+    "group": "layers",
+    "exit": "circle-stop",
+    "due": "info",
+}
+PHASES = {"start": "nothing succeeded yet", "open": "under way", "ended": "ended by a tool"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line: a fact, a remembered answer, or the conversation as such."""
+
+    icon: str
+    what: str
+    fact: Fact | None = None
+    standing: Standing | None = None
+    text: str = ""
+    holds: bool = False
+
+
+class ConversationModel(QAbstractTableModel):
+    """Give it states; a state that was not looked up keeps the rows of the same conversation."""
+
+    def __init__(
+        self,
+        parent: QObject | None = None,
+        steady: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(parent)
+        self._steady, self._wall = steady, wall
+        self._rows: tuple[Row, ...] = ()
+        self._session_id = ""
+
+    def set_state(self, state: SessionState | None) -> None:
+        """Show another state."""
+        if state is not None and not state.is_whole and state.session_id == self._session_id:
+            return
+        self._session_id = state.session_id if state is not None else ""
+        rows = tuple(_rows(state)) if state is not None else ()
+        if [row.what for row in rows] == [row.what for row in self._rows]:
+            self._rows = rows
+            if rows:
+                self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, STATE))
+            return
+        self.beginResetModel()
+        self._rows = rows
+        self.endResetModel()
+
+    @property
+    def counts_down(self) -> bool:
+        """Whether some row says how long it still takes."""
+        return any(
+            self._left_s(row) > 0 or (row.standing and row.standing.expires_wall_s) or self._fills(row)
+            for row in self._rows
+        )
+
+    def tick(self) -> None:
+        """Time passed."""
+        if self._rows:
+            self.dataChanged.emit(self.index(0, STATE), self.index(len(self._rows) - 1, STATE))
+
+    def standing_at(self, row: int) -> Standing | None:
+        """The remembered answer of a row."""
+        return self._rows[row].standing if 0 <= row < len(self._rows) else None
+
+    def rule_at(self, row: int) -> RuleLink | None:
+        """The place of the policy that a row follows from."""
+        fact = self._rows[row].fact if 0 <= row < len(self._rows) else None
+        return fact.rule if fact is not None else None
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many lines."""
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """What, state."""
+        return 0 if parent.isValid() else len(HEADERS)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Names of the columns."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return HEADERS[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts, and what the delegate draws."""
+        if not index.isValid():
+            return None
+        row = self._rows[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return row.what if index.column() == WHAT else self._text(row)
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{row.what}: {self._text(row)}"
+            case Qt.ItemDataRole.ToolTipRole:
+                return self._tip(row)
+            case _ if role == ICON:
+                return row.icon
+            case _ if role == HOLDS:
+                return self._holds(row)
+            case _:
+                return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows can be chosen."""
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
+
+    def _text(self, row: Row) -> str:
+        if row.standing is not None:
+            return self._standing(row.standing)
+        fact = row.fact
+        window = self._window(row)
+        if fact is not None and window is not None:
+            return _rate_text(window, fact.text)
+        if fact is None or fact.left_s is None:
+            return row.text
+        left_s = self._left_s(row)
+        return f"{_clock(left_s)} to wait \u00b7 {fact.text}" if left_s > 0 else f"ready \u00b7 {fact.text}"
+
+    def _standing(self, standing: Standing) -> str:
+        verb = "allowed" if standing.approved else "refused"
+        if standing.expires_wall_s is None:
+            until = "until revoked"
+        else:
+            left_s = standing.expires_wall_s - self._wall()
+            until = f"for {span(left_s)}" if left_s >= 1 else "no more"
+        where = f" {standing.where}" if standing.where else ""
+        return f"{verb} {until}{where}, by {standing.who or 'the operator'}"
+
+    def _tip(self, row: Row) -> str:
+        if row.standing is not None:
+            return f"{row.standing.words}\n{self._text(row)}"
+        link = row.fact.rule if row.fact is not None else None
+        where = f"\nline {link.line} of the policy; Enter goes there" if link is not None and link.line else ""
+        return f"{row.what}: {self._text(row)}{where}"
+
+    def _window(self, row: Row) -> Window | None:
+        """What counts against a rate now."""
+        fact = row.fact
+        if fact is None or fact.window is None:
+            return None
+        return fact.window.after(self._steady() - fact.seen_s)
+
+    def _fills(self, row: Row) -> bool:
+        window = self._window(row)
+        return window is not None and bool(window.starts)
+
+    def _holds(self, row: Row) -> bool:
+        window = self._window(row)
+        if window is not None:
+            return window.left < 1
+        if row.fact is not None and row.fact.left_s is not None:
+            return self._left_s(row) > 0
+        return row.holds
+
+    def _left_s(self, row: Row) -> float:
+        fact = row.fact
+        if fact is None or fact.left_s is None:
+            return 0.0
+        return max(0.0, fact.left_s - (self._steady() - fact.seen_s))
+
+
+def _rows(state: SessionState) -> list[Row]:
+    loop = "the loop continues" if state.should_continue else "the loop has ended"
+    rows = [Row("bot", "conversation", text=f"{PHASES.get(state.phase, state.phase)}; {loop}")]
+    rows += [Row("key-round", one.what, standing=one) for one in state.standing]
+    rows += [Row(ICONS[fact.kind], fact.what, fact, text=fact.text, holds=fact.holds) for fact in state.facts]
+    return rows
+
+
+def _rate_text(window: Window, pace: str) -> str:
+    more = f"next in {_clock(window.wait_s())} \u00b7 " if window.starts and window.left < 1 else ""
+    return f"{window.left:,} of {window.calls:,} left \u00b7 {more}{pace}"
+
+
+def _clock(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else span(seconds)
+
+
+TICK_MS = 200
+
+
+class _Delegate(Delegate):
+    """An icon for the kind; what holds calls back stands out."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        super().initStyleOption(option, index)
+        holds = bool(index.data(HOLDS))
+        if index.column() == WHAT:
+            put_icon(option, str(index.data(ICON)), "ask" if holds else "muted")
+        elif holds:
+            tint(option, "ask")
+
+
+class SessionView(QWidget):
+    """Enter or a double click on a row goes to its rule; counts down only while it is seen."""
+
+    rule_requested = Signal(object)
+    """RuleLink."""
+    chosen = Signal()
+    """Another row is the current one."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.model = ConversationModel(self)
+        self.table = TableView("Session")
+        self.table.setObjectName("console.sessionstate")
+        self.table.setModel(self.model)
+        self.table.setItemDelegate(_Delegate(self.table))
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setTabKeyNavigation(False)
+        self.table.setColumnWidth(WHAT, 214)
+        self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.table.activated.connect(self._go)
+        self.table.selectionModel().currentChanged.connect(self._moved)
+        self.model.modelReset.connect(self.chosen)
+        self._tick = QTimer(self, interval=TICK_MS)
+        self._tick.timeout.connect(self._count)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.table)
+
+    @property
+    def grant_id(self) -> str | None:
+        """The remembered answer of the current row."""
+        standing = self.model.standing_at(self.table.currentIndex().row())
+        return standing.grant_id if standing is not None else None
+
+    def show_state(self, state: SessionState | None) -> None:
+        """Show where a conversation stands."""
+        self.model.set_state(state)
+        self._count()
+        self.chosen.emit()
+
+    def _count(self) -> None:
+        self.model.tick()
+        if self.isVisible() and self.model.counts_down:
+            if not self._tick.isActive():
+                self._tick.start()
+        else:
+            self._tick.stop()
+
+    def _moved(self, _current: QModelIndex, _before: QModelIndex) -> None:
+        self.chosen.emit()
+
+    def _go(self, index: QModelIndex) -> None:
+        rule = self.model.rule_at(index.row())
+        if rule is not None:
+            self.rule_requested.emit(rule)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """Count from now on."""
+        super().showEvent(event)
+        self._count()
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
+        """Nothing counts unseen."""
+        super().hideEvent(event)
+        self._tick.stop()

@@ -1,0 +1,290 @@
+"""One place of the form: its name, what is asked of it, its field or its parts, its help, its fault and its menu."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QVBoxLayout, QWidget
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright_gui.pages.console.call_form import CallForm
+from gatewright_gui.pages.console.field import PARTED, Body, FieldHost, SimpleField, field_name, simple_of
+from gatewright_gui.pages.console.field_value import Editor, View, shown_value
+from gatewright_gui.pages.console.json_value import NOTHING, Path, path_words
+from gatewright_gui.pages.console.schema_shape import Shape
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import button_text, tip_text
+from gatewright_gui.qt.prose import ProseLabel
+from gatewright_gui.qt.widget import IconButton
+from gatewright_gui.qt.widget.label import Label
+
+Act = tuple[str, Callable[[], object], str]
+
+
+def place_menu(parent: QWidget, form: CallForm, path: Path, shift: Callable[[int], None]) -> QMenu:
+    """The menu of a place. `shift` moves an item, 0 removes it; the form itself is changed by the rest."""
+    menu = QMenu(parent)
+    menu.setAccessibleName("More for this argument")
+    for words, act, keys in _acts(form, path, shift):
+        action = menu.addAction(button_text(words))
+        action.triggered.connect(act)
+        if keys:
+            action.setShortcut(QKeySequence(keys))
+    return menu
+
+
+def _acts(form: CallForm, path: Path, shift: Callable[[int], None]) -> Iterator[Act]:
+    view = form.view(path)
+    default = view.shape.default
+    is_item = isinstance(path[-1], int)
+    if view.is_given and not is_item:
+        yield "Leave out", partial(form.unset, path), ""
+    if default is not NOTHING:
+        yield f"Send the default, {shown_value(default, 30)}", partial(form.set, path, default), ""
+    empties: dict[str, JsonValue] = {"text": "", "lines": "", "object": {}, "array": [], "checklist": []}
+    empty = empties.get(view.shape.kind)
+    if empty is not None and view.value != empty:
+        words = "Send an empty text" if empty == "" else f"Send it empty, as {shown_value(empty)}"
+        yield words, partial(form.set, path, empty), ""
+    if view.value is not None:
+        yield "Send null", partial(form.set, path, None), ""
+    if not view.is_raw and view.shape.kind != "json":
+        yield "Edit as JSON", partial(form.edit_as_json, path, raw=True), ""
+    elif view.is_raw and form.can_be_field(path):
+        yield "Edit in its own field", partial(form.edit_as_json, path, raw=False), ""
+    if is_item:
+        yield "Move up", partial(shift, -1), "Alt+Up"
+        yield "Move down", partial(shift, 1), "Alt+Down"
+        yield "Remove", partial(shift, 0), "Alt+Del"
+
+
+MAX_HELP = 260
+HEAD_HEIGHT = 22
+MORE = "More for this argument (Alt+Return)"
+
+
+class FieldRow(QWidget):
+    """Its field comes when the row is first refreshed. `parts_of` makes what a place with parts holds."""
+
+    def __init__(self, host: FieldHost, path: Path, parts_of: Callable[[View], Body]) -> None:
+        super().__init__()
+        self.path = path
+        self.setObjectName("console.form.row")
+        self._host = host
+        self._parts_of = parts_of
+        self._editor: Editor | None = None
+        self._field: SimpleField | None = None
+        self._parts: Body | None = None
+        self._frame: QWidget | None = None
+        self._help = ""
+        self._need: str | None = None
+        self._is_raw = False
+        tokens = current_look().tokens
+        self._label = Label()
+        self._label.setFont(current_look().mono_font)
+        self._mark = Label()
+        self._mark.setProperty("kind", "small")
+        self.more_button = IconButton("ellipsis", MORE)
+        self.more_button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.more_button.setFixedHeight(HEAD_HEIGHT)
+        self.more_button.clicked.connect(partial(self.open_menu))
+        self._fold: IconButton | None = None
+        self._head = QHBoxLayout()
+        self._head.setSpacing(tokens.space_1)
+        self._head.addWidget(self._label)
+        self._head.addSpacing(tokens.space_1)
+        self._head.addWidget(self._mark)
+        self._head.addStretch(1)
+        self._head.addWidget(self.more_button)
+        self._note: ProseLabel | None = None
+        self._fault: ProseLabel | None = None
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(1)
+        self._column.addLayout(self._head)
+
+    @property
+    def field(self) -> QWidget | None:
+        """What is filled in; of a place with parts, what unfolds it."""
+        return self._field or self._fold
+
+    @property
+    def parts(self) -> Body | None:
+        """What a place with parts holds; None until it is unfolded."""
+        return self._parts
+
+    def refresh(self, *, help_text: str | None = None, mark: str | None = None, enabled: bool = True) -> None:
+        """Show what the place holds now. `mark` stands for what is asked, `help_text` for the description."""
+        view = self._host.form.view(self.path)
+        if view.editor != self._editor or view.is_raw != self._is_raw:
+            self._build(view)
+        elif self._field is not None:
+            self._field.show_view(view)
+        if self._field is not None:
+            self._field.setEnabled(enabled)
+        self._label.setText(view.name)
+        self._need = mark
+        self._show_words(view)
+        named = self._field or self._fold
+        if named is not None:
+            place = path_words(self.path)
+            named.setAccessibleName(f"{place}{', required' if view.required else ''}")
+            named.setAccessibleDescription(view.shape.description)
+        self._show_help(view.shape.description if help_text is None else help_text)
+        self.show_fault(view.fault)
+        if view.editor in PARTED:
+            self._show_parts(view)
+
+    def refresh_words(self) -> None:
+        """The words follow what is typed; the field is left alone."""
+        view = self._host.form.view(self.path)
+        self._show_words(view)
+        self.show_fault(view.fault)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is shown, and not about to go."""
+        return not self.isHidden() and self.objectName() != ""
+
+    def _show_words(self, view: View) -> None:
+        asked = self._need if self._need is not None else self._asked(view)
+        self._mark.setText(" · ".join(filter(None, (asked, self._kind(view)))))
+
+    def show_fault(self, fault: str | None) -> None:
+        """Say what is wrong with what is filled in."""
+        if self._fault is None and fault:
+            self._fault = ProseLabel()
+            self._fault.setProperty("kind", "error")
+            self._column.addWidget(self._fault)
+        if self._fault is not None:
+            self._fault.setText(fault or "")
+            self._fault.setVisible(bool(fault))
+        if isinstance(self._field, QLineEdit) and self._field.property("kind") != ("error" if fault else ""):
+            self._field.setProperty("kind", "error" if fault else "")
+            self._field.style().polish(self._field)
+
+    def add_button(self, button: QWidget) -> None:
+        """Put a button before the one for more."""
+        button.setFixedHeight(HEAD_HEIGHT)
+        self._head.insertWidget(self._head.count() - 1, button)
+
+    @property
+    def fault(self) -> str:
+        """What is said to be wrong."""
+        return self._fault.text() if self._fault is not None and not self._fault.isHidden() else ""
+
+    def tab_parts(self) -> list[QWidget]:
+        """What the Tab key goes through, in order."""
+        if self._field is not None:
+            return self._field.tab_parts()
+        found: list[QWidget] = [self._fold] if self._fold is not None else []
+        is_shown = self._parts is not None and not self._parts.isHidden()
+        return [*found, *(self._parts.tab_parts() if is_shown and self._parts is not None else [])]
+
+    def open_menu(self) -> None:
+        """Offer what else can be done with the place."""
+        self._host.offer_more(self.path, self.more_button)
+
+    def toggle(self) -> None:
+        """Fold the parts, or unfold them."""
+        self._host.set_open(self.path, is_open=not self._host.is_open(self.path))
+        self._show_parts(self._host.form.view(self.path))
+        self._host.reshaped(self.path)
+
+    def _build(self, view: View) -> None:
+        """Another field, as what is there now cannot be held by the one before."""
+        for old in (self._field, self._parts, self._fold):
+            if old is not None:
+                retire(old)
+        self._field, self._parts, self._fold = None, None, None
+        self._editor, self._is_raw = view.editor, view.is_raw
+        if view.editor in PARTED:
+            self._fold = IconButton("chevron-right", "Unfold")
+            self._fold.setObjectName(field_name(self.path))
+            self._fold.setFixedHeight(HEAD_HEIGHT)
+            self._fold.clicked.connect(self.toggle)
+            self._head.insertWidget(0, self._fold)
+            return
+        self._field = simple_of(self._host, view)
+        self._field.setObjectName(field_name(self.path))
+        self._column.insertWidget(1, self._field)
+        self._field.show()
+
+    def _show_parts(self, view: View) -> None:
+        is_open = self._host.is_open(self.path)
+        name = path_words(self.path)
+        if self._fold is not None:
+            word = "Fold" if is_open else "Unfold"
+            self._fold.set_icon("chevron-down" if is_open else "chevron-right", f"{word} {name}")
+        if is_open and self._parts is None:
+            self._parts = self._parts_of(view)
+            self._set_in(self._parts)
+        elif self._parts is not None and is_open:
+            self._parts.show_view(view)
+        if self._parts is not None and self._frame is not None:
+            self._frame.setVisible(is_open)
+            self._parts.setVisible(is_open)
+
+    def _set_in(self, parts: Body) -> None:
+        """Set in, with a line at the left that says how far the group goes."""
+        tokens = current_look().tokens
+        frame = QWidget()
+        line = QFrame()
+        line.setProperty("kind", "vline")
+        row = QHBoxLayout(frame)
+        row.setContentsMargins(tokens.space_2, 2, 0, 2)
+        row.setSpacing(tokens.space_2)
+        row.addWidget(line)
+        row.addWidget(parts, 1)
+        at = self._column.indexOf(self._fault) if self._fault is not None else -1
+        self._column.insertWidget(at if at >= 0 else self._column.count(), frame)
+        if self._frame is not None:
+            retire(self._frame)
+        self._frame = frame
+
+    def _show_help(self, text: str) -> None:
+        if text == self._help:
+            return
+        self._help = text
+        if self._note is None:
+            self._note = ProseLabel()
+            self._note.setProperty("kind", "small")
+            at = 2 if self._field is not None else 1
+            self._column.insertWidget(at, self._note)
+        is_long = len(text) > MAX_HELP
+        self._note.setText(f"{text[:MAX_HELP].rstrip()}..." if is_long else text)
+        self._note.setToolTip(tip_text(text) if is_long else "")
+        self._note.setVisible(bool(text))
+
+    def _asked(self, view: View) -> str:
+        if not view.is_declared:
+            return "not in the schema"
+        return "required" if view.required else ""
+
+    def _kind(self, view: View) -> str:
+        """What stands there, where the field does not show it."""
+        if view.is_raw:
+            return "as JSON"
+        if view.editor == "object":
+            held = len(view.value) if isinstance(view.value, dict) else 0
+            return f"{held} given" if held else "empty, but sent" if view.value is not NOTHING else ""
+        if view.editor == "array":
+            held = len(view.value) if isinstance(view.value, list) else 0
+            return f"{held} item{'' if held == 1 else 's'}{_limits(view.shape)}"
+        return ""
+
+
+def retire(widget: QWidget) -> None:
+    """Take a field away: nobody finds it any more, and it goes when the event that asked for it is over."""
+    widget.hide()
+    for part in (widget, *widget.findChildren(QWidget)):
+        part.setObjectName("")
+    widget.deleteLater()
+
+
+def _limits(shape: Shape) -> str:
+    low, high = shape.schema.get("minItems"), shape.schema.get("maxItems")
+    if low and high:
+        return f" of {low} to {high}"
+    return f", at least {low}" if low else f", at most {high}" if high else ""

@@ -1,0 +1,190 @@
+"""Which calls of the history are shown: words to search for, verdicts, agents and tools, and the bar to choose them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QSortFilterProxyModel, Signal
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
+
+from gatewright_gui.pages.console.history_model import CallHistoryModel
+from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget import IconButton, SearchField
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.calls import CallRecord, visible
+
+Index = QModelIndex | QPersistentModelIndex
+MAX_SEARCHED = 4_000
+"""Characters of the arguments that are searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFilter:
+    """Empty: everything fits. `words` all have to be found; of the others one of each kind that is named."""
+
+    words: tuple[str, ...] = ()
+    verdicts: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
+    tools: frozenset[str] = frozenset()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left out."""
+        return not (self.words or self.verdicts or self.agents or self.tools)
+
+    def fits(self, record: CallRecord) -> bool:
+        """Whether a call is shown."""
+        request = record.request
+        return (
+            (not self.verdicts or str(record.verdict) in self.verdicts)
+            and (not self.agents or request.agent_id in self.agents)
+            and (not self.tools or request.tool in self.tools)
+            and self._has_words(record)
+        )
+
+    def _has_words(self, record: CallRecord) -> bool:
+        if not self.words:
+            return True
+        told = f"{record.called} {record.request.agent_id} {record.outcome_word} {record.code} {record.reason}"
+        text = f"{told} {record.kind} {_arguments(record)}".casefold()
+        return all(word in text for word in self.words)
+
+
+class HistoryFilterModel(QSortFilterProxyModel):
+    """Rows stay in the order of the history."""
+
+    def __init__(self, calls: CallHistoryModel, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._calls = calls
+        self._filter = HistoryFilter()
+        self.setSourceModel(calls)
+
+    @property
+    def filter(self) -> HistoryFilter:
+        """What is shown."""
+        return self._filter
+
+    def set_filter(self, wanted: HistoryFilter) -> None:
+        """Show these."""
+        self._filter = wanted
+        self.invalidate()
+
+    def record_at(self, row: int) -> CallRecord | None:
+        """The record of a row that is shown."""
+        index = self.index(row, 0)
+        return self._calls.record_at(self.mapToSource(index).row()) if index.isValid() else None
+
+    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:  # noqa: N802
+        """Whether a row is shown."""
+        del source_parent
+        record = self._calls.record_at(source_row)
+        return record is not None and self._filter.fits(record)
+
+
+def _arguments(record: CallRecord) -> str:
+    given = record.request.arguments
+    if isinstance(given, str):
+        return given[:MAX_SEARCHED]
+    return " ".join(f"{name} {str(value)[:MAX_SEARCHED]}" for name, value in given.items())[:MAX_SEARCHED]
+
+
+_VERDICTS = ("allow", "ask", "deny")
+_MAX_CHOICES = 30
+"""Agents or tools that the menu offers; the field finds the others."""
+
+
+class HistoryBar(QWidget):
+    """Emits `changed` with each letter and each tick."""
+
+    changed = Signal(object)
+    """HistoryFilter."""
+    leave_requested = Signal()
+    """The keys are to go to the calls."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._filter = HistoryFilter()
+        self._records: tuple[CallRecord, ...] = ()
+        self.search = SearchField("Search calls")
+        self.search.setObjectName("console.history.search")
+        self.search.setToolTip("Every word has to be in the call, its agent, arguments, verdict, code or reason")
+        self.search.search_changed.connect(self._searched)
+        self.search.results_requested.connect(self.leave_requested)
+        self.search.leave_requested.connect(self.leave_requested)
+        self.menu_button = IconButton("funnel", "Show only some verdicts, agents or tools")
+        self.menu_button.setObjectName("console.history.filter")
+        self.menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.menu = QMenu(self)
+        self.menu.setObjectName("console.history.menu")
+        self.menu.aboutToShow.connect(self._fill)
+        self.menu_button.setMenu(self.menu)
+        self._count = Label()
+        self._count.setObjectName("console.history.count")
+        self._count.setProperty("kind", "small")
+        self._lay_out()
+
+    @property
+    def filter(self) -> HistoryFilter:
+        """What is to be shown."""
+        return self._filter
+
+    def set_records(self, records: tuple[CallRecord, ...]) -> None:
+        """The calls that there are, to offer their agents and tools."""
+        self._records = records
+
+    def tell_count(self, shown: int, of: int) -> None:
+        """How many calls fit."""
+        self._count.setText("" if self._filter.is_empty else f"{shown:,} of {of:,}")
+
+    def clear(self) -> None:
+        """Show all calls."""
+        self._set(HistoryFilter())
+        self.search.clear()
+
+    def _searched(self, text: str) -> None:
+        now = self._filter
+        self._set(HistoryFilter(tuple(text.casefold().split()), now.verdicts, now.agents, now.tools))
+
+    def _set(self, wanted: HistoryFilter) -> None:
+        if wanted == self._filter:
+            return
+        self._filter = wanted
+        is_on = bool(wanted.verdicts or wanted.agents or wanted.tools)
+        tie_icon(self.menu_button, "funnel", "accent" if is_on else "muted")
+        told = ", ".join(sorted(map(visible, (*wanted.verdicts, *wanted.agents, *wanted.tools))))
+        self.menu_button.setToolTip(f"Shown: {told}" if is_on else "Show only some verdicts, agents or tools")
+        self.menu_button.setAccessibleName(self.menu_button.toolTip())
+        self.changed.emit(wanted)
+
+    def _fill(self) -> None:
+        self.menu.clear()
+        self._offer("verdicts", _VERDICTS, self._filter.verdicts)
+        self._offer("agents", (record.request.agent_id for record in self._records), self._filter.agents)
+        self._offer("tools", (record.request.tool for record in self._records), self._filter.tools)
+        self.menu.addSeparator()
+        every = self.menu.addAction("Show all")
+        every.setEnabled(not self._filter.is_empty)
+        every.triggered.connect(lambda _=False: self.clear())
+
+    def _offer(self, kind: str, names: Iterable[str], chosen: frozenset[str]) -> None:
+        self.menu.addSection(kind.capitalize())
+        for name in sorted({*names, *chosen})[:_MAX_CHOICES] if kind != "verdicts" else _VERDICTS:
+            action = self.menu.addAction(visible(name).replace("&", "&&"))
+            action.setCheckable(True)
+            action.setChecked(name in chosen)
+            action.triggered.connect(partial(self._tick, kind, name))
+
+    def _tick(self, kind: str, name: str, _checked: bool = False) -> None:
+        now = self._filter
+        parts = {"verdicts": now.verdicts, "agents": now.agents, "tools": now.tools}
+        parts[kind] = parts[kind] ^ {name}
+        self._set(HistoryFilter(now.words, parts["verdicts"], parts["agents"], parts["tools"]))
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_2, 0, tokens.space_1, tokens.space_1)
+        row.setSpacing(tokens.space_1)
+        row.addWidget(self.search, 1)
+        row.addWidget(self._count)
+        row.addWidget(self.menu_button)

@@ -1,0 +1,152 @@
+"""The calls that were decided or run, newest first, and how their rows are drawn."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtGui import QFont, QFontMetrics
+from PySide6.QtWidgets import QStyleOptionViewItem
+
+from gatewright_gui.pages.console.cell import FAILED, PAD, put_icon, tint, verdict_mark
+from gatewright_gui.qt.look import Role
+from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.widget.chip import VERDICT_ICONS
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.session.calls import CallRecord
+
+Index = QModelIndex | QPersistentModelIndex
+WHEN, WHAT, CALL, AGENT, VERDICT = range(5)
+HEADERS = ("Time", "", "Call", "Agent", "Verdict")
+VERDICT_ROLE = Qt.ItemDataRole.UserRole + 1
+"""Verdict of a row."""
+KIND_ROLE = Qt.ItemDataRole.UserRole + 2
+"""`decide` or `run`."""
+LIVE_ROLE = Qt.ItemDataRole.UserRole + 3
+"""Whether it was run in the real workspace."""
+TELLING_ROLE = Qt.ItemDataRole.UserRole + 4
+"""The argument that tells the call from others of the same operation; may be empty."""
+LIVE_WORD = "LIVE"
+
+
+class CallHistoryModel(QAbstractTableModel):
+    """Follows the console's records."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._records: tuple[CallRecord, ...] = ()
+
+    def set_records(self, records: Sequence[CallRecord]) -> None:
+        """Show these, oldest first as they are given; one more at the end keeps the rows."""
+        new = tuple(reversed(records))
+        if len(new) == len(self._records) + 1 and new[1:] == self._records:
+            self.beginInsertRows(QModelIndex(), 0, 0)
+            self._records = new
+            self.endInsertRows()
+            return
+        self.beginResetModel()
+        self._records = new
+        self.endResetModel()
+
+    def record_at(self, row: int) -> CallRecord | None:
+        """The record of a row."""
+        return self._records[row] if 0 <= row < len(self._records) else None
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many calls."""
+        return 0 if parent.isValid() else len(self._records)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Time, kind, call, agent, verdict."""
+        return 0 if parent.isValid() else len(HEADERS)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Names of the columns."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return HEADERS[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts, and what the delegate draws from."""
+        record = self.record_at(index.row()) if index.isValid() else None
+        if record is None:
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return _text(record, index.column())
+            case Qt.ItemDataRole.AccessibleTextRole:
+                call = f"{_text(record, CALL)} {record.telling}".rstrip()
+                return f"{record.kind} {call} by {record.request.agent_id}, {_text(record, VERDICT)}"
+            case Qt.ItemDataRole.ToolTipRole:
+                told = f" {record.telling}" if record.telling else ""
+                return f"{_kind(record)}: {record.called}{told} as {record.request.agent_id}\n{record.reason}"
+            case _ if role == VERDICT_ROLE:
+                return record.verdict
+            case _ if role == KIND_ROLE:
+                return record.kind
+            case _ if role == LIVE_ROLE:
+                return record.is_live
+            case _ if role == TELLING_ROLE:
+                return record.telling
+            case _:
+                return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows can be chosen."""
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
+
+
+def _text(record: CallRecord, column: int) -> str:
+    match column:
+        case 0:
+            return datetime.fromtimestamp(record.wall_s).astimezone().strftime("%H:%M:%S")
+        case 1:
+            return ""
+        case 2:
+            return f"{LIVE_WORD} {record.called}" if record.is_live else record.called
+        case 3:
+            return record.request.agent_id
+        case _:
+            return record.outcome_word
+
+
+def _kind(record: CallRecord) -> str:
+    return "run live, in the real workspace" if record.is_live else record.kind
+
+
+class HistoryDelegate(Delegate):
+    """An icon for what was done, the verdict in its colour."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """Icon and colour."""
+        super().initStyleOption(option, index)
+        if index.column() == WHAT:
+            is_run = index.data(KIND_ROLE) == "run"
+            is_live = bool(index.data(LIVE_ROLE))
+            kind: tuple[str, Role] = ("play" if is_run else "shield-check", "muted")
+            put_icon(option, *(("triangle-alert", "deny") if is_live else kind))
+        elif index.column() == CALL:
+            self._tell_call(option, index)
+        elif index.column() == VERDICT:
+            failed = index.data() not in VERDICT_ICONS
+            icon, role = FAILED if failed else verdict_mark(str(index.data(VERDICT_ROLE)))
+            put_icon(option, icon, role)
+            tint(option, role)
+        elif index.column() == WHEN:
+            tint(option, "muted")
+
+    def _tell_call(self, item: Any, index: Index) -> None:
+        """The call with the argument that tells it from others, of which the end is seen, where paths differ."""
+        if index.data(LIVE_ROLE):
+            tint(item, "deny")
+            font = QFont(item.font)
+            font.setBold(True)
+            item.font = font
+        telling = str(index.data(TELLING_ROLE) or "")
+        if telling:
+            metrics, called = QFontMetrics(item.font), f"{item.text}  "
+            room = item.rect.width() - metrics.horizontalAdvance(called) - 5 * PAD
+            item.text = called + line_text(metrics, telling, max(room, 0), Qt.TextElideMode.ElideLeft)

@@ -1,0 +1,453 @@
+"""The stages of a call as a table, and below it the chosen one in full.
+
+Over 400 lines: what a stage is and how it is drawn change together.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    Qt,
+    QTimer,
+    Signal,
+)
+from PySide6.QtGui import QColor, QGuiApplication, QKeyEvent, QPainter, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QMenu,
+    QSizePolicy,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.pages.console.cell import PAD, put_icon, tint, verdict_mark
+from gatewright_gui.qt.look import current_look, role_colour
+from gatewright_gui.qt.plaintext import tip_text
+from gatewright_gui.qt.prose import ProseLabel, paint_prose, plain
+from gatewright_gui.qt.widget import IconButton, SectionHeader, TableView
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.session.calls import RuleLink, StageRow
+from gatewright_gui.session.console import DECIDING_NAMES, STAGE_NAMES
+
+Index = QModelIndex | QPersistentModelIndex
+STAGE, VERDICT, REASON, RULE, TIME = range(5)
+HEADERS = ("Stage", "Verdict", "Reason", "Rule", "Time")
+STATE = Qt.ItemDataRole.UserRole + 1
+"""A Verdict, or `working`, `waiting`, `skipped`, `cancelled`, `failed`."""
+APPROVAL = "approval"
+"""The stage at which a call waits for an answer."""
+SLOW_S = 0.2
+"""From when on it is told how long a stage has been at work."""
+FIRST_ACTING = len(DECIDING_NAMES)
+"""The first row whose stage acts."""
+EXECUTE = "execute"
+"""The stage at which a tool fails."""
+State = Verdict | Literal["working", "waiting", "skipped", "cancelled", "failed"]
+_WORDS: dict[str, str] = {"working": "at work", "waiting": "", "skipped": "not reached", "cancelled": "cancelled"}
+
+
+class StageModel(QAbstractTableModel):
+    """One row for each stage, always all of them, in the gate's order."""
+
+    def __init__(self, parent: QObject | None = None, steady: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(parent)
+        self._steady = steady
+        self._since_s = 0.0
+        self._rows: dict[str, StageRow] = {}
+        self._is_running = False
+        self._is_held = False
+        self._is_asking = False
+        self._last = STAGE_NAMES[-1]
+        self._cut_at = self._failed = ""
+
+    def start_over(self, *, running: bool, to_the_end: bool = True) -> None:
+        """Nothing has passed yet; without `to_the_end` only the deciding stages will."""
+        self._rows.clear()
+        self._is_running, self._is_held, self._is_asking = running, False, False
+        self._cut_at = self._failed = ""
+        self._last = STAGE_NAMES[-1] if to_the_end else DECIDING_NAMES[-1]
+        self._since_s = self._steady()
+        self._changed()
+
+    def pass_stage(self, row: StageRow) -> None:
+        """A stage passed. A stage that passed before begins another round: what came after it is open again."""
+        if row.name in self._rows:
+            for name in STAGE_NAMES[STAGE_NAMES.index(row.name) :]:
+                self._rows.pop(name, None)
+        self._rows[row.name] = row
+        self._since_s = self._steady()
+        self._changed()
+
+    def tick(self) -> None:
+        """Time passed for the stage that is at work."""
+        row = len(self._rows)
+        if self._is_running and row < len(STAGE_NAMES):
+            self.dataChanged.emit(self.index(row, TIME), self.index(row, TIME))
+
+    def text_at(self, row: int) -> str:
+        """A stage as a line to read or copy."""
+        parts = [self._text(row, column) for column in (STAGE, VERDICT, TIME, REASON)]
+        return " \u00b7 ".join(part for part in parts if part)
+
+    def reason_at(self, row: int) -> str:
+        """What a stage found, whole; empty where it was not reached."""
+        found = self._rows.get(STAGE_NAMES[row]) if 0 <= row < len(STAGE_NAMES) else None
+        return self._reason(found) if found is not None else ""
+
+    def finish(
+        self,
+        rows: Sequence[StageRow],
+        *,
+        to_the_end: bool = True,
+        asks: bool = False,
+        cut_at: str = "",
+        failed: str = "",
+    ) -> None:
+        """What passed in the end. `asks`: somebody would have to answer before the call goes on.
+
+        `cut_at`: the stage at which it was cancelled. `failed`: how it failed although it was executed.
+        """
+        self._rows = {row.name: row for row in rows}
+        self._is_running, self._is_held, self._is_asking = False, False, asks
+        self._cut_at, self._failed = cut_at, failed
+        self._last = STAGE_NAMES[-1] if to_the_end else DECIDING_NAMES[-1]
+        self._changed()
+
+    def hold(self, *, held: bool) -> None:
+        """The call waits for an answer, or goes on."""
+        self._is_held = held
+        self._changed()
+
+    def stop(self) -> None:
+        """The call was given up."""
+        self._is_running = self._is_held = False
+        self._changed()
+
+    def state_at(self, row: int) -> State:
+        """What became of a stage."""
+        name = STAGE_NAMES[row]
+        found = self._rows.get(name)
+        if name == self._cut_at:
+            return "cancelled"
+        if name == EXECUTE and self._failed:
+            return "failed"
+        if found is not None:
+            return Verdict.ASK if self._asks_at(found) else found.verdict
+        if not self._is_running or row > STAGE_NAMES.index(self._last):
+            return "skipped" if self._rows or self._is_running else "waiting"
+        return "working" if row == len(self._rows) and not self._is_held else "waiting"
+
+    def rule_at(self, row: int) -> RuleLink | None:
+        """The place of the policy that a stage speaks of."""
+        found = self._rows.get(STAGE_NAMES[row]) if 0 <= row < len(STAGE_NAMES) else None
+        return found.rule if found is not None else None
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """All stages."""
+        return 0 if parent.isValid() else len(STAGE_NAMES)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Stage, verdict, reason, rule, time."""
+        return 0 if parent.isValid() else len(HEADERS)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Names of the columns."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return HEADERS[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts, and the state that the delegate draws."""
+        if not index.isValid():
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self._text(index.row(), index.column())
+            case Qt.ItemDataRole.ToolTipRole:
+                return self._text(index.row(), index.column()) or None
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{HEADERS[index.column()]} {self._text(index.row(), index.column())}"
+            case Qt.ItemDataRole.TextAlignmentRole if index.column() == TIME:
+                return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            case _ if role == STATE:
+                return self.state_at(index.row())
+            case _:
+                return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows can be chosen and copied from."""
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
+
+    def _text(self, row: int, column: int) -> str:
+        name = STAGE_NAMES[row]
+        found = self._rows.get(name)
+        if column == STAGE:
+            return name
+        if found is None:
+            if column == TIME:
+                return self._so_far(row)
+            return _WORDS[str(self.state_at(row))] if column == VERDICT else ""
+        if column == VERDICT:
+            state = self.state_at(row)
+            return self._failed if state == "failed" else str(state)
+        if column == REASON:
+            return self._reason(found)
+        if column == RULE:
+            return f"line {found.rule.line}" if found.rule is not None and found.rule.line else ""
+        return duration(found.elapsed_us)
+
+    def _so_far(self, row: int) -> str:
+        """How long the stage at work has been, once that is worth telling."""
+        if self.state_at(row) != "working":
+            return ""
+        spent_s = self._steady() - self._since_s
+        return duration(spent_s * 1_000_000) if spent_s >= SLOW_S else ""
+
+    def _reason(self, found: StageRow) -> str:
+        if self._is_held and found.name == APPROVAL:
+            return "waits for an answer"
+        return "somebody has to answer before it runs" if self._asks_at(found) else found.reason
+
+    def _asks_at(self, found: StageRow) -> bool:
+        """The stage itself only lets the call pass to whoever answers: for who looks on, that is where it waits."""
+        return found.name == APPROVAL and found.verdict is Verdict.ALLOW and (self._is_held or self._is_asking)
+
+    def _changed(self) -> None:
+        self.dataChanged.emit(self.index(0, 0), self.index(len(STAGE_NAMES) - 1, len(HEADERS) - 1))
+
+
+def duration(microseconds: float) -> str:
+    """A time with its unit: `87 us`, `1.3 ms`, `2.4 s`."""
+    if microseconds < 1_000:
+        return f"{microseconds:.0f} us"
+    if microseconds < 1_000_000:
+        return f"{microseconds / 1_000:.1f} ms"
+    return f"{microseconds / 1_000_000:.1f} s"
+
+
+TICK_MS = 100
+_ROW = 20
+"""Height of a stage, so that all of them are seen at once."""
+_FEWEST = 6
+"""Stages that are seen however little room there is."""
+_MAX_LINES = 4
+_WIDE_FROM = 620
+_WIDE, _NARROW = (98, 130, 78, 86), (92, 104, 66, 62)
+"""Stage, verdict, rule, time."""
+
+
+class StageDelegate(Delegate):
+    """Stages that were not reached are dim."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """Icon and colour of what became of the stage."""
+        super().initStyleOption(option, index)
+        state = str(index.data(STATE))
+        icon, role = verdict_mark(state)
+        if state in {"waiting", "skipped"}:
+            tint(option, "disabled")
+        elif index.column() == VERDICT:
+            tint(option, role)
+        elif index.column() == TIME:
+            tint(option, "muted")
+        if index.column() == RULE:
+            tint(option, "accent")
+        if index.column() == REASON:
+            item: Any = option
+            item.text = ""  # it is painted in two faces
+        if index.column() == VERDICT:
+            put_icon(option, icon, role)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Reasons with their code; a line before the stages that act."""
+        super().paint(painter, option, index)
+        if index.column() == REASON:
+            self._paint_reason(painter, option, index)
+        if index.row() == FIRST_ACTING:
+            cell: QRect = option.rect  # pyright: ignore[reportAttributeAccessIssue]
+            painter.fillRect(QRect(cell.left(), cell.top(), cell.width(), 1), role_colour("disabled"))
+
+    def _paint_reason(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        item: Any = option
+        painter.save()
+        painter.setFont(item.font)
+        dim = str(index.data(STATE)) in {"waiting", "skipped"}
+        painter.setPen(role_colour("disabled") if dim else QColor(current_look().palette.text))
+        paint_prose(painter, item.rect.adjusted(PAD, 0, -PAD, 0), str(index.data() or ""))
+        painter.restore()
+
+
+class StagePane(QWidget):
+    """Enter goes to the rule of the chosen stage; a reason that is too long for its row is told below the table."""
+
+    rule_requested = Signal(object)
+    """RuleLink: it is to be shown where it is edited."""
+    line_requested = Signal(object)
+    """RuleLink: it is to be shown in the file."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.model = StageModel(self)
+        self.view = self._make_view()
+        self.detail = ProseLabel()
+        self.detail.setObjectName("console.stagedetail")
+        self.detail.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
+        self.detail.setMaximumHeight(_MAX_LINES * self.detail.fontMetrics().lineSpacing() + 4)
+        self.copy_button = IconButton("copy", "Copy what the stage found")
+        self.copy_button.setObjectName("console.copystage")
+        self.copy_button.clicked.connect(self.copy_stage)
+        self._lay_out()
+        self._tick = QTimer(self, interval=TICK_MS)
+        self._tick.timeout.connect(self.model.tick)
+        self.model.dataChanged.connect(self._tell)
+        self._tell()
+
+    def count_time(self, *, on: bool) -> None:
+        """Whether a call is under way, so that the stage at work tells how long it takes."""
+        if on:
+            self._tick.start()
+        else:
+            self._tick.stop()
+
+    def copy_stage(self) -> None:
+        """Put what the chosen stage found on the clipboard."""
+        row = self._row()
+        if row >= 0:
+            QGuiApplication.clipboard().setText(self.model.text_at(row))
+
+    def forget_choice(self) -> None:
+        """Choose no stage."""
+        self.view.selectionModel().clear()
+        self._tell()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Where there is little room the reason has most of it."""
+        super().resizeEvent(event)
+        widths = _WIDE if self.width() >= _WIDE_FROM else _NARROW
+        for column, width in zip((STAGE, VERDICT, RULE, TIME), widths, strict=True):
+            if self.view.columnWidth(column) != width:
+                self.view.setColumnWidth(column, width)
+
+    # the chosen stage
+
+    def _row(self) -> int:
+        """The stage that was chosen; the one that only has the keys is not."""
+        rows = self.view.selectionModel().selectedRows()
+        return rows[0].row() if rows else -1
+
+    def _tell(self, *_what: object) -> None:
+        row = self._row()
+        reason = self.model.reason_at(row) if row >= 0 else ""
+        told = f"{STAGE_NAMES[row]}: {reason}" if reason else ""
+        if told != self.detail.text():
+            self.detail.setText(told)
+            self.detail.setToolTip(tip_text(plain(reason)))
+        if self._below.isHidden() == bool(reason):
+            self._below.setVisible(bool(reason))
+            self._limit()
+
+    def _limit(self) -> None:
+        """No higher than all stages, and what is told of the chosen one."""
+        below = self.detail.maximumHeight() + 8 if not self._below.isHidden() else 0
+        head = max(self._head.sizeHint().height(), self._head.minimumHeight())
+        self.setMaximumHeight(head + self.view.maximumHeight() + below)
+
+    def _clicked(self, index: QModelIndex) -> None:
+        if index.column() == RULE:
+            self._go_to_rule(index)
+
+    def _go_to_rule(self, index: QModelIndex) -> None:
+        rule = self.model.rule_at(index.row())
+        if rule is not None:
+            self.rule_requested.emit(rule)
+
+    def _open_menu(self, at: QPoint) -> None:
+        index = self.view.indexAt(at)
+        if not index.isValid():
+            return
+        self.view.setCurrentIndex(index)
+        rule = self.model.rule_at(index.row())
+        menu = QMenu(self)
+        menu.setObjectName("console.stagemenu")
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        add_rule_ways(menu, rule, self.rule_requested.emit, self.line_requested.emit)
+        menu.addAction("Copy what the stage found").triggered.connect(self.copy_stage)
+        menu.popup(self.view.viewport().mapToGlobal(at))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Escape closes what is told of the chosen stage."""
+        if event.key() == Qt.Key.Key_Escape and self._below.isVisible():
+            self.forget_choice()
+        else:
+            super().keyPressEvent(event)
+
+    # the parts
+
+    def _make_view(self) -> TableView:
+        view = TableView("Stages")
+        view.setObjectName("console.stages")
+        view.setModel(self.model)
+        view.setItemDelegate(StageDelegate(view))
+        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        view.setTabKeyNavigation(False)
+        view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        view.customContextMenuRequested.connect(self._open_menu)
+        header = view.horizontalHeader()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(REASON, header.ResizeMode.Stretch)
+        view.verticalHeader().setMinimumSectionSize(_ROW)
+        view.verticalHeader().setDefaultSectionSize(_ROW)
+        view.clicked.connect(self._clicked)
+        view.activated.connect(self._go_to_rule)
+        view.selectionModel().selectionChanged.connect(self._tell)
+        rows = self.model.rowCount() * view.verticalHeader().defaultSectionSize()
+        view.setMaximumHeight(rows + header.sizeHint().height() + 4)
+        view.setMinimumHeight(_FEWEST * _ROW + header.sizeHint().height())
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        return view
+
+    def _lay_out(self) -> None:
+        tokens = current_look().tokens
+        self._below = QWidget()
+        below = QHBoxLayout(self._below)
+        below.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, 0)
+        below.addWidget(self.detail, 1)
+        below.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignTop)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        self._head = SectionHeader("Stages")
+        column.addWidget(self._head)
+        column.addWidget(self.view, 1)
+        column.addWidget(self._below)
+        self._limit()
+
+
+def add_rule_ways(
+    menu: QMenu, rule: RuleLink | None, go: Callable[[RuleLink], object], show: Callable[[RuleLink], object]
+) -> None:
+    """The two ways to a rule that decided something: where it is edited, and where it stands in the file."""
+    for words, act in (("Go to the rule", go), ("Show in TOML", show)):
+        action = menu.addAction(words)
+        action.setEnabled(rule is not None)
+        if rule is not None:
+            action.triggered.connect(partial(_follow, act, rule))
+
+
+def _follow(act: Callable[[RuleLink], object], rule: RuleLink, _checked: bool = False) -> None:
+    act(rule)
