@@ -1,9 +1,9 @@
 """`python -m tests.mutants [--count N] [--minutes M] [--seed S]`: which changes of the code does no test notice?
 
 First all tests of the engine run once and it is written down which lines each of them reaches. Then places are drawn at
-random; for each the changed module is put into a copy of the checkout and the tests that reach it run there, those that
-reach least first. A place that no test reaches counts as not noticed. The exit status is 1 when fewer than 9 of 10 are
-noticed.
+random; for each the changed module is put into a copy of the checkout and the tests that reach it run there, the few
+that reach least first, then the others. A place that no test reaches counts as not noticed. The exit status is 1 when
+fewer than 9 of 10 are noticed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -32,6 +33,8 @@ PARTS = ("gate", "policy", "sources")
 TESTS = ("tests/engine", "tests/golden")
 WANTED = 0.9
 MOST_SECONDS = 240.0
+NARROWEST = 12
+"""How many tests run at first: most changes are noticed by them, and few modules have to be collected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +50,17 @@ class Mutant:
 
 
 class Copy:
-    """A copy of the checkout's code in which one module at a time is another."""
+    """A copy of the checkout's code, or of another copy, in which one module at a time is another.
 
-    def __init__(self, folder: Path) -> None:
+    A copy in which all tests ran holds compiled code, which halves what a run costs; no run of a changed module writes
+    any, since it could be taken for that of another change.
+    """
+
+    def __init__(self, folder: Path, source: Copy | None = None) -> None:
         self.top = folder
+        if source is not None:
+            shutil.copytree(source.top, folder)
+            return
         listed = subprocess.run(
             ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True, text=True
         )
@@ -64,8 +74,8 @@ class Copy:
     ) -> tuple[int, str]:
         """pytest's exit status and output; -1 when it had not ended after `seconds`."""
         roots = [str(self.top / name) for name in (".", "engine", "gui", "resources")]
-        own = {"PYTHONPATH": os.pathsep.join(roots), "PYTHONDONTWRITEBYTECODE": "1"}
-        environment = {**os.environ, **own, **(variables or {})}
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": os.pathsep.join(roots)}
+        environment |= variables or {}
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--no-header", *words]
         with subprocess.Popen(
             command,
@@ -88,17 +98,21 @@ class Copy:
         """Whether one of the tests fails, or does not end, once the module is changed."""
         path = self.top / mutant.path
         before = path.read_text("utf-8")
-        wanted = self.top / "mutant-tests.txt"
-        wanted.write_text("\n".join(tests), "utf-8")
         path.write_text(mutant.mutation.applied(before), "utf-8")
+        Path(cache_from_source(path)).unlink(missing_ok=True)
         try:
-            status, _ = self.run(["-x", "-q", "--tb=no", f"@{wanted}"], seconds=MOST_SECONDS)
+            return any(self._fails(some) for some in (tests[:NARROWEST], tests[NARROWEST:]) if some)
         finally:
             path.write_text(before, "utf-8")
-        return status != 0
+
+    def _fails(self, tests: Sequence[str]) -> bool:
+        wanted = self.top / "mutant-tests.txt"
+        wanted.write_text("\n".join(tests), "utf-8")
+        words = ["-x", "-q", "--tb=no", f"@{wanted}"]
+        return self.run(words, {"PYTHONDONTWRITEBYTECODE": "1"}, seconds=MOST_SECONDS)[0] != 0
 
 
-def reach(folder: Path) -> Reach:
+def reach(folder: Path) -> tuple[Reach, Copy]:
     """Runs all tests once, in a copy in `folder`."""
     copy = Copy(folder / "reach")
     written = folder / "written"
@@ -106,7 +120,7 @@ def reach(folder: Path) -> Reach:
     status, out = copy.run(["-n", "auto", "-p", "tests.mutants.reach", "--tb=short", *TESTS], {FOLDER: str(written)})
     if status:
         sys.exit(f"the tests fail without any change:\n{out[-4000:]}")
-    return Reach(written, copy.top)
+    return Reach(written, copy.top), copy
 
 
 def drawn(count: int, seed: int, parts: Sequence[str]) -> list[Mutant]:
@@ -146,11 +160,11 @@ def main(words: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="gatewright-mutants-") as name:
         if (corpora := ROOT.parent / "shared").is_dir():
             Path(name, "shared").symlink_to(corpora)
-        reached = reach(Path(name))
+        reached, whole = reach(Path(name))
         copies: SimpleQueue[Copy] = SimpleQueue()
         workers = os.cpu_count() or 1
         for number in range(workers):
-            copies.put(Copy(Path(name, str(number))))
+            copies.put(Copy(Path(name, str(number)), whole))
 
         def judge(mutant: Mutant) -> bool | None:
             if time.monotonic() > ends:

@@ -100,6 +100,8 @@ def _replacements(node: ast.AST) -> Iterator[str]:
             yield repr(f"{value}x")
         case ast.Raise() | ast.Continue() | ast.Expr(value=ast.Call() | ast.Await()):
             yield "pass"
+        case ast.Return(value=ast.Constant(value=None | False)):
+            pass  # as good as the same
         case ast.Return(value=ast.expr()):
             yield "return None"
         case _:
@@ -119,13 +121,15 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _is_for_types(node: ast.AST) -> bool:
-    """Code that no run depends on: blocks for the type checker, overloads, `assert_never`."""
+    """Code that no run depends on: blocks for the type checker, overloads, `assert_never`, options of `@dataclass`."""
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
         case ast.Expr(value=ast.Call(func=ast.Name(id="assert_never"))):
             return True
         case ast.Assign(targets=[ast.Name(id="__all__" | "__slots__")]):
+            return True
+        case ast.Call(func=ast.Name(id="dataclass")):
             return True
         case _:
             return False
