@@ -87,7 +87,7 @@ def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: broken
     here = f", and this call counts as {asked}" if asked > 1 else ""
     reason = f"`{counted.tool}` may be called {times} per session, and {made} calls were made{here}"
     model = "this tool may not be called again in this session; go on without it"
-    if asked > 1 and left:
+    if left:  # so it was asked for more than one
         model = f"this call does more at once than is left in this session: {left} at most"
     return denial("max-calls", reason, bound, model, violation, {"calls": made, "limit": calls})
 

@@ -41,8 +41,8 @@ class FileTarget:
     parameter: str
     relative: str
     absolute: str
-    writes: bool = False
-    source_id: str | None = None
+    writes: bool
+    source_id: str | None
     root: str | None = None
     in_source: str | None = None
 
