@@ -95,7 +95,7 @@ class AuditLog:
         """Commit the rows together, all or none; whether it did. Raises AuditUnavailable when they are not safely
         recorded.
 
-        Without ``wait`` it answers False at once when another thread or process is writing.
+        Without ``wait`` it answers False when another thread, or for more than a moment another process, is writing.
         """
         if not self._database.lock.acquire(blocking=wait):
             return False
@@ -211,6 +211,7 @@ class _Writer:
         self._database = database
         self._end: End | None = None
         with database.writing() as connection:
+            self._connection = connection
             home = Home.of(database.path.parent)
             self.log_id = _existing_log(connection)
             is_new = not self.log_id
@@ -233,14 +234,9 @@ class _Writer:
 
     def append(self, entries: Sequence[AuditEntry], time: str, *, wait: bool) -> bool:
         """Within the anchor's lock: add the rows, commit, and only then move the anchor."""
-        with self._database.failing("written"):
-            if not self._database.is_current():  # rows for a log that was removed or replaced would go nowhere
-                raise FileNotFoundError(errno.ENOENT, "it was replaced while it was open")
-            if not self._file.is_there():
-                raise FileNotFoundError(errno.ENOENT, "its anchor was removed while it was open")
-            with self._file.held(wait=wait) as is_held:
-                if is_held:
-                    self._add(entries, time)
+        with self._database.failing("written"), self._file.held(wait=wait) as is_held:
+            if is_held:
+                self._add(entries, time)
         return is_held
 
     def close(self) -> None:
@@ -249,6 +245,8 @@ class _Writer:
 
     def _add(self, entries: Sequence[AuditEntry], time: str) -> None:
         with self._database.writing() as connection:
+            if connection is not self._connection:  # another log than the one whose key and end are known
+                raise FileNotFoundError(errno.ENOENT, "it was replaced while it was open")
             if self._end is None:
                 self._end = self._find_end(connection, time)
             elif self._file.text != self._known:  # who wrote it has looked

@@ -4,12 +4,13 @@ what it says. One process at a time holds it, for one change of the store.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gatewright.base.filelock import lock
+from gatewright.base.filelock import MOMENT_S, lock
 from gatewright.record.fork import renew_after_fork
 
 if TYPE_CHECKING:
@@ -40,38 +41,42 @@ class AnchorFile:
         """A child that used this descriptor would hold the anchor together with its parent."""
         self.close()
 
-    def is_there(self) -> bool:
-        """Whether the file that is open still is the one of that name."""
-        return self._descriptor is not None and os.fstat(self._descriptor).st_nlink > 0
-
     def read(self) -> bytes:
         """What it says now; empty when there is none."""
         try:
-            descriptor = self._open(os.O_RDWR if self._is_writable else os.O_RDONLY)
+            descriptor, facts = self._open(os.O_RDWR if self._is_writable else os.O_RDONLY)
         except FileNotFoundError:
             self.text = b""
             return b""
-        text = _content(descriptor)
+        text = os.pread(descriptor, facts.st_size, 0)
         if text != self.text and not (self._is_whole and self._is_whole(text)):
             lock(descriptor, _PATIENCE_S, shared=True)
-            text = _content(descriptor)
+            text = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
             fcntl.flock(descriptor, fcntl.LOCK_UN)
         self.text = text
         return text
 
     @contextmanager
     def held(self, *, wait: bool = True, create: bool = False) -> Generator[bool]:
-        """Nobody else holds it meanwhile, and ``text`` is what it says; False when somebody does and ``wait`` is not
-        said.
+        """Nobody else holds it meanwhile, and ``text`` is what it says; False when somebody does for more than a moment
+        and ``wait`` is not said.
 
         Raises BlockingIOError when somebody does for too long, FileNotFoundError when there is none to hold.
         """
-        descriptor = self._lock(wait=wait, create=create)
-        if descriptor is None:
-            yield False
-            return
+        while True:
+            descriptor, _ = self._open(os.O_RDWR | (os.O_CREAT if create else 0))
+            try:
+                lock(descriptor, _PATIENCE_S if wait else MOMENT_S)
+            except BlockingIOError:
+                if wait:
+                    raise
+                yield False
+                return
+            facts = os.fstat(descriptor)
+            if facts.st_nlink:
+                break
         try:
-            self.text = _content(descriptor)
+            self.text = os.pread(descriptor, facts.st_size, 0)
             yield True
         finally:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -91,29 +96,19 @@ class AnchorFile:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def _lock(self, *, wait: bool, create: bool) -> int | None:
-        while True:
-            descriptor = self._open(os.O_RDWR | (os.O_CREAT if create else 0))
-            try:
-                lock(descriptor, _PATIENCE_S if wait else 0.0)
-            except BlockingIOError:
-                if wait:
-                    raise
-                return None
-            if os.fstat(descriptor).st_nlink:
-                return descriptor
-            self.close()
-
-    def _open(self, how: int) -> int:
+    def _open(self, how: int) -> tuple[int, os.stat_result]:
+        """The file and its facts, opened anew when it was removed."""
         is_writable = how != os.O_RDONLY
-        if self._descriptor is not None and (
-            is_writable > self._is_writable or not os.fstat(self._descriptor).st_nlink
-        ):
-            self.close()
-        if self._descriptor is None:
+        if self._descriptor is not None and is_writable <= self._is_writable:
+            facts = os.fstat(self._descriptor)
+            if facts.st_nlink:
+                return self._descriptor, facts
+        was_there = self._descriptor is not None
+        self.close()
+        try:
             self._descriptor, self._is_writable = self._folder.open(self._name, how), is_writable
-        return self._descriptor
-
-
-def _content(descriptor: int) -> bytes:
-    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+        except FileNotFoundError:
+            if was_there:
+                raise FileNotFoundError(errno.ENOENT, "its anchor was removed while it was open") from None
+            raise
+        return self._descriptor, os.fstat(self._descriptor)

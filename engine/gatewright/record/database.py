@@ -28,6 +28,8 @@ _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _MOST_BYTES = 1 << 28
 Identity = tuple[int, int]
 Connection = sqlite3.Connection
+_FAILURES = (sqlite3.Error, OSError, ValueError)
+"""ValueError: sqlite3 may not even be able to say what is wrong with a file."""
 _of_parents: list[object] = []
 _opening = cache(fork_safe_lock)
 """Held while any file is opened: a fork never comes in the middle of it."""
@@ -87,35 +89,44 @@ class Database:
     @contextmanager
     def reading(self) -> Generator[Connection | None]:
         """The open file, for this thread alone; None while there is none. Nothing of it is changed."""
-        with self.lock, self.failing("read"):
-            yield self._opened_for(write=False)
+        with self.lock:
+            try:
+                yield self._opened_for(write=False)
+            except _FAILURES as error:
+                raise self._refused("read", error) from error
 
     @contextmanager
     def writing(self) -> Generator[Connection]:
         """A transaction that no other process writes beside: all of it or nothing. The body may end it."""
-        with self.lock, self.failing("written"):
-            connection = self._opened_for(write=True)
-            assert connection is not None
-            connection.execute("BEGIN IMMEDIATE")
+        with self.lock:
             try:
-                yield connection
-                if connection.in_transaction:
-                    connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                connection = self._opened_for(write=True)
+                assert connection is not None
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                    if connection.in_transaction:
+                        connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+            except _FAILURES as error:
+                raise self._refused("written", error) from error
 
     @contextmanager
     def failing(self, how: str) -> Generator[None]:
         """What goes wrong with the file, or with another that belongs to it, is a refusal: it cannot be ``how``."""
         try:
             yield
-        except (sqlite3.Error, OSError, ValueError) as error:  # sqlite3 may not even say what is wrong with a file
-            self.close()
-            words = str(error)
-            if isinstance(error, OSError) and error.strerror:
-                words = error.strerror.lower() + (f" (`{error.filename}`)" if error.filename else "")
-            raise self._refusal(f"{self.what} cannot be {how}: {words}") from error
+        except _FAILURES as error:
+            raise self._refused(how, error) from error
+
+    def _refused(self, how: str, error: Exception) -> WorkspaceError:
+        self.close()
+        words = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            words = error.strerror.lower() + (f" (`{error.filename}`)" if error.filename else "")
+        return self._refusal(f"{self.what} cannot be {how}: {words}")
 
     def _opened_for(self, *, write: bool) -> Connection | None:
         """The open file, opened anew when another one lies in its place; None while there is none and nothing is to be
