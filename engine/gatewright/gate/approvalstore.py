@@ -8,7 +8,6 @@ A question vanishes with its time, its withdrawal, or the process that waits for
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,10 +16,10 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.gate.lifeline import Lifeline, is_alive
-from gatewright.record import SealedRow, SealedTable, Version, fork_safe_lock, renew_after_fork
+from gatewright.record import SealedRow, SealedTable, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
     from gatewright.base.clock import Clock
@@ -56,15 +55,8 @@ class ApprovalStore:
         self._folder = state
         self._rows = SealedTable(None if state is None else state / FILE_NAME, keys, _KINDS)
         self._clock = clock or SystemClock()
-        self._lifeline = Lifeline(state) if state is not None else None
+        self._lifeline = Lifeline(state)
         self._grants: tuple[Version, tuple[Grant, ...]] = ((), ())
-        self._lock = fork_safe_lock()
-        self._needs_life: set[str] = set()
-        renew_after_fork(self)
-
-    def renew(self) -> None:
-        """What waits in a parent process is none of a forked child's."""
-        self._needs_life.clear()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -139,13 +131,13 @@ class ApprovalStore:
         if len(body) > MOST_BYTES:
             text = f"the question has {len(body):,} bytes, and an operator is shown at most {MOST_BYTES:,}"
             raise QuestionTooLarge(text)
-        with self._hanging_on(request.request_id), self._rows.changing() as change:
+        with self._lifeline.released_on_error(request.request_id), self._rows.changing() as change:
             self._purge(change)
             waiting = self._open_questions(change.rows)
             mine = [row for row in waiting if row.agent == request.agent_id and _data(row)["user"] == request.user_id]
             if len(mine) >= most or len(waiting) >= MOST_QUESTIONS:
                 return False
-            owner, until = self._live(request.request_id), request.expires_wall_s
+            owner, until = self._lifeline.hold(request.request_id), request.expires_wall_s
             names = request.request_id, request.agent_id, request.digest
             change.put(SealedRow(_REQUEST, *names, owner, until, body.decode()))
         return True
@@ -195,7 +187,7 @@ class ApprovalStore:
                 mine = [row for row in change.rows if row.kind in {_REQUEST, _ANSWER} and row.row_id == request_id]
                 change.delete(mine)
         finally:
-            self._no_longer(request_id)
+            self._lifeline.let_go(request_id)
         answer = _one(mine, _ANSWER, request_id)
         return None if answer is None else _approval(answer)
 
@@ -204,9 +196,9 @@ class ApprovalStore:
     def attach(self) -> str:
         """Say that an operator listens here, until ``detach`` or the end of the process. Raises WorkspaceError."""
         listener = new_id("listener")
-        with self._hanging_on(listener), self._rows.changing() as change:
+        with self._lifeline.released_on_error(listener), self._rows.changing() as change:
             self._purge(change)
-            change.put(SealedRow(_LISTENER, listener, "", "", self._live(listener), None, "{}"))
+            change.put(SealedRow(_LISTENER, listener, "", "", self._lifeline.hold(listener), None, "{}"))
         return listener
 
     def detach(self, listener: str) -> None:
@@ -215,7 +207,7 @@ class ApprovalStore:
             with self._rows.changing() as change:
                 change.delete(row for row in change.rows if row.kind == _LISTENER and row.row_id == listener)
         finally:
-            self._no_longer(listener)
+            self._lifeline.let_go(listener)
 
     def has_listener(self) -> bool:
         """Whether an operator listens in some process."""
@@ -232,10 +224,7 @@ class ApprovalStore:
     def close(self) -> None:
         """Let go of the file; what waits here is over."""
         self._rows.close()
-        with self._lock:
-            self._needs_life.clear()
-            if self._lifeline is not None:
-                self._lifeline.let_go()
+        self._lifeline.close()
 
     def _granted(self) -> tuple[Grant, ...]:
         """Every grant in the store, expired ones too, oldest first; read once per version."""
@@ -301,35 +290,6 @@ class ApprovalStore:
         """Drop what is over; an answer stays for the process that waits for it, while it lives."""
         kept = {(row.kind, row.row_id) for row in self._alive(change.rows)}
         change.delete(row for row in change.rows if (row.kind, row.row_id) not in kept)
-
-    @contextmanager
-    def _hanging_on(self, what: str) -> Generator[None]:
-        """What could not be written hangs on nobody's life."""
-        try:
-            yield
-        except BaseException:
-            self._no_longer(what)
-            raise
-
-    def _live(self, what: str) -> str:
-        """The owner that ``what`` hangs on from now on. Raises WorkspaceError."""
-        if self._lifeline is None:
-            return ""
-        with self._lock:
-            try:
-                self._lifeline.hold()
-            except OSError as error:
-                text = f"the state folder `{self._folder}` cannot be written: {error.strerror}"
-                raise WorkspaceError(text) from error
-            self._needs_life.add(what)
-            return self._lifeline.owner
-
-    def _no_longer(self, what: str) -> None:
-        """Nothing but rows of nobody is left behind once the last thing that hangs on this process is gone."""
-        with self._lock:
-            self._needs_life.discard(what)
-            if not self._needs_life and self._lifeline is not None:
-                self._lifeline.let_go()
 
 
 def _one(rows: Iterable[SealedRow], kind: str, row_id: str) -> SealedRow | None:

@@ -297,8 +297,7 @@ class _Writer:
 def _database(state: Path, *, durable: bool = False) -> Database:
     pragmas = f"synchronous = {'FULL' if durable else 'NORMAL'}", f"wal_autocheckpoint = {_CHECKPOINT_PAGES}"
     return Database(
-        PrivateFolder(state),
-        FILE_NAME,
+        state / FILE_NAME,
         what="the audit log",
         refusal=AuditUnavailable,
         busy_s=_BUSY_S,
@@ -316,7 +315,9 @@ def _read_rows(state: Path, after: int = 0) -> Iterator[AuditRow]:
             page = found.fetchmany(_PAGE)
         while page:
             yield from (AuditRow(*row) for row in page)
-            with database.reading():
+            with database.reading() as same:
+                if same is not connection:  # a child of a fork may not read on either
+                    raise ValueError("it was replaced while it was read")
                 page = found.fetchmany(_PAGE)
 
 

@@ -8,51 +8,81 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
-from gatewright.record import PrivateFolder, renew_after_fork
+from gatewright.record import PrivateFolder, fork_safe_lock, renew_after_fork
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
 _OWNER = re.compile(r"owner-[0-9a-f]{16}")
 
 
 class Lifeline:
-    """One owner's file below ``folder``: held between ``hold`` and ``let_go``."""
+    """The life of this process as others see it in ``folder``, a file while anything hangs on it; None: in memory."""
 
-    def __init__(self, folder: Path) -> None:
-        self.owner = new_id("owner")
-        self._folder = PrivateFolder(folder)
-        self._name = f"{self.owner}.alive"
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._lock = fork_safe_lock()
         self._descriptor: int | None = None
+        self.renew()
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A child is another owner, and does not keep its parent alive."""
+        """A child is another owner, keeps its parent not alive, and has nothing of what hangs on it."""
         if self._descriptor is not None:
             os.close(self._descriptor)
-        self.owner, self._descriptor = new_id("owner"), None
-        self._name = f"{self.owner}.alive"
+        self._owner, self._descriptor = new_id("owner"), None
+        self._hanging: set[str] = set()
 
-    def hold(self) -> None:
-        """Make the file and lock it; held already: nothing. Raises OSError."""
-        if self._descriptor is not None:
-            return
-        descriptor = self._folder.open(self._name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._descriptor = descriptor
+    def hold(self, what: str) -> str:
+        """The owner that ``what`` hangs on from now on. Raises WorkspaceError."""
+        if self._folder is None:
+            return ""
+        with self._lock:
+            try:
+                if self._descriptor is None:
+                    how = os.O_RDWR | os.O_CREAT | os.O_EXCL
+                    self._descriptor = PrivateFolder(self._folder).open(f"{self._owner}.alive", how)
+                    fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                text = f"the state folder `{self._folder}` cannot be written: {error.strerror}"
+                raise WorkspaceError(text) from error
+            self._hanging.add(what)
+            return self._owner
 
-    def let_go(self) -> None:
-        """Remove the file and its lock."""
-        if self._descriptor is None:
-            return
-        with suppress(OSError):
-            self._folder.delete(self._name)
-        os.close(self._descriptor)
-        self._descriptor = None
+    @contextmanager
+    def released_on_error(self, what: str) -> Generator[None]:
+        """What could not be written hangs on nobody's life."""
+        try:
+            yield
+        except BaseException:
+            self.let_go(what)
+            raise
+
+    def let_go(self, what: str) -> None:
+        """``what`` needs no life any more; with the last of all the file goes."""
+        with self._lock:
+            self._hanging.discard(what)
+            if not self._hanging:
+                self._end()
+
+    def close(self) -> None:
+        """Whatever hangs on it is over."""
+        with self._lock:
+            self._hanging.clear()
+            self._end()
+
+    def _end(self) -> None:
+        if self._folder is not None and self._descriptor is not None:
+            with suppress(OSError):
+                PrivateFolder(self._folder).delete(f"{self._owner}.alive")
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 def is_alive(folder: Path, owner: str) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.compile.rule_test import Rate
-from gatewright.record import Connection, Database, PrivateFolder
+from gatewright.record import Connection, Database
 
 if TYPE_CHECKING:
     from gatewright.policy.rule import RateLimit
@@ -77,10 +77,8 @@ class RateBook:
     """The rates of one workspace; ``path`` None: in memory only. The file appears with the first call taken."""
 
     def __init__(self, path: Path | None = None) -> None:
-        folder = None if path is None else PrivateFolder(path.parent)
         self._database = Database(
-            folder,
-            "" if path is None else path.name,
+            path,
             what="the rates in",
             refusal=RatesUnavailable,
             busy_s=_BUSY_S,

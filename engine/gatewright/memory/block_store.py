@@ -47,8 +47,7 @@ class BlockStore:
         self._path = path
         self._folder = PrivateFolder(path.parent)
         self._database = Database(
-            self._folder,
-            path.name,
+            path,
             what="the block store",
             busy_s=_BUSY_S,
             pragmas=("synchronous = FULL",),

@@ -12,17 +12,16 @@ import secrets
 import sqlite3
 from contextlib import closing, contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import fork_safe_lock, renew_after_fork, require_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
-    from pathlib import Path
-
-    from gatewright.record.folder import PrivateFolder
 
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _MOST_BYTES = 1 << 28
@@ -36,7 +35,7 @@ _opening = cache(fork_safe_lock)
 
 
 class Database:
-    """The file ``name`` of a folder, which appears when it is first written; ``folder`` None: in memory.
+    """The file at ``path``, which appears when it is first written; None: in memory.
 
     Any thread may use it, one at a time: within `reading` and `writing`. What goes wrong with the file there is raised
     as ``refusal``, with a text that begins with ``what`` it is. ``make``: has the tables in a file that may have them
@@ -45,8 +44,7 @@ class Database:
 
     def __init__(
         self,
-        folder: PrivateFolder | None,
-        name: str,
+        path: Path | None,
         *,
         what: str,
         busy_s: float,
@@ -57,10 +55,12 @@ class Database:
     ) -> None:
         self.identity: Identity = (0, 0)
         self.lock = fork_safe_lock()
-        self.what = f"{what} in memory" if folder is None else f"{what} `{folder.path / name}`"
-        self._given = folder
-        self._address = "" if folder is None else str(folder.path / name)
-        self._name = name
+        self.what = f"{what} memory" if path is None else f"{what} `{path}`"
+        self.path = path or Path(":memory:")
+        self._is_file = path is not None
+        self._folder = PrivateFolder(self.path.parent)
+        self._name = self.path.name
+        self._address = str(self.path)
         self._busy_s = busy_s
         self._refusal = refusal
         self._pragmas = pragmas
@@ -72,19 +72,9 @@ class Database:
 
     def renew(self) -> None:
         """The connection is the parent's; to close it here would disturb the parent."""
-        if self._given is not None:
+        if self._is_file:
             _of_parents.append(self._connection)
             self._connection = None
-
-    @property
-    def path(self) -> Path:
-        """Where the file is."""
-        return self._folder.path / self._name
-
-    @property
-    def _folder(self) -> PrivateFolder:
-        assert self._given is not None
-        return self._given
 
     @contextmanager
     def reading(self) -> Generator[Connection | None]:
@@ -132,7 +122,7 @@ class Database:
         """The open file, opened anew when another one lies in its place; None while there is none and nothing is to be
         written.
         """
-        if self._given is None:
+        if not self._is_file:
             return self._in_memory()
         if self._connection is not None and self.is_current() and not (write and self._is_read_only):
             return self._connection
@@ -159,7 +149,7 @@ class Database:
     def close(self) -> None:
         """Let go of the file; what is in memory stays."""
         with self.lock:
-            if self._connection is not None and self._given is not None:
+            if self._connection is not None and self._is_file:
                 self._connection.close()
                 self._connection = None
 

@@ -99,8 +99,7 @@ class _Side:
 
     def __init__(self, path: Path | None, keys: Path | None) -> None:
         self.database = Database(
-            None if path is None else PrivateFolder(path.parent),
-            "" if path is None else path.name,
+            path,
             what="the approvals in",
             busy_s=_BUSY_S,
             pragmas=("synchronous = NORMAL", "secure_delete = ON"),

@@ -332,3 +332,22 @@ def test_busy_log_is_left_to_who_can_wait(tmp_path: Path) -> None:
     assert [astuple(row)[0] for row in log.rows()] == [1, 2, 3, 4]
     log.close()
     other.close()
+
+
+def test_child_of_a_fork_does_not_read_on_where_its_parent_was(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "state", tmp_path / "keys")
+    log.append([AuditEntry(RowKind.TOOL_INVOKED)] * 1200)
+    rows = log.rows()
+    next(rows)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            list(rows)
+        except AuditUnavailable:
+            code = 0 if len(list(log.rows())) == 1201 else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(list(rows)) == 1200
+    log.close()
