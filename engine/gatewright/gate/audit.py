@@ -140,10 +140,7 @@ class AuditLog:
 
         It writes nothing, and may be called while others write.
         """
-        try:
-            return self._verified(Home.of(self.path.parent))
-        except (AuditUnavailable, OSError) as error:
-            return AuditReport(0, (str(error),))
+        return self._verified(Home.of(self.path.parent))
 
     def close(self) -> None:
         """Let go of the file."""
@@ -171,6 +168,12 @@ class AuditLog:
         self.append([AuditEntry(RowKind.LOG_MOVED, body=body)])
 
     def _verified(self, home: Home) -> AuditReport:
+        try:
+            return self._walked(home)
+        except (AuditUnavailable, OSError) as error:
+            return AuditReport(0, (str(error),))
+
+    def _walked(self, home: Home) -> AuditReport:
         first = next(self.rows(), None)
         anchors = self._ring.anchors_of(home)
         if first is None:
@@ -230,7 +233,7 @@ class _Writer:
             raise AuditUnavailable(_misplaced(anchor))
         self._anchor = replace(anchor, home=home)
         self._file = ring.anchor_file(self.log_id)
-        self._known = self._file.read()
+        self._known = b""
 
     def append(self, entries: Sequence[AuditEntry], time: str, *, wait: bool) -> bool:
         """Within the anchor's lock: add the rows, commit, and only then move the anchor."""

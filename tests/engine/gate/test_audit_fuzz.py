@@ -351,3 +351,16 @@ def test_child_of_a_fork_does_not_read_on_where_its_parent_was(tmp_path: Path) -
     assert os.waitpid(child, 0)[1] == 0
     assert len(list(rows)) == 1200
     log.close()
+
+
+def test_log_whose_key_is_damaged_is_not_continued_and_says_so(log: AuditLog) -> None:
+    key = next((log.path.parent.parent / "keys").glob("audit-*.key"))
+    key.write_bytes(key.read_bytes()[:7])
+
+    with pytest.raises(AuditUnavailable, match="the key is damaged"):
+        log.append([AuditEntry(RowKind.TOOL_INVOKED)])
+    assert "the key is damaged" in log.verify().problems[0]
+    assert log.proof_key() is None
+    moved = log.path.parent.rename(log.path.parent.parent / "moved")
+    with pytest.raises(AuditUnavailable, match="the key is damaged"):
+        AuditLog(moved, log.path.parent.parent / "keys").accept_move("dana")
