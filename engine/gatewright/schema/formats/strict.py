@@ -28,6 +28,7 @@ from gatewright.schema.walk import (
     pointer_text,
     properties_of,
     required_of,
+    schemas_in,
     walk,
 )
 
@@ -226,7 +227,7 @@ class _Writer:
 
 
 def _refers(schema: Schema) -> bool:
-    return any("$ref" in node for _, node in walk(schema))
+    return any("$ref" in node for node in schemas_in(schema))
 
 
 def _said(schema: Schema) -> Schema:

@@ -13,6 +13,7 @@ from gatewright.schema.walk import Schema, as_list, as_object
 
 _WORDS = frozenset({"title", "description"})
 _UNIONS = ("oneOf", "anyOf")
+_LISTING = frozenset({"enum", "const", "allOf", "pattern", *_UNIONS})
 _NAME_LISTS = (
     "enumNames",
     "enumDescriptions",
@@ -37,7 +38,7 @@ class Choice:
 def choice_of(value: object) -> Choice | None:
     """The closed list that ``value`` (a property's schema) allows, or None when it is open or not of texts."""
     schema = as_object(value)
-    if schema is None:
+    if schema is None or _LISTING.isdisjoint(schema):
         return None
     found = [
         choice
