@@ -219,14 +219,15 @@ def boxes(tour: Tour) -> None:
     reasons = [reason.text for reason in rights[operation].reasons]
     tour.check("the reasons are the engine's, in its order", told[: len(reasons)], reasons)
     tour.show("why", f"why: {next(iter(told), '')}")
-    free = [name for name in rights if tour.cell(name, Column.VERDICT).data() == "allow"]
-    if free:
-        asking = "replace" if "replace" in free else free[0]
-        tour.click_in(tour.cell(asking, Column.ASK), ask_rect)
-        tour.check(f"`{asking}` asks first", tour.cell(asking, Column.VERDICT).data(), "ask first")
-        right = next(right for right in tour.document.rights(agent_id)[tool].operations if right.operation == asking)
-        tour.check("the engine says so", right.verdict, Verdict.ASK)
-        tour.show("ask-first", f"{tool}.{asking} asks a person first")
+    free = [name for name, right in rights.items() if right.verdict is Verdict.ALLOW]
+    if not free:
+        raise NotHere("no other operation of the tool is simply on")
+    asking = "replace" if "replace" in free else free[0]
+    tour.click_in(tour.cell(asking, Column.ASK), ask_rect)
+    tour.check(f"`{asking}` asks first", tour.cell(asking, Column.VERDICT).data(), "ask first")
+    rights = {right.operation: right for right in tour.document.rights(agent_id)[tool].operations}
+    tour.check("the engine says so", rights[asking].verdict, Verdict.ASK)
+    tour.show("ask-first", f"{tool}.{asking} asks a person first")
 
 
 def preview(tour: Tour) -> None:
@@ -469,10 +470,9 @@ def compare_views(tour: Tour) -> None:
     """Ticked in the window, shown to the model, let in by the gate: the same operations."""
     document, (agent_id, tool, selector, _) = tour.document, tour.subject
     tour.choose_row()
+    rights = {right.operation: right for right in document.rights(agent_id)[tool].operations}
     operations = document.rights(agent_id)[tool].facts.operation_names
-    ticked = [
-        name for name in operations if tour.box(name) == ON and "off" not in tour.cell(name, Column.VERDICT).data()
-    ]
+    ticked = [name for name in operations if tour.box(name) == ON and not rights[name].is_overruled]
     tools = {one.name: one for one in shown_tools(document.workspace, agent_id)}
     tour.check("the model is shown what is ticked", [shape.name for shape in tools[tool].operations], ticked)
     stages_of = {name: document.workspace.decide(agent_id, tool, {selector: name}).stage for name in operations}

@@ -28,10 +28,8 @@ LATER = (
     "gatewright_gui.window.paletterows",
     "gatewright_gui.window.selfcheck_dialog",
     "gatewright_gui.window.help_dialog",
-    "gatewright_gui.window.guard",
     "gatewright_gui.pages.agents.declare_dialog",
     "gatewright.gate.callrun",
-    "gatewright.workspace.sandbox",
     "gatewright.workspace.export",
 )
 """In the order in which one gets there."""
