@@ -31,13 +31,9 @@ STAGES = (LOOKUP, OPERATION, SCHEMA)
 
 def passes(gate: Gate, tool: str, arguments: Json, agent_id: str = "a") -> bool:
     """Whether lookup, operation and schema let the call through."""
-    state = gate.state(agent_id, tool, arguments).having(arguments=arguments)
-    for stage in STAGES:
-        result = run_stage(stage, state)
-        if result.findings:
-            return False
-        state = result.state
-    return True
+    state = gate.state(agent_id, tool, arguments)
+    state.arguments = arguments
+    return not any(run_stage(stage, state).findings for stage in STAGES)
 
 
 def reference(schema: Schema) -> Any:

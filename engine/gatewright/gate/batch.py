@@ -134,7 +134,6 @@ def _only_reads(gate: Caller, turn: Turn, call: ToolCall | BrokenCall) -> bool:
         result = run_stage(stage, state)
         if any(finding.verdict is Verdict.DENY for finding in result.findings):
             return False
-        state = result.state
     return state.chosen.right.tier is SafetyTier.READ_ONLY
 
 

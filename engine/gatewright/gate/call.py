@@ -1,4 +1,4 @@
-"""One call on its way through the stages, as an immutable value, and what a stage may say of it. No stage is here."""
+"""One call on its way through the stages, and what a stage may say of it."""
 
 from __future__ import annotations
 
@@ -74,43 +74,31 @@ class CallPorts:
     blocks: BlockPort | None = None
 
 
-@dataclass(frozen=True)
 class CallState:
-    """A call between two stages; each stage fills in what it found.
+    """A call on its way: what was asked, and what each stage filled in. It belongs to one run, which alone changes it.
 
     ``agent`` None: there is no such agent now. ``pending``: the audit rows to be written before execution.
-    ``facts``, ``now_s`` and ``wall_s`` are the session and the clocks as they were when the passage began: every stage
+    ``facts``, ``now_s`` and ``wall_s`` are the session and the clocks as they were when the run began: every stage
     decides by them and by nothing newer. ``rates``: the seconds that the call had to wait for every rate, by its
     key.
     ``arguments`` are what the tool is given, ``policy_arguments`` (from the arguments stage on) the same as conditions
     and constraints see them: a path on disk relative to its root instead of absolute.
     ``uses``: how often a batch uses each operation; None: it calls one, once.
     ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
-    are the bytes that stand for it. ``execution``: the call was recorded and began. ``reused``: an earlier result
+    are the bytes that stand for it. ``execution``: the call was recorded and began; ``stopped``: the
+    tool does not run any more. ``reused``: an earlier result
     stands for it. ``detail``: what went wrong in the execution, for the operator.
-    Without slots, because copying a dictionary makes the next state in a tenth of the time (see ``having``), and what
-    no stage has filled in yet need not be in it.
+    The defaults stand in the class: a call costs only what it fills in.
     """
 
-    call_id: str
-    agent_id: str
-    tool_name: str
-    raw: RawArguments
-    agent: AgentSnapshot | None
-    session: Session
-    ports: CallPorts
-    user_id: str | None = None
     answer: Answer | None = None
     facts: SessionFacts | None = None
     now_s: float = 0.0
     wall_s: float = 0.0
-    rates: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
     grant: Grant | None = None
-    arguments: dict[str, JsonValue] = field(default_factory=dict, hash=False)
-    policy_arguments: dict[str, JsonValue] = field(default_factory=dict, hash=False)
     tool: ToolPlan | None = None
     operation: OperationPlan | None = None
-    uses: Mapping[str, int] | None = field(default=None, hash=False)
+    uses: Mapping[str, int] | None = None
     places: tuple[Located, ...] = ()
     urls: tuple[UrlTarget, ...] = ()
     files: tuple[FileTarget, ...] = ()
@@ -131,15 +119,12 @@ class CallState:
     truncated: bool = False
     secrets: int = 0
     execution: Execution | None = None
+    stopped: bool = True
     reused: bool = False
     detail: str = ""
 
-    def having(self, **changes: object) -> CallState:
-        """The state with some fields changed."""
-        return _state_of({**self.__dict__, **changes})
-
-    @staticmethod
-    def begun(
+    def __init__(
+        self,
         call_id: str,
         agent_id: str,
         tool_name: str,
@@ -147,24 +132,31 @@ class CallState:
         agent: AgentSnapshot | None,
         session: Session,
         ports: CallPorts,
-        user_id: str | None,
-    ) -> CallState:
-        """The state before the first stage; like the constructor, without writing every default down."""
-        return _state_of(
-            {
-                "call_id": call_id,
-                "agent_id": agent_id,
-                "tool_name": tool_name,
-                "raw": raw,
-                "agent": agent,
-                "session": session,
-                "ports": ports,
-                "user_id": user_id,
-                "rates": {},
-                "arguments": {},
-                "policy_arguments": {},
-            }
+        user_id: str | None = None,
+    ) -> None:
+        self.call_id = call_id
+        self.agent_id = agent_id
+        self.tool_name = tool_name
+        self.raw = raw
+        self.agent = agent
+        self.session = session
+        self.ports = ports
+        self.user_id = user_id
+        self.rates: Mapping[str, float] = {}
+        self.arguments: dict[str, JsonValue] = {}
+        self.policy_arguments: dict[str, JsonValue] = {}
+
+    def afresh(self, agent: AgentSnapshot | None, ports: CallPorts) -> CallState:
+        """The same call before its first stage, with the answer that it brings, for a run of its own."""
+        state = CallState(
+            self.call_id, self.agent_id, self.tool_name, self.raw, agent, self.session, ports, self.user_id
         )
+        state.answer = self.answer
+        return state
+
+    def end(self, status: Status, code: str, output: str, detail: str) -> None:
+        """End the call otherwise than with its result; ``output`` is for the model, ``detail`` for the operator."""
+        self.status, self.code, self.output, self.detail = status, code, output, detail
 
     @property
     def plan(self) -> ToolPlan:
@@ -181,27 +173,19 @@ class CallState:
         return self.operation
 
 
-def _state_of(fields: dict[str, object]) -> CallState:
-    """A state with these fields; the others are the class's defaults."""
-    new = object.__new__(CallState)
-    object.__setattr__(new, "__dict__", fields)
-    return new
-
-
 class StageResult(NamedTuple):
-    """The state for the next stage and the objections, most important first; none means that the call passes.
+    """The objections of a stage, most important first; none means that the call passes.
 
     ``note`` is what the trace says of a call that passed. A tuple, because every stage of every call makes one.
     """
 
-    state: CallState
     findings: tuple[Finding, ...] = ()
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage that decides; it changes nothing outside the state."""
+    """A stage that decides; it changes nothing but the state."""
 
     name: str
     run: Callable[[CallState], StageResult]
@@ -216,7 +200,6 @@ class EffectStage:
 
 
 def denied(
-    state: CallState,
     code: str,
     reason: str,
     model: str,
@@ -226,4 +209,4 @@ def denied(
     facts: Mapping[str, JsonValue] = NO_FACTS,
 ) -> StageResult:
     """The result of a stage that refuses."""
-    return StageResult(state, (Finding(Verdict.DENY, code, reason, address, rule_id, model, facts),))
+    return StageResult((Finding(Verdict.DENY, code, reason, address, rule_id, model, facts),))

@@ -26,7 +26,7 @@ from gatewright.gate.grant import Remember
 from gatewright.gate.outcome import Outcome
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest
-from gatewright.gate.stages.execute import EXECUTE, crash, finished, given_up
+from gatewright.gate.stages.execute import EXECUTE, crash, finish, give_up
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ class CallRun:
             await self._given_up(state)
             raise
         asks = frozenset(ask.key for ask in request.asks)
-        answered = self._first.having(answer=Answer(approval, request.digest, asks))
-        passage = self._passage(answered, self._on_stage)
+        self._first.answer = Answer(approval, request.digest, asks)
+        passage = self._passage(self._first, self._on_stage)
         again = passage.decide()
         return await self._settled(passage, again, lambda _log: (record.resolved(state, approval, request),))
 
@@ -114,7 +114,7 @@ class CallRun:
     async def _settled(self, passage: Passage, decision: Decision, opening: RowBuilder) -> Outcome:
         """Execute what is allowed; record and refuse the rest."""
         if decision.verdict is Verdict.ALLOW:
-            passage.state = passage.state.having(pending=_allowed(passage.state, decision, opening))
+            passage.state.pending = _allowed(passage.state, decision, opening)
             decision = await self._acted(passage)
             if passage.state.execution is not None:
                 return await self._executed(passage.state, decision)
@@ -130,15 +130,15 @@ class CallRun:
             return await passage.act()
         except asyncio.CancelledError:
             if passage.state.execution is not None:
-                await given_up(passage.state)
+                await give_up(passage.state)
             raise
 
     async def _executed(self, state: CallState, decision: Decision) -> Outcome:
         """Record the end. A stage after execution that refuses (it raised) makes the call one that failed."""
         if decision.verdict is not Verdict.ALLOW:
             text = decision.model_message or message.to_model(EMPTY)
-            state = state.having(status=Status.FAILED, code=decision.code, output=text, detail=decision.reason)
-        state = await finished(state)
+            state.end(Status.FAILED, decision.code, text, decision.reason)
+        await finish(state)
         return self._outcome(state, decision, state.status, state.output or "")
 
     async def _try_record(self, state: CallState, build: RowBuilder) -> None:
@@ -200,7 +200,7 @@ def request_of(state: CallState) -> ApprovalRequest:
         tool_digest=tool_digest(state),
         asked_wall_s=state.wall_s,
         safety_tier=str(state.chosen.right.tier),
-        asks=asks_of(state),
+        asks=asks_of(state, state.asks),
     )
 
 

@@ -359,8 +359,7 @@ class Gate:
         from gatewright.gate.pipeline import Passage
 
         force = self.in_force()
-        fresh = state.having(agent=force.snapshot.agent(state.agent_id), ports=force.ports)
-        return Passage(fresh, force, on_stage)
+        return Passage(state.afresh(force.snapshot.agent(state.agent_id), force.ports), force, on_stage)
 
     def _state(
         self,
@@ -381,7 +380,7 @@ class Gate:
             session = self._own_session(agent_id, agent, user, keep=bool(call_id))
         if session.agent_id and session.agent_id != agent_id:
             raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
-        return CallState.begun(call_id, agent_id, tool, arguments, agent, session, force.ports, user)
+        return CallState(call_id, agent_id, tool, arguments, agent, session, force.ports, user)
 
     def _recompiled(self) -> InForce:
         """The policy over the tools as they came to be; under the lock, so that a policy swapped meanwhile stays."""

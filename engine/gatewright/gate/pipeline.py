@@ -67,7 +67,7 @@ class Passage:
     def __init__(self, state: CallState, force: InForce, on_stage: OnStage | None = None) -> None:
         if state.facts is None:  # else somebody decides again by what was known then
             clock = state.ports.clock
-            state = state.having(facts=state.session.facts(), now_s=clock.monotonic_s(), wall_s=clock.wall_s())
+            state.facts, state.now_s, state.wall_s = state.session.facts(), clock.monotonic_s(), clock.wall_s()
         self.state = state
         self._force = force
         self._on_stage = on_stage
@@ -88,17 +88,17 @@ class Passage:
         watched, now = self._on_stage is not None, time.perf_counter_ns
         for stage in stages:
             result = run_stage(stage, state)
-            state, findings, reason = result
+            findings, reason = result
             if findings or watched or (state.asks and stage.name == _LAST):
                 self._clock_ns = then
                 if not self._passed(stage.name, result):
                     return
-                state, then = self.state, self._clock_ns
+                then = self._clock_ns
                 continue
             ended = now()
             note(StageTrace(stage.name, _ALLOW, reason, (ended - then) / 1000))
             then = ended
-        self.state, self._clock_ns = state, then
+        self._clock_ns = then
 
     async def act(self) -> Decision:
         """Run the acting stages of a call that is allowed."""
@@ -149,7 +149,7 @@ class Passage:
 
     def _passed(self, name: str, result: StageResult) -> bool:
         """Take a stage's result in; whether the call goes on."""
-        self.state, findings, reason = result
+        findings, reason = result
         verdict, address = Verdict.ALLOW, None
         if findings:
             verdict = strictest(*(finding.verdict for finding in findings))
@@ -178,7 +178,7 @@ class Passage:
             self._deny = (name, deciding)
             return
         self._ask = self._ask or (name, deciding)
-        self.state = self.state.having(asks=(*self.state.asks, *findings))
+        self.state.asks = (*self.state.asks, *findings)
 
     def _rule(self, finding: Finding) -> RuleRef | None:
         if finding.address is None:
@@ -193,7 +193,7 @@ def run_stage(stage: Stage, state: CallState) -> StageResult:
     except (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
         raise
     except BaseException as error:  # noqa: BLE001 the stage boundary
-        return _broken(stage.name, state, error)
+        return _broken(stage.name, error)
 
 
 async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
@@ -202,14 +202,14 @@ async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
     except (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError):
         raise
     except BaseException as error:  # noqa: BLE001 the stage boundary
-        return _broken(stage.name, state, error)
+        return _broken(stage.name, error)
 
 
-def _broken(name: str, state: CallState, error: BaseException) -> StageResult:
+def _broken(name: str, error: BaseException) -> StageResult:
     _log.error("the stage %s raised", name, exc_info=error)
     reason = f"the stage {name} failed: {_words(error)}"
     finding = Finding(Verdict.DENY, "internal-error", reason, model=message.INTERNAL)
-    return StageResult(state, (finding,))
+    return StageResult((finding,))
 
 
 def _words(error: BaseException) -> str:

@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import JsonRefused, WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.gate.approval import Answer
 from gatewright.gate.call import CallState, RawArguments
 from gatewright.gate.grant import Grant
 from gatewright.gate.session import SessionFacts
-from gatewright.gate.stages.parse import PARSE
+from gatewright.gate.stages.parse import read_arguments
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -305,10 +305,11 @@ def sent_digest(state: CallState, key: bytes) -> str:
 
 def _sent(state: CallState, key: bytes) -> JsonValue:
     try:
-        read = PARSE.run(state.having(arguments={}))
+        return read_arguments(state.raw)
+    except JsonRefused:
+        return _raw_digest(state.raw, key)
     except Exception:  # noqa: BLE001 a mapping of the host's may raise anything; the stage was a denial then
         return type(state.raw).__name__
-    return _raw_digest(state.raw, key) if read.findings else read.state.arguments
 
 
 def _who(state: CallState) -> dict[str, JsonValue]:

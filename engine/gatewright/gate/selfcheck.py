@@ -258,12 +258,11 @@ class _Run:
                 yield f"a call whose `{field}` is not of its format `{said['format']}` passes"
 
     def _passes(self, agent_id: str, tool: str, arguments: Call, *, through_schema: bool = False) -> bool:
-        state: CallState = self._gate.state(agent_id, tool, arguments).having(arguments=arguments)
+        state: CallState = self._gate.state(agent_id, tool, arguments)
+        state.arguments = arguments
         for stage in (LOOKUP, OPERATION, SCHEMA) if through_schema else (LOOKUP, OPERATION):
-            result = run_stage(stage, state)
-            if result.findings:
+            if run_stage(stage, state).findings:
                 return False
-            state = result.state
         return True
 
     def _facts(self, listing: ToolListing, plan: ToolPlan) -> _Shown:

@@ -42,16 +42,11 @@ def _state_then(proof: DecisionProof, call: ProvenCall, force: InForce) -> CallS
     agent = force.snapshot.agent(call.agent_id)
     ports = replace(force.ports, rates=None, grants=None)
     session = Session(proof.facts.session_id or "none")
-    state = CallState("", call.agent_id, call.tool, call.arguments, agent, session, ports)
-    return state.having(
-        user_id=call.user_id or (agent.agent.user_id if agent else None),
-        answer=proof.answer,
-        facts=proof.facts,
-        now_s=proof.now_s,
-        wall_s=proof.wall_s,
-        rates=proof.rates,
-        grant=proof.grant,
-    )
+    user_id = call.user_id or (agent.agent.user_id if agent else None)
+    state = CallState("", call.agent_id, call.tool, call.arguments, agent, session, ports, user_id)
+    state.answer, state.facts, state.grant = proof.answer, proof.facts, proof.grant
+    state.now_s, state.wall_s, state.rates = proof.now_s, proof.wall_s, proof.rates
+    return state
 
 
 def _is_call(proof: DecisionProof, state: CallState, key: bytes) -> bool:

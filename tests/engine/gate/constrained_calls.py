@@ -52,13 +52,13 @@ def gate_for(tool: Tool, shown: frozenset[str], *rules: ToolRule) -> Gate:
 
 def passes(gate: Gate, tool: str, arguments: Call) -> bool:
     """Whether the stages lookup, operation and schema have nothing against the call."""
-    state = gate.state("a", tool, arguments).having(arguments=arguments)
+    state = gate.state("a", tool, arguments)
+    state.arguments = arguments
     for stage in (LOOKUP, OPERATION, SCHEMA):
         result = run_stage(stage, state)
         assert not [finding for finding in result.findings if finding.code == "internal-error"]
         if result.findings:
             return False
-        state = result.state
     return True
 
 

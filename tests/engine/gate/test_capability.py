@@ -208,10 +208,11 @@ def test_checks_say_what_was_judged(granting: Any) -> None:
     state = world.gate.state("archivist", "crawl", {"urls": ["https://a.example.org/", "https://b.example.net:8443/"]})
     plan = state.agent.plan("crawl") if state.agent else None
     assert plan is not None
-    state = state.having(tool=plan, operation=plan.operations[""])
-    state = state.having(arguments={"urls": ["https://a.example.org/", "https://b.example.net:8443/"]})
-    after = CAPABILITY.run(ARGUMENTS.run(state).state).state
-    assert after.checks == (
+    state.tool, state.operation = plan, plan.operations[""]
+    state.arguments = {"urls": ["https://a.example.org/", "https://b.example.net:8443/"]}
+    ARGUMENTS.run(state)
+    CAPABILITY.run(state)
+    assert state.checks == (
         CapabilityCheck(CapabilityKind.NET_READ, allowed=True, target="a.example.org:443"),
         CapabilityCheck(CapabilityKind.NET_READ, allowed=False, target="b.example.net:8443"),
     )

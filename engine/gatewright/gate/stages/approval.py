@@ -58,9 +58,9 @@ def tool_digest(state: CallState) -> str:
     return state.plan.tool_digest
 
 
-def asks_of(state: CallState) -> tuple[Ask, ...]:
+def asks_of(state: CallState, asks: tuple[Finding, ...]) -> tuple[Ask, ...]:
     """What asks, as grants know it."""
-    return tuple(_ask(state, finding) for finding in state.asks)
+    return tuple(_ask(state, finding) for finding in asks)
 
 
 async def spend(state: CallState) -> Finding | None:
@@ -82,68 +82,70 @@ def _run(state: CallState) -> StageResult:
     try:
         return _judged(state)
     except ToolFailure as failure:  # nobody is asked about what cannot be done
-        return denied(state, failure.code, str(failure), state.plan.redactor(str(failure)))
+        return denied(failure.code, str(failure), state.plan.redactor(str(failure)))
 
 
 def _judged(state: CallState) -> StageResult:
     own = (*state.chosen.asks, *source_consents(state))
     if not own and not state.asks:
-        return StageResult(state, note="nothing asks")
-    asking = state.having(asks=(*state.asks, *own))
-    standing = _standing(asking)
+        return StageResult(note="nothing asks")
+    asks = (*state.asks, *own)
+    standing = _standing(state, asks)
     if standing is not None and not standing.approved:
         reason = f"{standing.who or 'the operator'} refused identical calls for a time"
         facts: dict[str, JsonValue] = {"grant": standing.grant_id}
-        return denied(state.having(grant=standing), REFUSED_CODE, reason, message.REFUSED, facts=facts)
+        state.grant = standing
+        return denied(REFUSED_CODE, reason, message.REFUSED, facts=facts)
     if state.answer is not None:
-        return _answered(state, asking, state.answer)
+        return _answered(state, asks, state.answer)
     if standing is None:
         if state.assessment is not None:
             state.assessment.change()  # raises for a call that cannot be done
-        return StageResult(state, own, note="an earlier stage asks")
+        return StageResult(own, note="an earlier stage asks")
     note = f"covered by the standing approval `{standing.grant_id}` of {standing.who or 'the operator'}"
-    return StageResult(state.having(asks=(), grant=standing), note=note)
+    state.asks, state.grant = (), standing
+    return StageResult(note=note)
 
 
-def _answered(state: CallState, asking: CallState, answer: Answer) -> StageResult:
+def _answered(state: CallState, asks: tuple[Finding, ...], answer: Answer) -> StageResult:
     approval = answer.approval
     who = approval.who or "the operator"
     if approval.approved is not True:
         reason = approval.reason or f"{who} did not approve the call"
-        return denied(state, approval.code, reason, _WORDS.get(approval.code, message.REFUSED))
+        return denied(approval.code, reason, _WORDS.get(approval.code, message.REFUSED))
     if answer.digest != approval_digest(state):
         reason = f"what {who} approved is not what the call would do now"
-        return denied(state, "approval-stale", reason, message.STALE)
-    new = [
-        finding for finding in asking.asks if answer.asks is not None and _ask(state, finding).key not in answer.asks
-    ]
+        return denied("approval-stale", reason, message.STALE)
+    new = [finding for finding in asks if answer.asks is not None and _ask(state, finding).key not in answer.asks]
     if new:
-        return denied(state, "approval-stale", f"{who} was not asked this: {new[0].reason}", message.STALE)
+        return denied("approval-stale", f"{who} was not asked this: {new[0].reason}", message.STALE)
     if not approval.grant_id:
-        return StageResult(state.having(asks=()), note=f"approved by {who}")
+        state.asks = ()
+        return StageResult(note=f"approved by {who}")
     grant = _kept(state, approval.grant_id)
     if grant is None:
-        return StageResult(state, (_withdrawn(who),))
-    return StageResult(state.having(asks=(), grant=grant), note=f"approved by {who}")
+        return StageResult((_withdrawn(who),))
+    state.asks, state.grant = (), grant
+    return StageResult(note=f"approved by {who}")
 
 
-def _standing(asking: CallState) -> Grant | None:
+def _standing(state: CallState, asks: tuple[Finding, ...]) -> Grant | None:
     """The grant that decides about the call: the one that the state brings along, else one from the book."""
-    if asking.grant is None and asking.ports.grants is None:
+    if state.grant is None and state.ports.grants is None:
         return None
     subject = Subject(
-        asking.agent_id,
-        asking.user_id,
-        _session_id(asking),
-        asking.tool_name,
-        asking.chosen.name,
-        tool_digest(asking),
-        asks_of(asking),
-        lambda: approval_digest(asking),
+        state.agent_id,
+        state.user_id,
+        _session_id(state),
+        state.tool_name,
+        state.chosen.name,
+        tool_digest(state),
+        asks_of(state, asks),
+        lambda: approval_digest(state),
     )
-    if asking.grant is not None:
-        return asking.grant if covers(asking.grant, subject, asking.wall_s) else None
-    return asking.ports.grants.find(subject) if asking.ports.grants is not None else None
+    if state.grant is not None:
+        return state.grant if covers(state.grant, subject, state.wall_s) else None
+    return state.ports.grants.find(subject) if state.ports.grants is not None else None
 
 
 def _kept(state: CallState, grant_id: str) -> Grant | None:

@@ -84,16 +84,17 @@ def _run(state: CallState) -> StageResult:
     operation = state.chosen
     objection = unmet(state)
     if objection is not None:
-        return StageResult(state, (objection,))
+        return StageResult((objection,))
     missing = state.plan.tool.missing_arguments
     issues = missing(operation.name, state.arguments)
     if operation.parts:
         issues = tuple(issue for one in operation.parts for issue in missing(one.name, state.arguments))
     if issues:
         lines = "\n".join(dict.fromkeys(f"{issue.pointer or '/'}: {issue.message}" for issue in issues))
-        return denied(state, "arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
+        return denied("arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
     if not operation.roles:
-        return StageResult(state.having(policy_arguments=state.arguments), note="none of them is a path")
+        state.policy_arguments = state.arguments
+        return StageResult(note="none of them is a path")
     return _canonical(state)
 
 
@@ -102,16 +103,17 @@ def _canonical(state: CallState) -> StageResult:
     for parameter, mark, pointer, value in _marked(state):
         if len(given) == MAX_MARKED:
             reason = f"more than {MAX_MARKED:,} paths and addresses"
-            return denied(state, "too-many-targets", reason, f"{reason} in one call; make several calls")
+            return denied("too-many-targets", reason, f"{reason} in one call; make several calls")
         if not isinstance(value, str):
             reason = f"`{parameter.name}` is marked as {mark.role} and holds something that is no text"
-            return denied(state, "argument-unjudgeable", reason, f"`{parameter.name}` must hold texts only")
+            return denied("argument-unjudgeable", reason, f"`{parameter.name}` must hold texts only")
         given.append(_Given(mark, (parameter.name, *pointer), value))
     if len(given) > 1 and sum(len(item.text) for item in given) > MAX_MARKED_CHARACTERS:
         reason = f"paths and addresses of more than {MAX_MARKED_CHARACTERS:,} characters"
-        return denied(state, "too-many-targets", reason, f"{reason} in one call; make several calls")
+        return denied("too-many-targets", reason, f"{reason} in one call; make several calls")
     if not given:
-        return StageResult(state.having(policy_arguments=state.arguments), note="no path given")
+        state.policy_arguments = state.arguments
+        return StageResult(note="no path given")
     return _located(state, given)
 
 
@@ -137,19 +139,19 @@ def _located(state: CallState, given: list[_Given]) -> StageResult:
         allowed = state.agent.source_ids if state.agent else ()
         if state.ports.sources is None or not allowed:
             none = _no_source(state)
-            return denied(state, none.code, none.reason, none.hint)
+            return denied(none.code, none.reason, none.hint)
         if SourceParameter in kinds:
             source_id = next(item.text for item in given if isinstance(item.mark.marker, SourceParameter))
         if source_id is not None and source_id not in allowed:
             names = ", ".join(f"`{name}`" for name in allowed)
             reason = f"agent `{state.agent_id}` has no source `{source_id[:_SHOWN]}`"
-            return denied(state, "unknown-source", reason, f"the source must be one of {names}")
+            return denied("unknown-source", reason, f"the source must be one of {names}")
     found = _Found()
     prefixes = file_prefixes(state) if FileParameter in kinds else ()
     for item in given:
         target = _target(state, item, source_id, prefixes)
         if isinstance(target, _REFUSED):
-            return denied(state, target.code, target.reason, target.hint)
+            return denied(target.code, target.reason, target.hint)
         _take(state, found, item, target)
     return _settled(state, found)
 
@@ -251,7 +253,7 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
 
 
 def _settled(state: CallState, found: _Found) -> StageResult:
-    """The state with canonical values, the source filled in where the operation takes one, and the targets."""
+    """Give the state the canonical values, the source where the operation takes one, and the targets."""
     arguments = policy_arguments = _with(state, found.tool)
     if found.files:
         policy_arguments = _with(state, found.policy)
@@ -260,16 +262,11 @@ def _settled(state: CallState, found: _Found) -> StageResult:
         arguments, policy_arguments = arguments | filled, policy_arguments | filled
     policy_arguments = policy_arguments | _path_of_label(state, found)
     places = found.places
-    settled = state.having(
-        arguments=arguments,
-        policy_arguments=policy_arguments,
-        places=tuple(dict.fromkeys(places) if len(places) > 1 else places),
-        files=tuple(found.files),
-        urls=tuple(found.urls),
-        names=tuple(found.names),
-        blocks=tuple(found.blocks),
-    )
-    return StageResult(settled, note=_note(found) or "a source")
+    state.arguments, state.policy_arguments = arguments, policy_arguments
+    state.places = tuple(dict.fromkeys(places) if len(places) > 1 else places)
+    state.files, state.urls = tuple(found.files), tuple(found.urls)
+    state.names, state.blocks = tuple(found.names), tuple(found.blocks)
+    return StageResult(note=_note(found) or "a source")
 
 
 def _filled(state: CallState, found: _Found) -> dict[str, JsonValue]:

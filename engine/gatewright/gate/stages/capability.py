@@ -64,7 +64,7 @@ class _Target:
 def _run(state: CallState) -> StageResult:
     needed = state.chosen.capabilities
     if not (needed or state.urls or state.files or state.names):
-        return StageResult(state, note="no capability needed")
+        return StageResult(note="no capability needed")
     agent = state.agent.agent if state.agent is not None else None
     if agent is None:
         raise LookupError("a stage asked for the agent of a call that has none")
@@ -75,7 +75,8 @@ def _run(state: CallState) -> StageResult:
             checks.append(check)
             findings += [finding] if finding is not None else []
     note = ", ".join(dict.fromkeys(f"{check.kind} is granted" for check in checks))
-    return StageResult(state.having(checks=tuple(checks)), tuple(findings), note=note)
+    state.checks = tuple(checks)
+    return StageResult(tuple(findings), note=note)
 
 
 def _judged(

@@ -61,23 +61,18 @@ class _Exited(BaseException):
 async def _run(state: CallState) -> StageResult:
     taken = reserve(state)
     if isinstance(taken, Finding):
-        return StageResult(state, (taken,))
+        return StageResult((taken,))
     objection = await _opened(state, taken)
     if objection is not None:
         return objection
-    running = state.having(execution=Execution(taken, time.monotonic()))
+    state.execution = Execution(taken, time.monotonic())
     kept = state.ports.results.find(state) if state.ports.results is not None else None
     if kept is not None:
-        reused = running.having(
-            reused=True,
-            output=kept.output,
-            normal=kept.normal,
-            output_hash=kept.output_hash,
-            output_bytes=kept.output_bytes,
-        )
-        return StageResult(reused, note="reused: the same call gave this result before")
-    done = await _executed(running)
-    return StageResult(done, note=done.detail or "executed")
+        state.reused, state.output, state.normal = True, kept.output, kept.normal
+        state.output_hash, state.output_bytes = kept.output_hash, kept.output_bytes
+        return StageResult(note="reused: the same call gave this result before")
+    await _execute(state)
+    return StageResult(note=state.detail or "executed")
 
 
 async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
@@ -86,24 +81,24 @@ async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
         refusal = await spend(state)
     except asyncio.CancelledError:
         release(state, taken)
-        await _close(state.having(status=Status.ABANDONED, code="cancelled"), {"started": False}, state.pending)
+        await _close_cancelled(state, {"started": False}, state.pending)
         raise
     except BaseException:
         release(state, taken)
         raise
     if refusal is not None:
         release(state, taken)
-        return StageResult(state, (refusal,))
+        return StageResult((refusal,))
     try:
         if state.pending is not None:
             await state.ports.record(state.pending)
     except AuditUnavailable as error:
         release(state, taken)
-        return denied(state, "audit-unavailable", str(error), message.UNRECORDED)
+        return denied("audit-unavailable", str(error), message.UNRECORDED)
     except asyncio.CancelledError as error:
         release(state, taken)
         if error.__cause__ is None:  # the rows are in the log, and want an end
-            await _close(state.having(status=Status.ABANDONED, code="cancelled"), {"started": False})
+            await _close_cancelled(state, {"started": False})
         raise
     except BaseException:
         release(state, taken)
@@ -111,15 +106,18 @@ async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
     return None
 
 
-async def _executed(state: CallState) -> CallState:
+async def _execute(state: CallState) -> None:
     stop, loop = StopSignal(), asyncio.get_running_loop()
     ended = loop.create_future()
     task = loop.create_task(_invoke(state, running_context(state, stop), ended))
     try:
         done = await _is_done(task, ended, state.plan.timeout_s)
-        return _ended(state, task) if done else await _stopped(state, task, stop)
+        if done:
+            _take_result(state, task)
+        else:
+            await _stop(state, task, stop)
     except asyncio.CancelledError:
-        await _cancelled(state, task, stop)
+        await _cancel(state, task, stop)
         raise
 
 
@@ -152,27 +150,28 @@ def _wake(ended: asyncio.Future[None]) -> None:
         ended.set_result(None)
 
 
-def _ended(state: CallState, task: asyncio.Future[JsonValue | bytes]) -> CallState:
-    """What became of a tool that ran to its end."""
+def _take_result(state: CallState, task: asyncio.Future[JsonValue | bytes]) -> None:
+    """Take in what became of a tool that ran to its end."""
     try:
         result = task.result()
     except ToolFailure as failure:
-        return _told(state, Status.FAILED, failure)
+        _tell(state, Status.FAILED, failure)
     except BaseException as error:  # noqa: BLE001 what a tool raised is kept in its task; it may be anything
         _log.error("the tool `%s` raised", state.tool_name, exc_info=error)
-        return failed(state, "tool-crashed", message.CRASHED, crash("tool", error))
-    return state.having(result=result, has_result=True, output="")
+        fail(state, "tool-crashed", message.CRASHED, crash("tool", error))
+    else:
+        state.result, state.has_result, state.output = result, True, ""
 
 
-def _told(state: CallState, status: Status, failure: ToolFailure) -> CallState:
-    """A call that ended with the tool's own words."""
+def _tell(state: CallState, status: Status, failure: ToolFailure) -> None:
+    """End the call with the tool's own words."""
     words = _words(failure)
-    return failed(state, record.clean(failure.code), state.plan.redactor(words), words).having(status=status)
+    fail(state, record.clean(failure.code), state.plan.redactor(words), words, status)
 
 
-def failed(state: CallState, code: str, text: str, detail: str) -> CallState:
-    """The state of a call that was executed and failed; ``text`` is for the model, ``detail`` for the operator."""
-    return state.having(status=Status.FAILED, code=code, output=message.to_model(valid(text)), detail=valid(detail))
+def fail(state: CallState, code: str, text: str, detail: str, status: Status = Status.FAILED) -> None:
+    """End a call that was executed and failed; ``text`` is for the model, ``detail`` for the operator."""
+    state.end(status, code, message.to_model(valid(text)), valid(detail))
 
 
 def _words(failure: BaseException) -> str:
@@ -189,40 +188,38 @@ def crash(who: str, error: BaseException) -> str:
     return record.clean(f"the {who} raised {type(error).__name__}: {_words(error)}", 500)
 
 
-async def _stopped(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -> CallState:
+async def _stop(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -> None:
     """Ask the tool to stop; it may take a moment, and no more."""
     stop.set()
     task.cancel()
     done, _ = await asyncio.wait({task}, timeout=GRACE_S)
     _forget(task)
     late = f"the tool took longer than {state.plan.timeout_s:g} s"
-    if done:
-        failure = None if task.cancelled() else task.exception()
-        if isinstance(failure, ToolFailure):  # it says itself what became of it
-            return _told(state, Status.TIMED_OUT, failure)
-        return _over(state, Status.TIMED_OUT, "timed-out", message.TIMED_OUT, late)
-    return _over(state, Status.ABANDONED, "abandoned", message.ABANDONED, f"{late} and did not stop when asked")
+    failure = task.exception() if done and not task.cancelled() else None
+    if isinstance(failure, ToolFailure):  # it says itself what became of it
+        _tell(state, Status.TIMED_OUT, failure)
+    elif done:
+        state.end(Status.TIMED_OUT, "timed-out", message.to_model(message.TIMED_OUT), late)
+    else:
+        late += " and did not stop when asked"
+        state.end(Status.ABANDONED, "abandoned", message.to_model(message.ABANDONED), late)
 
 
-def _over(state: CallState, status: Status, code: str, text: str, detail: str) -> CallState:
-    return state.having(status=status, code=code, output=message.to_model(text), detail=detail)
-
-
-async def _cancelled(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -> None:
-    """The caller gave up: the tool is asked to stop, and the call is recorded as abandoned in any case."""
+async def _cancel(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -> None:
+    """The caller gave up: the tool is asked to stop. `give_up` records the end."""
     stop.set()
     task.cancel()
     try:
         await asyncio.wait({task}, timeout=GRACE_S)
     finally:
         _forget(task)
-        await given_up(state, stopped=task.done())
+        state.stopped = task.done()
 
 
-async def given_up(state: CallState, *, stopped: bool = True) -> None:
+async def give_up(state: CallState) -> None:
     """Record a call that was executed and whose caller does not want the result any more."""
-    _settled(state)
-    await _close(state.having(status=Status.ABANDONED, code="cancelled"), {"stopped": stopped})
+    _settle(state)
+    await _close_cancelled(state, {"stopped": state.stopped})
 
 
 def _forget(task: asyncio.Future[Any]) -> None:
@@ -230,25 +227,31 @@ def _forget(task: asyncio.Future[Any]) -> None:
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
-async def finished(state: CallState) -> CallState:
+async def finish(state: CallState) -> None:
     """Write the end of a call that was executed; a result whose end cannot be recorded is withheld."""
     if state.status is Status.ALLOWED:
         succeeded(state)
     else:
         data = (state.output or "").encode()
-        state = state.having(output_hash=hashlib.sha256(data).hexdigest(), output_bytes=len(data), normal=b"")
-    _settled(state)
+        state.output_hash, state.output_bytes, state.normal = hashlib.sha256(data).hexdigest(), len(data), b""
+    _settle(state)
     if not await _close(state, {}):
-        withheld = failed(state, "audit-unavailable", message.RESULT_UNRECORDED, "the end could not be recorded")
-        return withheld.having(normal=b"", result=None, has_result=False, output_hash="", output_bytes=0)
-    if state.status is Status.ALLOWED and state.ports.results is not None:
+        fail(state, "audit-unavailable", message.RESULT_UNRECORDED, "the end could not be recorded")
+        state.result, state.has_result = None, False
+        state.normal, state.output_hash, state.output_bytes = b"", "", 0
+    elif state.status is Status.ALLOWED and state.ports.results is not None:
         state.ports.results.keep(state)
-    return state
 
 
-def _settled(state: CallState) -> None:
+def _settle(state: CallState) -> None:
     if state.execution is not None:
         settle(state, state.execution.taken)
+
+
+async def _close_cancelled(state: CallState, more: dict[str, JsonValue], opening: RowBuilder | None = None) -> None:
+    """Write the end of a call that nobody waits for any more."""
+    state.status, state.code = Status.ABANDONED, "cancelled"
+    await _close(state, more, opening)
 
 
 async def _close(state: CallState, more: dict[str, JsonValue], opening: RowBuilder | None = None) -> bool:

@@ -13,20 +13,19 @@ _NAMED = 80
 
 def _run(state: CallState) -> StageResult:
     if state.agent is None:
-        return denied(
-            state, "unknown-agent", f"no agent `{_shown(state.agent_id)}` in the policy", message.NO_SUCH_TOOL
-        )
+        return denied("unknown-agent", f"no agent `{_shown(state.agent_id)}` in the policy", message.NO_SUCH_TOOL)
     if state.user_id is not None and not is_text(state.user_id):
-        return denied(state, "bad-user", "the user id holds half of a surrogate pair", message.NO_SUCH_TOOL)
+        return denied("bad-user", "the user id holds half of a surrogate pair", message.NO_SUCH_TOOL)
     plan = state.agent.plan(state.tool_name)
     absent = state.ports.absent.get(state.tool_name) if plan is None else None
     if absent is not None:
-        return denied(state, "not-available", absent, message.NO_SUCH_TOOL)
+        return denied("not-available", absent, message.NO_SUCH_TOOL)
     if plan is None:
-        return denied(state, "unknown-tool", f"no tool `{_shown(state.tool_name)}`", message.NO_SUCH_TOOL)
+        return denied("unknown-tool", f"no tool `{_shown(state.tool_name)}`", message.NO_SUCH_TOOL)
     if plan.closed is not None:
-        return StageResult(state, (replace(plan.closed, model=message.NO_SUCH_TOOL),))
-    return StageResult(state.having(tool=plan), note="shown to this agent")
+        return StageResult((replace(plan.closed, model=message.NO_SUCH_TOOL),))
+    state.tool = plan
+    return StageResult(note="shown to this agent")
 
 
 def _shown(name: str) -> str:

@@ -39,7 +39,7 @@ class _Normal:
 
 async def _run(state: CallState) -> StageResult:
     if state.reused:
-        return StageResult(state, note="reused")
+        return StageResult(note="reused")
     if state.status is not Status.ALLOWED:
         return _failed(state)
     try:
@@ -49,19 +49,14 @@ async def _run(state: CallState) -> StageResult:
             done = await _in_time(state, in_own_thread(_normalised, state.plan, state.result))
     except _TooLate:
         failure = unread()
-        late = state.having(status=Status.TIMED_OUT, code=failure.code, output=message.to_model(str(failure)))
-        return StageResult(late, note="its own normalisation did not end in time")
+        state.end(Status.TIMED_OUT, failure.code, message.to_model(str(failure)), state.detail)
+        return StageResult(note="its own normalisation did not end in time")
     except ToolFailure as failure:
-        text = message.to_model(message.MISMATCH)
-        return StageResult(state.having(status=Status.FAILED, code=failure.code, output=text, detail=str(failure)))
-    filled = state.having(
-        output=done.output,
-        normal=done.normal,
-        output_hash=done.output_hash,
-        output_bytes=done.output_bytes,
-        secrets=done.secrets,
-    )
-    return StageResult(filled, note=_note(done))
+        state.end(Status.FAILED, failure.code, message.to_model(message.MISMATCH), str(failure))
+        return StageResult()
+    state.output, state.normal, state.secrets = done.output, done.normal, done.secrets
+    state.output_hash, state.output_bytes = done.output_hash, done.output_bytes
+    return StageResult(note=_note(done))
 
 
 class _TooLate(Exception):
@@ -80,13 +75,10 @@ async def _in_time(state: CallState, work: asyncio.Future[_Normal]) -> _Normal:
 
 def _failed(state: CallState) -> StageResult:
     if state.output is None or not state.plan.scrub:
-        return StageResult(state, note="the call failed")
-    output, secrets = scrub_text(state.output)
-    detail, _ = scrub_text(state.detail)
-    return StageResult(
-        state.having(output=output, detail=detail, secrets=secrets),
-        note=f"{secrets} secrets taken out" if secrets else "the call failed",
-    )
+        return StageResult(note="the call failed")
+    state.output, state.secrets = scrub_text(state.output)
+    state.detail, _ = scrub_text(state.detail)
+    return StageResult(note=f"{state.secrets} secrets taken out" if state.secrets else "the call failed")
 
 
 def _note(done: _Normal) -> str:

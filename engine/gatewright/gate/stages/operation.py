@@ -27,7 +27,8 @@ def _run(state: CallState) -> StageResult:
     if len(called) == 1:
         operation = plan.operations.get(called[0])
         if operation is not None:
-            return StageResult(state.having(operation=operation), note=_SHOWN)
+            state.operation = operation
+            return StageResult(note=_SHOWN)
     return _several(state, called)
 
 
@@ -38,8 +39,8 @@ def _several(state: CallState, called: tuple[str, ...]) -> StageResult:
     if wrong is not None:
         return _refused(state, wrong)
     names = frozenset(called) or frozenset(plan.operations)
-    whole = state.having(operation=plan.combined.of(names), uses=uses_of(plan.tool, called))
-    return StageResult(whole, note=f"all {len(called)} {_SHOWN}" if called else "names none, so counts as any")
+    state.operation, state.uses = plan.combined.of(names), uses_of(plan.tool, called)
+    return StageResult(note=f"all {len(called)} {_SHOWN}" if called else "names none, so counts as any")
 
 
 def _refused(state: CallState, name: str) -> StageResult:
@@ -49,8 +50,8 @@ def _refused(state: CallState, name: str) -> StageResult:
     hidden, words = plan.hidden.get(name), _words(state, name)
     if hidden is not None:
         broken = OperationNotAllowed(plan.tool.name, name, tuple(sorted(plan.operations)))
-        return StageResult(state, (replace(hidden, model=words, facts={KEY: to_json(broken)}),))
-    return denied(state, "operation-unknown", f"`{plan.tool.name}` has no operation `{name[:_NAMED]}`", words)
+        return StageResult((replace(hidden, model=words, facts={KEY: to_json(broken)}),))
+    return denied("operation-unknown", f"`{plan.tool.name}` has no operation `{name[:_NAMED]}`", words)
 
 
 def _unreadable(state: CallState) -> StageResult:
@@ -58,14 +59,14 @@ def _unreadable(state: CallState) -> StageResult:
     given = state.arguments.get(next(iter(steps_of(field)), field), state.arguments.get(field))
     if given is None:
         return _missing(state)
-    return denied(state, "operation-unknown", f"`{field}` does not name an operation", plan.unknown_operation)
+    return denied("operation-unknown", f"`{field}` does not name an operation", plan.unknown_operation)
 
 
 def _missing(state: CallState) -> StageResult:
     """What leaving the field out would call is not named: it may be hidden, and the key is what has to be mended."""
     words = _words(state, None)
     reason = f"the call names no operation of `{state.plan.tool.name}`; {words}"
-    return denied(state, "operation-missing", reason, words)
+    return denied("operation-missing", reason, words)
 
 
 def _words(state: CallState, name: str | None) -> str:

@@ -20,20 +20,19 @@ _SHOWN = 5
 
 async def _run(state: CallState) -> StageResult:
     if state.status is not Status.ALLOWED:
-        return StageResult(state, note="the call failed")
+        return StageResult(note="the call failed")
     if state.reused:
-        return StageResult(state, note="reused")
+        return StageResult(note="reused")
     tool = state.plan.tool
     problem = kind_problem(state.result, tool.result_type)
     if problem is None and tool.output_checker is None:
-        return StageResult(state, note="no output schema")
+        return StageResult(note="no output schema")
     if problem is None:
         problem = await apart(state.result, _problem, tool, state.result)
     if problem is None:
-        return StageResult(state, note="fits")
-    text = message.to_model(message.MISMATCH)
-    failed = state.having(status=Status.FAILED, code="output-mismatch", output=text, detail=problem)
-    return StageResult(failed, note=problem)
+        return StageResult(note="fits")
+    state.end(Status.FAILED, "output-mismatch", message.to_model(message.MISMATCH), problem)
+    return StageResult(note=problem)
 
 
 def _problem(tool: Tool, result: object) -> str | None:

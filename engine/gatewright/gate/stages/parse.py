@@ -1,4 +1,4 @@
-"""Parse: what the model sent must be one JSON object within the limits; blank is the empty one. It knows no schema."""
+"""Parse: what the model sent must be one JSON object within the limits; blank is the empty one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from gatewright.gate.call import CallState, RawArguments, Stage, StageResult, de
 
 def _run(state: CallState) -> StageResult:
     try:
-        arguments = _read(state.raw)
+        state.arguments = read_arguments(state.raw)
     except JsonRefused as refused:
         model = f"the arguments were not accepted: {refused}; send one JSON object"
-        return denied(state, refused.code, str(refused), model)
-    return StageResult(state.having(arguments=arguments), note="one JSON object")
+        return denied(refused.code, str(refused), model)
+    return StageResult(note="one JSON object")
 
 
-def _read(raw: RawArguments) -> dict[str, JsonValue]:
+def read_arguments(raw: RawArguments) -> dict[str, JsonValue]:
+    """The arguments as an object of their own. Raises JsonRefused, and whatever a mapping of the host's raises."""
     if isinstance(raw, str):
         return parse_object(str.__str__(raw))
     if isinstance(raw, bytes):

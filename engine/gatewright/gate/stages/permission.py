@@ -32,21 +32,21 @@ def _run(state: CallState) -> StageResult:
     levels = [(place, place.level or sources.level(place)) for place in state.places] if sources is not None else []
     for place, level in levels:
         if level.permission is _NONE or level.protected:
-            return StageResult(state, (_closed(place, level),))
+            return StageResult((_closed(place, level),))
     unseen = next((block for block in state.blocks if block.permission is _NONE), None)
     if unseen is not None:
-        return StageResult(state, (_no_block(unseen),))
+        return StageResult((_no_block(unseen),))
     denials = state.chosen.source_denials
     closed_off = next((f for name in sorted(routed(state)) if (f := denials.get(name))), None) if denials else None
     if closed_off is not None:
-        return StageResult(state, (replace(closed_off, model=closed_off.model or _NOT_THERE),))
+        return StageResult((replace(closed_off, model=closed_off.model or _NOT_THERE),))
     try:
         assessment = _assessed(state)
     except ToolFailure as failure:
         if failure.code == NOT_PERMITTED or not _all_allowed(state, levels):
-            return denied(state, failure.code, str(failure), state.plan.redactor(str(failure)))
+            return denied(failure.code, str(failure), state.plan.redactor(str(failure)))
         assessment = Assessment.failing(state.chosen.actions[-1] if state.chosen.actions else None, failure)
-    state = state.having(assessment=assessment)
+    state.assessment = assessment
     findings = [
         finding
         for place, level in levels
@@ -89,14 +89,14 @@ def _judged(
     state: CallState, assessment: Assessment, findings: list[Finding], levels: list[tuple[Located, LevelDecision]]
 ) -> StageResult:
     if assessment.action is not None and not levels and state.plan.right.facts.needs_source:
-        return denied(state, "no-place", "the call names no place whose level could permit it", message.PLACE)
+        return denied("no-place", "the call names no place whose level could permit it", message.PLACE)
     if assessment.ask is not None:
         findings.append(Finding(Verdict.ASK, "tool-asks", assessment.ask))
     if len(findings) > 1:
         findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
     notes = [f"`{place.relative}` is {level.permission}" for place, level in levels]
     note = ", ".join([*notes, *(f"block `{block.label}` is {block.permission}" for block in state.blocks)])
-    return StageResult(state, tuple(findings), note=note or "no place named")
+    return StageResult(tuple(findings), note=note or "no place named")
 
 
 def _no_block(block: BlockTarget) -> Finding:

@@ -36,7 +36,7 @@ def _run(state: CallState) -> StageResult:
     chosen = state.chosen
     if not chosen.parts:
         return _judged(state, chosen)
-    return _strictest(state, [_judged(state, part) for part in chosen.parts])
+    return _strictest([_judged(state, part) for part in chosen.parts])
 
 
 def _judged(state: CallState, operation: OperationPlan) -> StageResult:
@@ -47,23 +47,23 @@ def _judged(state: CallState, operation: OperationPlan) -> StageResult:
             if rule.matches(state.policy_arguments):
                 matching.append(rule)
         except SchemaError as error:
-            return StageResult(state, (_broken(rule, error),))
+            return StageResult((_broken(rule, error),))
     strongest = min((_STRICTNESS[rule.rule.effect] for rule in matching), default=None)
     if strongest is None:
         return _by_default(state)
     deciding = [rule for rule in matching if _STRICTNESS[rule.rule.effect] == strongest]
     if deciding[0].rule.effect is Verdict.ALLOW:
-        return StageResult(state, note=f"policy rule `{deciding[0].rule.name}` allows it")
-    return StageResult(state, tuple(_finding(state, rule) for rule in deciding))
+        return StageResult(note=f"policy rule `{deciding[0].rule.name}` allows it")
+    return StageResult(tuple(_finding(state, rule) for rule in deciding))
 
 
-def _strictest(state: CallState, results: list[StageResult]) -> StageResult:
+def _strictest(results: list[StageResult]) -> StageResult:
     """A batch: what the rows say to each operation by itself, denials first, each once."""
     findings = [finding for result in results for finding in result.findings]
     places = {finding.address: finding for finding in reversed(findings)}
     order = sorted(places.values(), key=_order)
     notes = dict.fromkeys(result.note for result in results if result.note)
-    return StageResult(state, tuple(order), note=", ".join(notes))
+    return StageResult(tuple(order), note=", ".join(notes))
 
 
 def _order(finding: Finding) -> tuple[int, int]:
@@ -74,10 +74,10 @@ def _order(finding: Finding) -> tuple[int, int]:
 def _by_default(state: CallState) -> StageResult:
     default = state.agent.policy.default if state.agent is not None else Verdict.DENY
     if default is Verdict.ALLOW:
-        return StageResult(state, note="no policy rule matches")
+        return StageResult(note="no policy rule matches")
     text = f"no policy rule matches, and the default is {default}"
     model = _DEFAULT if default is Verdict.DENY else None
-    return StageResult(state, (Finding(default, "policy-default", text, DEFAULT_ADDRESS, model=model),))
+    return StageResult((Finding(default, "policy-default", text, DEFAULT_ADDRESS, model=model),))
 
 
 def _finding(state: CallState, compiled: CompiledPolicyRule) -> Finding:

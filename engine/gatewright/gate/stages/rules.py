@@ -36,7 +36,7 @@ _UNUSABLE = "how often this tool may be called cannot be checked now; try again 
 def _run(state: CallState) -> StageResult:
     book, constraints = book_of(state), state.chosen.constraints
     if book.is_empty and not constraints:
-        return StageResult(state, note="no rule limits it")
+        return StageResult(note="no rule limits it")
     sources = routed(state)
     found = [*_session(state, book, state.facts or state.session.facts(), state.now_s, sources)]
     waits, short = _rates(state, book, sources)
@@ -44,8 +44,9 @@ def _run(state: CallState) -> StageResult:
     found += [pair for one in constraints for pair in _constraint(state, one, sources)]
     if len(found) > 1:
         found.sort(key=lambda pair: report_order(pair[0]))
-    after = state.having(rates={**state.rates, **waits}) if waits else state
-    return StageResult(after, tuple(finding for _, finding in found), note="within every limit")
+    if waits:
+        state.rates = {**state.rates, **waits}
+    return StageResult(tuple(finding for _, finding in found), note="within every limit")
 
 
 def reserve(state: CallState) -> Reservation | Finding:

@@ -23,13 +23,13 @@ def _run(state: CallState) -> StageResult:
         raise LookupError("a shown tool has no schema")
     errors = shape.checker.errors(state.arguments)
     if not errors:
-        return StageResult(state, note="fits the shown schema")
+        return StageResult(note="fits the shown schema")
     limits = _limits(state, shape)
     if limits:
-        return StageResult(state, limits)
+        return StageResult(limits)
     lines = "\n".join(str(error) for error in errors)
     model = f"the arguments do not fit the schema:\n{lines}"
-    return denied(state, "schema-mismatch", lines, model, facts={"errors": len(errors)})
+    return denied("schema-mismatch", lines, model, facts={"errors": len(errors)})
 
 
 def _limits(state: CallState, shape: ToolShape) -> tuple[Finding, ...]:

@@ -19,8 +19,9 @@ def cut(text: str, limit: int) -> str | None:
 def _run(state: CallState) -> StageResult:
     shorter = cut(state.output or "", state.plan.max_output_bytes)
     if shorter is None:
-        return StageResult(state, note="fits")
-    return StageResult(state.having(output=shorter, truncated=True), note="cut")
+        return StageResult(note="fits")
+    state.output, state.truncated = shorter, True
+    return StageResult(note="cut")
 
 
 TRUNCATE = Stage("truncate", _run)
