@@ -53,3 +53,17 @@ def format_duration(seconds: float) -> str:
         if seconds >= size and seconds % size == 0:
             return f"{int(seconds // size)}{unit}"
     return f"{seconds:g}s"
+
+
+def plain_duration(seconds: float) -> object:
+    """``"2m"`` where that says exactly the same, else the number of seconds."""
+    text = format_duration(seconds)
+    try:
+        return text if parse_duration(text) == seconds else plain_number(seconds)
+    except ValueError:
+        return plain_number(seconds)
+
+
+def plain_number(seconds: float) -> int | float:
+    """A whole number where it is one."""
+    return int(seconds) if seconds == int(seconds) else seconds

@@ -15,7 +15,7 @@ from gatewright.compile.bound_rule import BoundRule
 from gatewright.compile.condition import CompiledPolicyRule, Constraint, compiled_rules, constraints_of
 from gatewright.compile.finding import Finding
 from gatewright.compile.redactor import Redactor
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.reach import source_rules
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolRight

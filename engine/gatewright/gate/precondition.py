@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gatewright.compile.finding import Finding
 from gatewright.gate import message
 from gatewright.gate.scrub import MARKER, holds_marker
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.verdict import Verdict
 

@@ -17,7 +17,7 @@ from gatewright.gate.excerpt import bounded
 from gatewright.gate.grant import Remember
 from gatewright.gate.scrub import scrub_text, scrub_value
 from gatewright.gate.stages.capability import CAPABILITY
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:

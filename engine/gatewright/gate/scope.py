@@ -9,7 +9,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gatewright.policy.capability import (
+from gatewright.policy.kinds.capability import (
     Capability,
     CapabilityKind,
     DbRead,

@@ -1,4 +1,4 @@
-"""Edits of an agent's capabilities: grant, change, revoke. It does not know how a scope is typed or written.
+"""Edits of an agent's capabilities: grant, change, revoke. Scopes come as values, or as the text that one types.
 
 Grants of one kind with lists are granted together, so a new one is put into the first of its kind that stands there.
 """
@@ -6,27 +6,13 @@ Grants of one kind with lists are granted together, so a new one is put into the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
+from gatewright.base.report import Report
 from gatewright.policy.agentedit import agent_of
-from gatewright.policy.capability import (
-    AdvancedEdit,
-    Capability,
-    CapabilityKind,
-    ClockRead,
-    DbRead,
-    DbWrite,
-    EnvRead,
-    Exec,
-    FsRead,
-    FsWrite,
-    NetRead,
-    NetWrite,
-    WasmExec,
-    kind_of,
-)
 from gatewright.policy.edit import AgentChange, Edit
+from gatewright.policy.kinds.capability import CAPABILITIES, Capability, CapabilityKind, ListedCapability, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,17 +56,22 @@ def revoke(policy: Policy, granted: Granted) -> Edit:
     return _edit(name, agent, _put(agent, granted.index, None))
 
 
-def scope_of(capability: Capability) -> tuple[str, ...] | None:
-    """The hosts, prefixes, tables or names that it reaches; None for a kind that has no such list."""
-    match capability:
-        case NetRead(scope) | NetWrite(scope) | FsRead(scope) | FsWrite(scope):
-            return scope
-        case DbRead(scope) | DbWrite(scope) | EnvRead(scope):
-            return scope
-        case Exec() | WasmExec() | ClockRead() | AdvancedEdit():
-            return None
-        case _:
-            assert_never(capability)
+def read_scope(kind: CapabilityKind, text: str) -> Capability:
+    """The capability of the kind with the scope that ``text`` says. Raises EditRefused naming what cannot be read."""
+    capability, report = CAPABILITIES[kind].from_text(text), Report()
+    capability.check((), report)
+    if report.first_error is not None:
+        raise EditRefused(report.first_error[1])
+    return capability
+
+
+def scope_example(kind: CapabilityKind, policy: Policy | None = None) -> str:
+    """What one may type for a kind; empty for a kind without a scope. Folders are those that the policy names."""
+    folders: list[str] = []
+    if policy is not None and kind in {CapabilityKind.FS_READ, CapabilityKind.FS_WRITE}:
+        folders = [folder for name, folder in policy.roots.folders.items() if name != "vault"]
+        folders = folders or [source.base_path for source in policy.sources]
+    return ", ".join(dict.fromkeys(folders)) or CAPABILITIES[kind].typed_example
 
 
 def needs(catalog: Iterable[ToolFacts]) -> dict[CapabilityKind, tuple[str, ...]]:
@@ -98,20 +89,9 @@ def needs(catalog: Iterable[ToolFacts]) -> dict[CapabilityKind, tuple[str, ...]]
 
 
 def _joined(held: Capability, new: Capability) -> Capability:
-    before, more = scope_of(held), scope_of(new)
-    if before is None or more is None:
+    if not isinstance(held, ListedCapability) or not isinstance(new, ListedCapability):
         raise EditRefused(f"`{kind_of(held)}` is granted already: change what stands there")
-    return _with_scope(held, tuple(dict.fromkeys((*before, *more))))
-
-
-def _with_scope(held: Capability, scope: tuple[str, ...]) -> Capability:
-    match held:
-        case NetRead() | NetWrite() | FsRead() | FsWrite() | DbRead() | DbWrite() | EnvRead():
-            return type(held)(scope)
-        case Exec() | WasmExec() | ClockRead() | AdvancedEdit():
-            return held
-        case _:
-            assert_never(held)
+    return type(held)(tuple(dict.fromkeys((*held.scope, *new.scope))))
 
 
 def _standing(policy: Policy, granted: Granted) -> Agent:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gatewright.policy.capability import Capability
 from gatewright.policy.identity import new_identity
+from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ToolRule

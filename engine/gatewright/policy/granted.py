@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gatewright.policy.capability import (
-    Capability,
-    CapabilityKind,
-    DbRead,
-    DbWrite,
-    EnvRead,
-    FsRead,
-    FsWrite,
-    NetRead,
-    NetWrite,
-    kind_of,
-)
+from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind, kind_of
 from gatewright.policy.right import Layer, OperationFacts, Reason, ToolFacts
 from gatewright.policy.verdict import Verdict
 
@@ -25,23 +14,10 @@ if TYPE_CHECKING:
     from gatewright.base.problem import Address
     from gatewright.policy.document import Agent
 
-SCOPED = frozenset(
-    {
-        CapabilityKind.NET_READ,
-        CapabilityKind.NET_WRITE,
-        CapabilityKind.FS_READ,
-        CapabilityKind.FS_WRITE,
-        CapabilityKind.DB_READ,
-        CapabilityKind.DB_WRITE,
-        CapabilityKind.ENV_READ,
-    }
-)
-"""The kinds whose grants say how far they reach."""
-
 
 def granted_kinds(capabilities: Iterable[Capability]) -> frozenset[CapabilityKind]:
     """The kinds that reach at least something: an empty list of hosts, prefixes, tables or names grants nothing."""
-    return frozenset(kind_of(capability) for capability in capabilities if not _is_void(capability))
+    return frozenset(kind_of(capability) for capability in capabilities if capability.scope != ())
 
 
 def lacking(agent: Agent, granted: frozenset[CapabilityKind], facts: ToolFacts, op: OperationFacts) -> Reason | None:
@@ -71,28 +47,4 @@ def _and(kinds: Iterable[CapabilityKind]) -> str:
 
 def _is_whole(agent: Agent, kind: CapabilityKind) -> bool:
     """Whether one of the grants of that kind leaves nothing out."""
-    return any(_leaves_nothing_out(one) for one in agent.capabilities if kind_of(one) is kind)
-
-
-def _leaves_nothing_out(capability: Capability) -> bool:
-    from gatewright.policy.hostpattern import is_every_host
-
-    match capability:
-        case NetRead(hosts) | NetWrite(hosts):
-            return any(is_every_host(host) for host in hosts)
-        case FsRead(prefixes) | FsWrite(prefixes):
-            return "/" in prefixes
-        case DbRead(names) | DbWrite(names) | EnvRead(names):
-            return "*" in names
-        case _:
-            return True
-
-
-def _is_void(capability: Capability) -> bool:
-    match capability:
-        case NetRead(scope) | NetWrite(scope) | FsRead(scope) | FsWrite(scope):
-            return not scope
-        case DbRead(scope) | DbWrite(scope) | EnvRead(scope):
-            return not scope
-        case _:
-            return False
+    return any(one.is_whole for one in agent.capabilities if kind_of(one) is kind)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gatewright.policy.capability import FsRead, FsWrite
 from gatewright.policy.granted import bounded, granted_kinds, lacking
+from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.reach import Reach, source_rules
 from gatewright.policy.right import Layer, Limit, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
-from gatewright.policy.capability import Capability, CapabilityKind
+from gatewright.policy.kinds.capability import Capability, CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, ToolRule

@@ -16,8 +16,8 @@ from gatewright.policy.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gatewright.policy.capability import Capability
     from gatewright.policy.document import Agent
+    from gatewright.policy.kinds.capability import Capability
     from gatewright.policy.right import OperationRight, ToolRight
     from gatewright.policy.rule import ToolRule
 

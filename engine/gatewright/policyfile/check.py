@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import Report
 from gatewright.policy.document import Agent, Dialect, Policy
 from gatewright.policy.requirement import Majors, Sight, hidden_requirements, majors_of
 from gatewright.policy.rule import (
@@ -22,15 +23,14 @@ from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.checkopen import warn_open_arguments
 from gatewright.policyfile.checkpolicy import check_policy_rules
 from gatewright.policyfile.checksave import Unsaved
-from gatewright.policyfile.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from gatewright.base.report import RawPath
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.known import KnownTools
-    from gatewright.policyfile.scan import RawPath
 
 _SHARED = frozenset({"defaults", "tools", "sources", "catalogs", "policy", "workspace"})
 """The tables that the rights of every agent hang on."""

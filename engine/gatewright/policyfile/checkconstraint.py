@@ -7,20 +7,19 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gatewright.base.jsonvalue import canonical_json
+from gatewright.base.report import shown
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policyfile.readschema import faults_of
-from gatewright.policyfile.report import shown
 from gatewright.schema.contradiction import contradictions, is_empty, is_off
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Set
 
     from gatewright.base.jsonvalue import JsonValue
+    from gatewright.base.report import RawPath, Report
     from gatewright.policy.right import OperationFacts, ToolFacts
     from gatewright.policy.rule import ToolRule
-    from gatewright.policyfile.report import Report
-    from gatewright.policyfile.scan import RawPath
 
 
 MOST_COMPARED = 32

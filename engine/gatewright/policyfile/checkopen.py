@@ -11,12 +11,11 @@ from gatewright.policy.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from gatewright.base.report import RawPath, Report
     from gatewright.policy.document import Agent, Policy
     from gatewright.policy.requirement import Majors
     from gatewright.policy.right import ToolFacts
     from gatewright.policy.rule import ToolRule
-    from gatewright.policyfile.report import Report
-    from gatewright.policyfile.scan import RawPath
 
 
 def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Majors, report: Report) -> None:

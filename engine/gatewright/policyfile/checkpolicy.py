@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gatewright.base.jsonvalue import canonical_json
+from gatewright.base.report import shown
 from gatewright.policy.toolname import names_tool, split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.maymiss import Condition
-from gatewright.policyfile.report import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gatewright.base.problem import ToolPart
+    from gatewright.base.report import Report
     from gatewright.policy.document import Policy
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.right import OperationFacts, ToolFacts
     from gatewright.policyfile.known import KnownTools
-    from gatewright.policyfile.report import Report
 
 MAX_NAMED = 3
 _ESCAPES = {Verdict.DENY: "is not denied", Verdict.ASK: "does not ask"}

@@ -11,11 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from gatewright.base.problem import Address
+    from gatewright.base.report import RawPath, Report
     from gatewright.policy.document import Agent, Policy
     from gatewright.policy.requirement import Majors
     from gatewright.policy.right import ToolRight
-    from gatewright.policyfile.report import Report
-    from gatewright.policyfile.scan import RawPath
 
 _TOOL, _SAVE = "file", "save"
 _EDITS = ("append", "insert", "replace", "patch")

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.base.problem import Address, Place
+from gatewright.base.report import MAX_COMPARISONS, Finding, Report
+from gatewright.base.row import Row
 from gatewright.policy.document import Dialect
 from gatewright.policyfile.check import PolicyCheck
 from gatewright.policyfile.editor import Editor
@@ -25,16 +27,16 @@ from gatewright.policyfile.place import Places
 from gatewright.policyfile.readagent import read_agents
 from gatewright.policyfile.reader import MAX_BYTES, TOP_KEYS, LoadedPolicy, Reading, text_fault
 from gatewright.policyfile.region import AGENTS, regions_of
-from gatewright.policyfile.report import MAX_COMPARISONS, Finding, Report, problems_of
-from gatewright.policyfile.row import Row
+from gatewright.policyfile.report import problems_of
 from gatewright.policyfile.scan import begins_with_header, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from gatewright.base.report import RawPath
     from gatewright.policy.document import Agent, Policy
     from gatewright.policyfile.known import KnownTools
-    from gatewright.policyfile.scan import RawPath, Span
+    from gatewright.policyfile.scan import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import Report
+from gatewright.base.row import Row
+from gatewright.policy.kinds.capability import check_capabilities
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policyfile.names import Names
-from gatewright.policyfile.plain import plain_capability, plain_payload, plain_rule
-from gatewright.policyfile.readcapability import read_capabilities
+from gatewright.policyfile.plain import plain_payload, plain_rule
 from gatewright.policyfile.readrule import read_rule
-from gatewright.policyfile.report import Report
-from gatewright.policyfile.row import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.capability import Capability
+    from gatewright.base.report import RawPath
     from gatewright.policy.document import Agent
+    from gatewright.policy.kinds.capability import Capability
     from gatewright.policy.rule import ToolRule
-    from gatewright.policyfile.scan import RawPath
 
 
 def agent_fault(before: Agent | None, after: Agent) -> str | None:
@@ -51,9 +51,9 @@ def rule_fault(rule: ToolRule) -> str | None:
 
 
 def capability_fault(capabilities: Sequence[Capability]) -> str | None:
-    """Why the list could not be read from a file; None when it could."""
+    """The first fault of an agent's capabilities; None when there is none."""
     report = Report()
-    read_capabilities(Row({"capabilities": [plain_capability(one) for one in capabilities]}, (), report))
+    check_capabilities([(capability, ()) for capability in capabilities], report)
     return report.first_error[1] if report.first_error else None
 
 

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gatewright.base.errors import WeMustFix
+from gatewright.base.report import RawPath
 from gatewright.policyfile.editarray import ArrayEdit
 from gatewright.policyfile.literal import key_text, literal
 from gatewright.policyfile.pairing import WORDS, Naming, pairing
 from gatewright.policyfile.render import block, statements
-from gatewright.policyfile.scan import Item, Kind, RawPath, Section, Span, Statement, Tree, key_span, scan
+from gatewright.policyfile.scan import Item, Kind, Section, Span, Statement, Tree, key_span, scan
 from gatewright.policyfile.splice import Splices
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported
+from gatewright.base.report import shown
 from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults, ToolSettings
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent
@@ -15,7 +16,6 @@ from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.plain import plain_rule
 from gatewright.policyfile.render import block, statements
-from gatewright.policyfile.report import shown
 from gatewright.policyfile.rulekind import WITH_CONDITIONS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gatewright.base.errors import NotSupported
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gatewright.policyfile.scan import RawPath
+    from gatewright.base.report import RawPath
 
 
 def key_text(key: str) -> str:

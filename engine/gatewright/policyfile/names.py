@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import shown
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import chosen_tools, split_name
-from gatewright.policyfile.report import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from gatewright.base.report import RawPath, Report
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.known import KnownTools
-    from gatewright.policyfile.report import Report
-    from gatewright.policyfile.scan import RawPath
 
 TIERS = frozenset(str(tier) for tier in SafetyTier)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from gatewright.policy.capability import Capability, kind_of
 from gatewright.policy.document import Agent, Catalog, PermissionRule, Source
+from gatewright.policy.kinds.capability import Capability, kind_of
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.toolname import split_name

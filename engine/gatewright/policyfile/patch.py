@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix
+from gatewright.base.report import RawPath
 from gatewright.policy.document import Dialect
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.agentorder import in_order
@@ -30,7 +31,6 @@ from gatewright.policyfile.plain import (
 )
 from gatewright.policyfile.reader import value_of
 from gatewright.policyfile.render import agent_blocks, block, source_blocks
-from gatewright.policyfile.scan import RawPath
 from gatewright.policyfile.stages import stages
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import RawPath
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, Cooldown, Periodic, RateLimit
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
 from gatewright.policyfile.pairing import TOOL_RULES
@@ -18,7 +19,7 @@ from gatewright.policyfile.plain import (
     plain_rule,
 )
 from gatewright.policyfile.render import block
-from gatewright.policyfile.scan import Item, Kind, RawPath
+from gatewright.policyfile.scan import Item, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

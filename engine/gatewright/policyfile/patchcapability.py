@@ -5,12 +5,13 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING, cast
 
-from gatewright.policy.capability import Capability, Exec, kind_of
+from gatewright.base.report import RawPath
+from gatewright.policy.kinds.capability import Capability, Exec, kind_of, plain_capability
 from gatewright.policyfile.editor import REMOVED, Editor
 from gatewright.policyfile.pairing import CAPABILITIES
-from gatewright.policyfile.plain import duration_like, plain_capability, plain_scope
+from gatewright.policyfile.plain import duration_like
 from gatewright.policyfile.render import block
-from gatewright.policyfile.scan import Kind, RawPath
+from gatewright.policyfile.scan import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,7 @@ def patch_capabilities(editor: Editor, path: RawPath, old: Capabilities, new: Ca
         new,
         CAPABILITIES,
         plain=plain_capability,
-        blocks=lambda capability: [block((*path, 0), {str(kind_of(capability)): plain_scope(capability)})],
+        blocks=lambda capability: [block((*path, 0), {str(kind_of(capability)): capability.plain()})],
         change=lambda place, one, other: _change(editor, place, one, other),
     )
 
@@ -43,16 +44,16 @@ def _change(editor: Editor, path: RawPath, old: Capability, new: Capability) -> 
         return
     if entry.kind is Kind.TABLE or (kind_of(old) is kind_of(new) and kind in entry.members):
         if kind_of(old) is not kind_of(new):
-            editor.set_members(path, {str(kind_of(old)): REMOVED, kind: plain_scope(new)})
+            editor.set_members(path, {str(kind_of(old)): REMOVED, kind: new.plain()})
         else:
-            _change_scope(editor, (*path, kind), plain_scope(old), new)
+            _change_scope(editor, (*path, kind), old.plain(), new)
     else:
         editor.set_value(entry, plain_capability(new))
 
 
 def _change_scope(editor: Editor, path: RawPath, before: Mapping[str, object], new: Capability) -> None:
-    changes: dict[str, object] = {key: REMOVED for key in before if key not in plain_scope(new)}
-    for key, value in plain_scope(new).items():
+    changes: dict[str, object] = {key: REMOVED for key in before if key not in new.plain()}
+    for key, value in new.plain().items():
         held = before.get(key)
         if isinstance(value, list) and isinstance(held, list):
             editor.edit_words((*path, key), cast("list[str]", held), cast("list[str]", value))

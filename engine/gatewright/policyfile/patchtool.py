@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import RawPath
 from gatewright.policyfile.editor import REMOVED
 from gatewright.policyfile.pairing import CATALOGS
 from gatewright.policyfile.patchvalue import set_words, written_duration
 from gatewright.policyfile.plain import plain_catalog, plain_tiers, plain_tool_settings
 from gatewright.policyfile.render import block
-from gatewright.policyfile.scan import Kind, RawPath
+from gatewright.policyfile.scan import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,14 +5,16 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING
 
+from gatewright.base.duration import plain_duration
 from gatewright.policyfile.editor import REMOVED, VALUES
-from gatewright.policyfile.plain import duration_like, plain_duration
+from gatewright.policyfile.plain import duration_like
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gatewright.base.report import RawPath
     from gatewright.policyfile.editor import Editor
-    from gatewright.policyfile.scan import Item, RawPath
+    from gatewright.policyfile.scan import Item
 
 
 def set_words(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import RawPath
 from gatewright.policyfile.editor import REMOVED
 from gatewright.policyfile.plain import plain_roots
-from gatewright.policyfile.scan import RawPath
 
 if TYPE_CHECKING:
     from gatewright.policy.document import Roots

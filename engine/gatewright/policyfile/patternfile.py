@@ -13,8 +13,8 @@ from gatewright.policyfile.readrule import read_rules
 from gatewright.policyfile.readsource import read_data_sources, read_sources
 
 if TYPE_CHECKING:
+    from gatewright.base.row import Row
     from gatewright.policyfile.names import Names
-    from gatewright.policyfile.row import Row
 
 OWN_KEYS = ("name", "description", "tools", "tool_rules", "sources", "data_sources", "approvals", "defaults")
 FOREIGN_KEYS = (

@@ -16,7 +16,8 @@ from gatewright.policy.document import Dialect
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gatewright.policyfile.scan import Item, RawPath, Tree
+    from gatewright.base.report import RawPath
+    from gatewright.policyfile.scan import Item, Tree
 
 BOM = "\ufeff"
 

@@ -8,22 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
-from gatewright.base.duration import format_duration, parse_duration
-from gatewright.policy.capability import (
-    AdvancedEdit,
-    ClockRead,
-    DbRead,
-    DbWrite,
-    EnvRead,
-    Exec,
-    FsRead,
-    FsWrite,
-    NetRead,
-    NetWrite,
-    WasmExec,
-    kind_of,
-)
+from gatewright.base.duration import parse_duration, plain_duration, plain_number
 from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults
+from gatewright.policy.kinds.capability import plain_capability
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import (
     DEFAULT_PRIORITY,
@@ -44,10 +31,8 @@ from gatewright.policy.rule import (
     RequiresPrecedingTools,
     StartConstraint,
 )
-from gatewright.policyfile.size import format_size
 
 if TYPE_CHECKING:
-    from gatewright.policy.capability import Capability
     from gatewright.policy.document import Agent, Catalog, PermissionRule, Roots, Source, ToolSettings
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.rule import RuleKind, ToolRule
@@ -116,34 +101,6 @@ def plain_constraints(kind: ArgumentConstraints) -> Plain:
     return {**kind.fields, "required": list(kind.required)} if kind.required else {**kind.fields}
 
 
-def plain_capability(capability: Capability) -> object:
-    """One entry of ``capabilities``: the kind's name, or ``{ KIND = { ... } }``."""
-    payload = plain_scope(capability)
-    return {str(kind_of(capability)): payload} if payload else str(kind_of(capability))
-
-
-def plain_scope(capability: Capability) -> Plain:
-    """What a capability is limited to, by the keys of the file; empty when it is not."""
-    match capability:
-        case NetRead(hosts) | NetWrite(hosts):
-            return {"allowlist": list(hosts)}
-        case FsRead(prefixes) | FsWrite(prefixes):
-            return {"prefixes": list(prefixes)}
-        case DbRead(tables) | DbWrite(tables):
-            return {"tables": list(tables)}
-        case EnvRead(names):
-            return {"vars": list(names)}
-        case Exec(cpu_limit, mem_limit):
-            cpu = None if cpu_limit is None else plain_duration(cpu_limit)
-            return _present({"cpu_limit": cpu, "mem_limit": _size(mem_limit)})
-        case WasmExec(fuel, memory):
-            return _present({"fuel": fuel, "memory": _size(memory)})
-        case ClockRead() | AdvancedEdit():
-            return {}
-        case _:
-            assert_never(capability)
-
-
 def plain_policy_rule(rule: PolicyRule) -> Plain:
     """One row of ``[[policy.rules]]``."""
     return {
@@ -193,19 +150,10 @@ def plain_tiers(tiers: Mapping[str, SafetyTier]) -> Plain:
     return {operation: str(tier) for operation, tier in tiers.items()}
 
 
-def plain_duration(seconds: float) -> object:
-    """``"2m"`` where that says exactly the same, else the number of seconds."""
-    text = format_duration(seconds)
-    try:
-        return text if parse_duration(text) == seconds else _number(seconds)
-    except ValueError:
-        return _number(seconds)
-
-
 def duration_like(written: object, seconds: float) -> object:
     """A duration spelt as ``written`` is: a number stays one, ``{ secs, nanos }`` stays that."""
     if isinstance(written, int | float):
-        return _number(seconds)
+        return plain_number(seconds)
     if isinstance(written, dict):
         data = {"secs": int(seconds), "nanos": round((seconds - int(seconds)) * 1e9)}
         return data if data["nanos"] < 1_000_000_000 and parse_duration(data) == seconds else plain_duration(seconds)
@@ -279,11 +227,3 @@ def _present(data: Plain) -> Plain:
 
 def _words(words: tuple[str, ...] | None) -> list[str] | None:
     return None if words is None else list(words)
-
-
-def _size(size: int | None) -> str | int | None:
-    return None if size is None else format_size(size)
-
-
-def _number(seconds: float) -> int | float:
-    return int(seconds) if seconds == int(seconds) else seconds

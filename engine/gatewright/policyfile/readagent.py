@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import shown
+from gatewright.base.row import name_error
 from gatewright.policy.document import DEFAULT_MAX_OUTPUT_BYTES, Agent, Defaults
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.readcapability import read_capabilities
 from gatewright.policyfile.readrule import read_rules
-from gatewright.policyfile.report import shown
-from gatewright.policyfile.row import name_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from gatewright.base.row import Row
     from gatewright.policyfile.names import Names
-    from gatewright.policyfile.row import Row
 
 VERDICTS = {str(verdict): verdict for verdict in Verdict}
 UNLISTED = {"allow": Verdict.ALLOW, "deny": Verdict.DENY}

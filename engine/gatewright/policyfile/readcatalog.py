@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.printable import is_visible
 from gatewright.base.problem import Severity
+from gatewright.base.report import shown
 from gatewright.policy.document import Catalog, CatalogType
-from gatewright.policyfile.report import shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from gatewright.base.report import RawPath, Report
+    from gatewright.base.row import Row
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.known import CatalogFacts, KnownTools
-    from gatewright.policyfile.report import Report
-    from gatewright.policyfile.row import Row
-    from gatewright.policyfile.scan import RawPath
 
 TYPES = {str(kind): kind for kind in CatalogType}
 KEYS_OF_OTHERS = ("command", "args", "env", "cwd", "url", "headers_env", "module", "prefix")

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import shown
+from gatewright.base.row import name_error
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, RuleKind
-from gatewright.policyfile.report import shown
-from gatewright.policyfile.row import name_error
 from gatewright.policyfile.rulekind import WITH_CONDITIONS
 
 if TYPE_CHECKING:
+    from gatewright.base.report import RawPath
+    from gatewright.base.row import Row
     from gatewright.policyfile.names import Names
-    from gatewright.policyfile.row import Row
-    from gatewright.policyfile.scan import RawPath
 
 Listed = tuple[str, ...] | None
 

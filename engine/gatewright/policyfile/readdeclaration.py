@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.errors import AuthorMustFix
+from gatewright.base.report import shown
+from gatewright.base.row import Row, name_error
 from gatewright.policy.right import OperationFacts
 from gatewright.policy.toolname import split_name
-from gatewright.policyfile.report import shown
-from gatewright.policyfile.row import Row, name_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gatewright.base.row import Raw
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.known import Declare, KnownTools
-    from gatewright.policyfile.row import Raw
 
 KEYS = ("operation_field", "operations")
 MAX_NAMED = 5

@@ -12,6 +12,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from gatewright.base.problem import Problem, Severity
+from gatewright.base.report import Finding, Report
+from gatewright.base.row import Raw, Row
 from gatewright.policy.document import Agent, Defaults, Dialect, Policy
 from gatewright.policyfile.check import Checked, PolicyCheck
 from gatewright.policyfile.names import Names
@@ -21,8 +23,7 @@ from gatewright.policyfile.readcatalog import read_catalogs
 from gatewright.policyfile.readpolicy import read_policy_rules
 from gatewright.policyfile.readsource import read_sources
 from gatewright.policyfile.readworkspace import read_workspace
-from gatewright.policyfile.report import Finding, Report, problems_of
-from gatewright.policyfile.row import Raw, Row
+from gatewright.policyfile.report import problems_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import shown
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.readschema import check_json_schema
-from gatewright.policyfile.report import shown
 from gatewright.policyfile.rulekind import json_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from gatewright.base.jsonvalue import JsonValue
+    from gatewright.base.row import Row
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.names import Names
-    from gatewright.policyfile.row import Row
 
 VERDICTS = {str(verdict): verdict for verdict in Verdict}
 RULE_KEYS = ("name", "effect", "agents", "tools", "operations", "when", "message")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from gatewright.base.report import shown
+from gatewright.base.row import Raw
 from gatewright.policy.rule import (
     ANY_TOOL,
     DEFAULT_PRIORITY,
@@ -16,15 +18,13 @@ from gatewright.policy.rule import (
 from gatewright.policy.toolname import split_name
 from gatewright.policyfile.checkconstraint import check_constraints, check_together, warn_open
 from gatewright.policyfile.readcondition import Listed, read_conditions
-from gatewright.policyfile.report import shown
-from gatewright.policyfile.row import Raw
 from gatewright.policyfile.rulekind import KIND_NAMES, json_table, kind_name, payload_path, read_kind
 
 if TYPE_CHECKING:
+    from gatewright.base.report import RawPath
+    from gatewright.base.row import Row
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.names import Names
-    from gatewright.policyfile.row import Row
-    from gatewright.policyfile.scan import RawPath
 
 SOURCE_KINDS = frozenset(
     {"AllowedOperations", "ArgumentConstraints", "MaxCalls", "Cooldown", "RateLimit", "RequiresConsent", "Needed"}

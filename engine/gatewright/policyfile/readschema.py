@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from gatewright.base.errors import SchemaError
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import near_miss
-from gatewright.policyfile.report import shown
+from gatewright.base.report import shown
 from gatewright.schema.check import SchemaChecker, check_schema, is_linear_pattern
 from gatewright.schema.inline import check_expansion
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, walk
@@ -23,8 +23,7 @@ from gatewright.schema.walk import Pointer, Schema, as_list, as_object, walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gatewright.policyfile.report import Report
-    from gatewright.policyfile.scan import RawPath
+    from gatewright.base.report import RawPath, Report
 
 _CORE = "$schema $id $anchor $ref $defs $comment definitions allOf anyOf oneOf not if then else"
 _OBJECT = (

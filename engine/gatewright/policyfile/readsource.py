@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import shown
 from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, PermissionRule, Source
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.permission import Permission
 from gatewright.policyfile.place import ids_of_paths
 from gatewright.policyfile.readrule import read_required_tools
-from gatewright.policyfile.report import shown
 
 if TYPE_CHECKING:
+    from gatewright.base.row import Row
     from gatewright.policyfile.names import Names
-    from gatewright.policyfile.row import Row
 
 LEVELS = {str(level): level for level in Permission}
 SOURCE_KEYS = (

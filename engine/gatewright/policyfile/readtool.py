@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import shown
 from gatewright.policy.document import ToolSettings
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.tier import SafetyTier
@@ -11,14 +12,13 @@ from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.readagent import read_timeout
 from gatewright.policyfile.readdeclaration import Declaration
-from gatewright.policyfile.report import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gatewright.base.row import Row
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile.names import Names
-    from gatewright.policyfile.row import Row
 
 TIERS = {str(tier): tier for tier in SafetyTier}
 EXTRA = {str(verdict): verdict for verdict in (Verdict.ALLOW, Verdict.DENY)}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import shown
 from gatewright.policy.document import ROOT_NAMES, Roots
 from gatewright.policyfile.readsource import path_error
-from gatewright.policyfile.report import shown
 
 if TYPE_CHECKING:
-    from gatewright.policyfile.row import Row
+    from gatewright.base.row import Row
 
 NOT_YET = ("shell", "web", "endpoints")
 

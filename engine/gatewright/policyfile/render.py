@@ -22,8 +22,8 @@ from gatewright.policyfile.plain import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gatewright.base.report import RawPath
     from gatewright.policy.document import Agent, Policy, Source
-    from gatewright.policyfile.scan import RawPath
 
 
 def render_policy(policy: Policy) -> str:

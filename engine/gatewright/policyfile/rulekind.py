@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import JsonValue, checked_object
+from gatewright.base.report import shown
+from gatewright.base.row import Raw, Row, kind_of, name_error, seconds_of, texts_of, whole_number
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,
@@ -30,14 +32,11 @@ from gatewright.policy.rule import (
     StartConstraint,
 )
 from gatewright.policyfile.readschema import check_json_schema
-from gatewright.policyfile.report import shown
-from gatewright.policyfile.row import Raw, Row, kind_of, name_error, seconds_of, texts_of, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gatewright.policyfile.report import Report
-    from gatewright.policyfile.scan import RawPath
+    from gatewright.base.report import RawPath, Report
 
 KIND_NAMES = tuple(kind.__name__ for kind in get_args(RuleKind))
 PLAIN_KINDS: dict[str, RuleKind] = {

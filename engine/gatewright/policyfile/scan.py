@@ -18,8 +18,8 @@ from gatewright.policyfile.place import BOM
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RawPath = tuple[str | int, ...]
-"""A path in the file as TOML nests it, e.g. ``("sources", 0, "id")``."""
+    from gatewright.base.report import RawPath
+
 Span = tuple[int, int]
 
 _GAP = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")

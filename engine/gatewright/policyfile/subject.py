@@ -10,8 +10,8 @@ from gatewright.policy.subject import subject_of
 
 if TYPE_CHECKING:
     from gatewright.base.problem import Address, ToolPart
+    from gatewright.base.report import RawPath
     from gatewright.policy.document import Policy
-    from gatewright.policyfile.scan import RawPath
 
 
 def subject_at(

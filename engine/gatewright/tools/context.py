@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.capability import Capability
+from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import Action
 from gatewright.tools.blockport import BlockPort
 from gatewright.tools.declaration import ResourceBounds

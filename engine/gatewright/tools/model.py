@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure, WeMustFix
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import OperationSet, discover_operations, filter_operations, filter_with_lints, schema_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import RegistrationError
 from gatewright.base.problem import near_miss
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.parameter import Role
 

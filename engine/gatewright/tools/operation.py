@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationFacts
 from gatewright.policy.tier import SafetyTier

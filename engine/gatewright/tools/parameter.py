@@ -14,8 +14,8 @@ from typing import Literal, get_args
 from gatewright.arguments.url import DEFAULT_PORTS, WEB_SCHEMES
 from gatewright.base.errors import RegistrationError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import ROOT_NAMES
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.schema.walk import Schema
 
 

@@ -19,7 +19,7 @@ from gatewright.base.errors import GatewrightError, RegistrationError, SchemaErr
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
 from gatewright.base.thread import in_own_thread
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ToolRule

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.problem import Problem, Severity, Subject
 from gatewright.builtins import root_tools
 from gatewright.gate.scope import prefixes_of
-from gatewright.policy.capability import CapabilityKind, kind_of
-from gatewright.policy.capabilityedit import scope_of
+from gatewright.policy.kinds.capability import CapabilityKind, kind_of
 from gatewright.policy.prefix import covers
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
@@ -58,7 +57,7 @@ def grant_problems(policy: Policy, folder: Path, facts: Facts, places: Places) -
 def _idle(policy: Policy, agent: Agent, folders: Mapping[str, str], folder: str) -> Iterator[_Idle]:
     """The grants of a kind which all lie apart from every root that tools on roots need it for, and those tools."""
     for kind in _FILES:
-        held = [(at, one) for at, one in enumerate(agent.capabilities) if kind_of(one) is kind and scope_of(one)]
+        held = [(at, one) for at, one in enumerate(agent.capabilities) if kind_of(one) is kind and one.scope]
         if not held:
             continue
         tools = tuple(name for name, roots in _roots_by_tool(kind).items() if _has(policy, agent, name, roots))

@@ -13,9 +13,9 @@ from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from gatewright.base.problem import Address
 from gatewright.policy.approvaledit import TIER_KEYS
-from gatewright.policy.capability import Capability, CapabilityKind, kind_of
 from gatewright.policy.capabilityedit import Granted, needs
 from gatewright.policy.document import Agent, Policy
+from gatewright.policy.kinds.capability import Capability, CapabilityKind, kind_of
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
 from gatewright.policy.toolname import chosen_tools

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from gatewright.base.durationwords import duration_words
 from gatewright.base.problem import Address, Problem
-from gatewright.policy.capability import kind_of
-from gatewright.policy.capabilityedit import scope_of
 from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.kinds.capability import kind_of
 from gatewright.policy.permission import verdict_for
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts, ToolRight
@@ -102,7 +101,7 @@ def _scopes(agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[
     """How far the grants go that the operations need, where a list bounds them."""
     needed = {kind for op in facts.operations if op.name in names for kind in op.capabilities}
     for index, capability in enumerate(agent.capabilities):
-        scope = scope_of(capability)
+        scope = capability.scope
         if scope and kind_of(capability) in needed:
             text = f"{kind_of(capability)} reaches no further than {', '.join(f'`{one}`' for one in scope)}"
             yield Note("capability", text, ("agents", agent.agent_id, "capabilities", index))

@@ -8,12 +8,10 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from gatewright.policy.capability import Capability
-from gatewright.policy.capabilityedit import scope_of
+from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightChange, Standing
 from gatewright.policy.rule import RequiresConsent, ToolRule
 from gatewright_gui.models.limits import PlacedRule, sentence
-from gatewright_gui.session.verbs.capabilities import scope_text
 
 Index = QModelIndex | QPersistentModelIndex
 BEFORE, AFTER = Qt.ItemDataRole.UserRole + 1, Qt.ItemDataRole.UserRole + 2
@@ -195,7 +193,7 @@ def _capabilities(capabilities: Sequence[Capability]) -> str:
 
 
 def _capability(one: Capability) -> str:
-    reach = scope_text(one) or ("nothing" if scope_of(one) is not None else "")
+    reach = one.text or ("nothing" if one.scope is not None else "")
     return f"{type(one).__name__} ({reach})" if reach else type(one).__name__
 
 

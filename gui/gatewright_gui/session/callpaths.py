@@ -9,8 +9,8 @@ from typing import Literal
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.builtins import RootTool
-from gatewright.policy.capability import FsRead, FsWrite
 from gatewright.policy.document import Agent
+from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.target import Refusal
 from gatewright.policy.verdict import Verdict

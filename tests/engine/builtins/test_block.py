@@ -9,7 +9,7 @@ import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.builtins import builtin_tools
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop
 from gatewright.policy.tier import SafetyTier

@@ -7,7 +7,7 @@ import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.builtins import file_tool
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.rule import ContinueLoop
 from gatewright.policy.tier import SafetyTier

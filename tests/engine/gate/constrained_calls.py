@@ -14,8 +14,8 @@ from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.lookup import LOOKUP
 from gatewright.gate.stages.operation import OPERATION
 from gatewright.gate.stages.schema import SCHEMA
-from gatewright.policy.capability import AdvancedEdit
 from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.kinds.capability import AdvancedEdit
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, ToolRule
 from gatewright.schema.walk import Schema, as_list, as_object, objects

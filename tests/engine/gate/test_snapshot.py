@@ -20,8 +20,8 @@ from gatewright.compile.condition import Conditions
 from gatewright.compile.plan import ToolPlan
 from gatewright.compile.snapshot import Snapshot
 from gatewright.gate import Gate, selfcheck
-from gatewright.policy.capability import NetRead
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
+from gatewright.policy.kinds.capability import NetRead
 from gatewright.policy.layer import Layers
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
 from gatewright.policy.document import Agent, PermissionRule, Policy, Source, ToolSettings
+from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts

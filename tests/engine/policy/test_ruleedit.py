@@ -4,10 +4,10 @@ import pytest
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy.approvaledit import approval_keys, remove_approval, rename_approval, set_approval
-from gatewright.policy.capability import CapabilityKind, Exec, NetRead
 from gatewright.policy.capabilityedit import Granted, change_capability, grant, needs, revoke
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import Edit, apply, inverse
+from gatewright.policy.kinds.capability import CapabilityKind, Exec, NetRead
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
 from gatewright.policy.ruleedit import (

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.capability import (
+from gatewright.policy.document import (
+    Agent,
+    Catalog,
+    CatalogType,
+    Defaults,
+    PermissionRule,
+    Policy,
+    Source,
+    ToolSettings,
+)
+from gatewright.policy.kinds.capability import (
     AdvancedEdit,
     Capability,
     ClockRead,
@@ -22,16 +32,6 @@ from gatewright.policy.capability import (
     NetRead,
     NetWrite,
     WasmExec,
-)
-from gatewright.policy.document import (
-    Agent,
-    Catalog,
-    CatalogType,
-    Defaults,
-    PermissionRule,
-    Policy,
-    Source,
-    ToolSettings,
 )
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gatewright.policyfile.scan import Item, Kind, RawPath, scan
+from gatewright.base.report import RawPath
+from gatewright.policyfile.scan import Item, Kind, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,9 @@ from typing import cast
 
 from hypothesis import strategies as st
 
-from gatewright.policy.capability import kind_of
+from gatewright.base.report import RawPath
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
+from gatewright.policy.kinds.capability import kind_of
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.literal import dotted, header, key_text, literal
 from gatewright.policyfile.plain import (
@@ -19,11 +20,9 @@ from gatewright.policyfile.plain import (
     plain_permission_rule,
     plain_policy_rule,
     plain_rule,
-    plain_scope,
     plain_source,
     plain_tool_settings,
 )
-from gatewright.policyfile.scan import RawPath
 
 Data = Mapping[str, object]
 Rows = Sequence[Data]
@@ -99,7 +98,7 @@ class Author:
             data["tool_rules"], rules = rules, []
         capabilities: list[Data] = []
         if agent.capabilities and self._chance():
-            capabilities = [{str(kind_of(entry)): plain_scope(entry)} for entry in agent.capabilities]
+            capabilities = [{str(kind_of(entry)): entry.plain()} for entry in agent.capabilities]
             del data["capabilities"]
         if data or not (rules or approvals or capabilities) or self._chance():
             self._table(path, data)

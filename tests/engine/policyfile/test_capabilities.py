@@ -3,7 +3,8 @@
 import pytest
 
 from gatewright.base.problem import Place
-from gatewright.policy.capability import (
+from gatewright.policy.document import ToolSettings
+from gatewright.policy.kinds.capability import (
     AdvancedEdit,
     Capability,
     ClockRead,
@@ -17,7 +18,6 @@ from gatewright.policy.capability import (
     NetWrite,
     WasmExec,
 )
-from gatewright.policy.document import ToolSettings
 from gatewright.policy.rule import MaxCalls, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict

@@ -6,9 +6,9 @@ import pytest
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.capability import NetRead
 from gatewright.policy.capabilityedit import grant
 from gatewright.policy.document import Agent
+from gatewright.policy.kinds.capability import NetRead
 from gatewright.policy.rule import ArgumentConstraints, MaxCalls, RateLimit, ToolRule
 from gatewright.policy.ruleedit import set_constraint, set_limit
 from gatewright.policyfile.editfault import agent_fault, rule_fault

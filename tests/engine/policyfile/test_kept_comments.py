@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused, NotSupported
 from gatewright.policy import agentedit, approvaledit, capabilityedit, rights, ruleedit, sourceedit
-from gatewright.policy.capability import ClockRead, EnvRead, FsRead, NetRead, kind_of
 from gatewright.policy.capabilityedit import Granted
 from gatewright.policy.copyrights import Along, copy_rights
 from gatewright.policy.document import Dialect, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.edit import AgentChange, DefaultsChange, Edit, RulesChange, ToolSettingsChange, apply, inverse
+from gatewright.policy.kinds.capability import ClockRead, EnvRead, FsRead, NetRead, kind_of
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.preset import Preset, preset_edit
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policyfile.scan import RawPath
+    from gatewright.base.report import RawPath
 
 FILES = sorted((Path(__file__).parent / "written").glob("*.toml"))
 ENDINGS: dict[str, Callable[[str], str]] = {

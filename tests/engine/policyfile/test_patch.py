@@ -8,9 +8,9 @@ import pytest
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.policy import agentedit, rights, sourceedit
-from gatewright.policy.capability import AdvancedEdit, Capability, EnvRead, Exec, FsRead, NetRead
 from gatewright.policy.document import Catalog, CatalogType, PermissionRule, Policy, ToolSettings
 from gatewright.policy.edit import Edit, ToolSettingsChange, apply, inverse
+from gatewright.policy.kinds.capability import AdvancedEdit, Capability, EnvRead, Exec, FsRead, NetRead
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import (

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from gatewright.base.errors import EditRefused
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.approvaledit import remove_approval, rename_approval, set_approval
-from gatewright.policy.capability import Capability, EnvRead, Exec, FsRead, NetRead
 from gatewright.policy.capabilityedit import Granted, change_capability, grant, revoke
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import Edit, apply, inverse
+from gatewright.policy.kinds.capability import Capability, EnvRead, Exec, FsRead, NetRead
 from gatewright.policy.rights import tick_tool
 from gatewright.policy.rule import Cooldown, MaxCalls, RateLimit, RequiresConsent
 from gatewright.policy.ruleedit import (

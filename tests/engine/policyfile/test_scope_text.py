@@ -3,7 +3,8 @@
 import pytest
 
 from gatewright.base.errors import EditRefused
-from gatewright.policy.capability import (
+from gatewright.policy.capabilityedit import read_scope, scope_example
+from gatewright.policy.kinds.capability import (
     AdvancedEdit,
     Capability,
     CapabilityKind,
@@ -15,7 +16,6 @@ from gatewright.policy.capability import (
     WasmExec,
     kind_of,
 )
-from gatewright.policyfile.scopetext import read_scope, scope_example, scope_text
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from gatewright.policyfile.scopetext import read_scope, scope_example, scope_tex
     ],
 )
 def test_a_scope_is_typed_as_it_is_shown(capability: Capability, text: str) -> None:
-    assert scope_text(capability) == text
+    assert capability.text == text
     assert read_scope(kind_of(capability), text) == capability
 
 

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, HttpUrl, RootMo
 from typing_extensions import TypedDict
 
 from gatewright.base.errors import RegistrationError
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.tools import (
     FileParameter,
     HostParameter,

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models.advice import NO_SOURCE, NOTHING_AT_ALL
 from gatewright_gui.models.rowstate import Asking, RowState

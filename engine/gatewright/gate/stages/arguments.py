@@ -18,7 +18,7 @@ from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.precondition import unmet
 from gatewright.gate.scope import file_prefixes
-from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.target import BlockTarget, FileTarget, Located, NameTarget, Refusal
 from gatewright.tools.blockport import FILE_LABEL
 from gatewright.tools.mark import Pointer, replaced, values_at

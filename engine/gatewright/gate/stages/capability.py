@@ -15,17 +15,17 @@ from gatewright.compile.finding import Finding
 from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.gate.scope import covers_name, granted, hosts_of, names_of, prefixes_of
-from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.granted import granted_kinds
 from gatewright.policy.hostpattern import host_matches, is_every_host
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.prefix import common_depth, covers
 from gatewright.policy.target import CapabilityCheck
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.arguments.url import UrlTarget
-    from gatewright.policy.capability import Capability
     from gatewright.policy.document import Agent
+    from gatewright.policy.kinds.capability import Capability
 
 _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})
 _FS = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})

@@ -18,8 +18,8 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.policy.approvaledit import approval_keys
-from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import Agent
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.models.agentrules import (
     LINK,
@@ -209,7 +209,7 @@ class AgentRulesPane(QWidget):
         rows: Sequence[AgentRow] = ()
         if agent is not None:
             document = self._context.document
-            scopes = {at: capabilities.scope_text(one) for at, one in enumerate(agent.capabilities)}
+            scopes = {at: one.text for at, one in enumerate(agent.capabilities)}
             rows = agent_rows(document.policy, agent, document.catalog, scopes)
         self.model.set_agent_rows(rows)
         self.add_button.setEnabled(agent is not None)

@@ -2,18 +2,16 @@
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy import capabilityedit
-from gatewright.policy.capability import CapabilityKind, kind_of
-from gatewright.policy.capabilityedit import Granted
-from gatewright.policyfile import scopetext
-from gatewright.policyfile.scopetext import read_scope, scope_text
+from gatewright.policy.capabilityedit import Granted, read_scope
+from gatewright.policy.kinds.capability import CapabilityKind, kind_of
 from gatewright_gui.session.document import Document
 
-__all__ = ["change_capability", "grant", "grant_refusal", "revoke", "scope_example", "scope_text", "scope_tip"]
+__all__ = ["change_capability", "grant", "grant_refusal", "revoke", "scope_example", "scope_tip"]
 
 
 def scope_example(document: Document, kind: CapabilityKind) -> str:
     """What one may type for a kind: of folders, those that the policy names."""
-    return scopetext.scope_example(kind, document.policy)
+    return capabilityedit.scope_example(kind, document.policy)
 
 
 def scope_tip(kind: CapabilityKind) -> str:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from gatewright.base.duration import parse_duration
 from gatewright.base.printable import is_visible
-from gatewright.policyfile.report import Report, shown
+from gatewright.base.report import Report, shown
+from gatewright.base.size import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gatewright.policyfile.scan import RawPath
+    from gatewright.base.report import RawPath
 
 Raw = dict[str, object]
 Option = TypeVar("Option", bound=str)
@@ -65,7 +66,7 @@ class Row:
             return None
         return value
 
-    def integer(self, key: str, low: int, high: int = MAX_INT) -> int | None:
+    def integer(self, key: str, low: int = -MAX_INT, high: int = MAX_INT) -> int | None:
         """A whole number within the limits, or None."""
         if key not in self.raw:
             return None
@@ -74,6 +75,10 @@ class Row:
     def duration(self, key: str) -> float | None:
         """Seconds, or None."""
         return seconds_of(self.raw[key], self.at(key), self.report) if key in self.raw else None
+
+    def size(self, key: str) -> int | None:
+        """Bytes, or None."""
+        return size_of(self.raw[key], self.at(key), self.report) if key in self.raw else None
 
     def flag(self, key: str, *, otherwise: bool) -> bool:
         """True or false; ``otherwise`` when absent or wrong."""
@@ -123,6 +128,15 @@ class Row:
         """The texts of the list under ``key`` with their indexes; other elements are errors."""
         return texts_of(self.items(key), self.at(key), self.report, f"`{key}`")
 
+    def words(self, key: str) -> tuple[str, ...] | None:
+        """The list of texts under ``key``; None when absent or wrong."""
+        value = self.raw.get(key)
+        if isinstance(value, list):
+            return words_of(cast("list[object]", value), self.at(key), self.report, f"`{key}`")
+        if key in self.raw:
+            self.wrong(key, "a list", value)
+        return None
+
     def wrong(self, key: str, wanted: str, value: object) -> None:
         """A wrong-type error at ``key``."""
         self.fault(key, "wrong-type", f"`{key}` must be {wanted}, not {kind_of(value)}")
@@ -137,6 +151,12 @@ def texts_of(values: list[object], path: RawPath, report: Report, what: str) -> 
         else:
             report.error((*path, index), "wrong-type", f"an entry of {what} must be text, not {kind_of(value)}")
     return found
+
+
+def words_of(values: list[object], path: RawPath, report: Report, what: str) -> tuple[str, ...] | None:
+    """``values`` where all of them are texts; None after an error."""
+    found = tuple(text for _, text in texts_of(values, path, report, what))
+    return found if len(found) == len(values) else None
 
 
 def whole_number(value: object, path: RawPath, report: Report, what: str, low: int, high: int = MAX_INT) -> int | None:
@@ -160,6 +180,15 @@ def seconds_of(value: object, path: RawPath, report: Report) -> float | None:
     except OverflowError:
         report.error(path, "bad-duration", "a duration may not be longer than ten years")
     return None
+
+
+def size_of(value: object, path: RawPath, report: Report) -> int | None:
+    """The bytes of a size, or None."""
+    try:
+        return parse_size(value)
+    except ValueError as error:
+        report.error(path, "bad-value", str(error))
+        return None
 
 
 def option(value: object, path: RawPath, report: Report, what: str, options: Mapping[str, Option]) -> Option | None:

@@ -1,0 +1,375 @@
+"""Capabilities: what kind of thing an agent may touch, and how far; how each is read, checked, written and typed.
+
+A kind's class name is its spelling in the policy file. An agent without a capability of a kind may not use what needs
+that kind. Scopes are as written: hosts as patterns, prefixes relative to the policy file or absolute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Self, get_args
+
+from gatewright.base.duration import plain_duration
+from gatewright.base.durationwords import duration_words, parse_duration_words
+from gatewright.base.errors import EditRefused
+from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.row import Row, name_error, seconds_of, size_of, whole_number
+from gatewright.base.size import format_size
+from gatewright.policy.kinds.typed import listed_limits, listed_words, memory_limit, memory_text
+from gatewright.policy.prefix import check_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class CapabilityKind(StrEnum):
+    """The kinds, spelt as in the policy file and in a tool's ``required_capabilities``."""
+
+    NET_READ = "NetRead"
+    NET_WRITE = "NetWrite"
+    FS_READ = "FsRead"
+    FS_WRITE = "FsWrite"
+    DB_READ = "DbRead"
+    DB_WRITE = "DbWrite"
+    EXEC = "Exec"
+    WASM_EXEC = "WasmExec"
+    CLOCK_READ = "ClockRead"
+    ENV_READ = "EnvRead"
+    ADVANCED_EDIT = "AdvancedEdit"
+
+
+class _Capability:
+    """What all kinds answer; as it stands here, of one that is granted as a whole."""
+
+    __slots__ = ()
+    keys: ClassVar[tuple[str, ...]] = ()
+    """The keys of its table in the file."""
+    example: ClassVar[str] = ""
+    """Its table, where the kind may not stand without one."""
+    typed_example: ClassVar[str] = ""
+    """What one may type for its scope; empty for a kind without one."""
+
+    @property
+    def scope(self) -> tuple[str, ...] | None:
+        """The hosts, prefixes, tables or names that it reaches; None for a kind that has no such list."""
+        return None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it leaves nothing of its kind out."""
+        return True
+
+    @property
+    def text(self) -> str:
+        """The scope as one line that can be typed again; empty for none."""
+        return ""
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The capability with the scope that was typed. Raises EditRefused naming what cannot be read."""
+        if text.strip():
+            raise EditRefused(f"`{cls.__name__}` has no scope")
+        return cls()
+
+    @classmethod
+    def read(cls, row: Row) -> Self | None:
+        """The capability whose table ``row`` is; None after an error of its shape."""
+        del row
+        return cls()
+
+    def plain(self) -> dict[str, object]:
+        """What it is limited to, by the keys of the file; empty when it is not."""
+        return {}
+
+    def check(self, path: RawPath, report: Report) -> None:
+        """Report what is wrong with the scope of the capability whose table stands at ``path``."""
+
+
+class _Listed(_Capability):
+    """Reaches what its one list names: at least one, each once, each of the right form."""
+
+    __slots__ = ()
+    code: ClassVar[str] = "bad-value"
+
+    if TYPE_CHECKING:
+
+        def __init__(self, scope: tuple[str, ...]) -> None: ...
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    @property
+    def is_whole(self) -> bool:
+        return "*" in self.scope
+
+    @property
+    def text(self) -> str:
+        return ", ".join(f'"{word}"' if "," in word or word != word.strip() else word for word in self.scope)
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        return cls(listed_words(text))
+
+    @classmethod
+    def read(cls, row: Row) -> Self | None:
+        key = cls.keys[0]
+        words = row.words(key) if row.require(key, f"`{cls.__name__}`") else None
+        return None if words is None else cls(words)
+
+    def plain(self) -> dict[str, object]:
+        return {self.keys[0]: list(self.scope)}
+
+    def check(self, path: RawPath, report: Report) -> None:
+        key, kind = self.keys[0], type(self).__name__
+        if not self.scope:
+            message = f"an empty `{key}` grants nothing: name what is granted, or leave `{kind}` out"
+            report.error((*path, key), "bad-value", message)
+        for index, text in enumerate(self.scope):
+            place = (*path, key, index)
+            if why := self.fault_of(text):
+                report.error(place, self.code, f"{shown(text)}: {why}")
+            elif text in self.scope[:index]:
+                report.error(place, "duplicate", f"{shown(text)} stands here twice")
+
+    @staticmethod
+    def fault_of(text: str) -> str | None:
+        """What is wrong with one entry of the list, or None."""
+        why = name_error(text)
+        return f"a name {why}" if why else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Net(_Listed):
+    allowlist: tuple[str, ...]
+    keys = ("allowlist",)
+    example = '{ allowlist = ["*.example.org"] }'
+    typed_example = "*.example.org, api.example.com:8443"
+    code = "bad-host"
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        return self.allowlist
+
+    @property
+    def is_whole(self) -> bool:
+        from gatewright.policy.hostpattern import is_every_host
+
+        return any(map(is_every_host, self.allowlist))
+
+    @staticmethod
+    def fault_of(text: str) -> str | None:
+        from gatewright.policy.hostpattern import check_host_pattern
+
+        return check_host_pattern(text)
+
+
+@dataclass(frozen=True, slots=True)
+class NetRead(_Net):
+    """Reading from hosts that a pattern of ``allowlist`` matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetWrite(_Net):
+    """Sending to hosts that a pattern of ``allowlist`` matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fs(_Listed):
+    prefixes: tuple[str, ...]
+    keys = ("prefixes",)
+    example = '{ prefixes = ["notes"] }'
+    typed_example = "notes, drafts/2024"
+    code = "bad-prefix"
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        return self.prefixes
+
+    @property
+    def is_whole(self) -> bool:
+        return "/" in self.prefixes
+
+    @staticmethod
+    def fault_of(text: str) -> str | None:
+        if any(char < " " or char == "\x7f" for char in text):
+            return "a prefix may not hold control characters"
+        if ".." in text.split("/"):
+            return "a prefix may not go up by `..`: name the folder itself"
+        return check_prefix(text)
+
+
+@dataclass(frozen=True, slots=True)
+class FsRead(_Fs):
+    """Reading at or below one of ``prefixes``, by whole components."""
+
+
+@dataclass(frozen=True, slots=True)
+class FsWrite(_Fs):
+    """Writing at or below one of ``prefixes``, by whole components."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Db(_Listed):
+    tables: tuple[str, ...]
+    keys = ("tables",)
+    example = '{ tables = ["notes"] }'
+    typed_example = "notes, tags"
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        return self.tables
+
+
+@dataclass(frozen=True, slots=True)
+class DbRead(_Db):
+    """Reading the ``tables``, by exact name; ``*`` is every one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DbWrite(_Db):
+    """Writing the ``tables``, by exact name; ``*`` is every one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exec(_Capability):
+    """Starting processes, at most ``cpu_limit`` seconds and ``mem_limit`` bytes each; None: as the tool declares."""
+
+    cpu_limit: float | None = None
+    mem_limit: int | None = None
+    keys = ("cpu_limit", "mem_limit")
+    typed_example = "cpu 2 s, memory 64 MiB"
+
+    @property
+    def text(self) -> str:
+        cpu = "" if self.cpu_limit is None else f"cpu {duration_words(self.cpu_limit)}"
+        return ", ".join(filter(None, (cpu, memory_text(self.mem_limit))))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        found = listed_limits(text, ("cpu", "memory"))
+        try:
+            cpu_limit = parse_duration_words(found["cpu"]) if "cpu" in found else None
+        except (ValueError, OverflowError) as error:
+            raise EditRefused(str(error)) from None
+        return cls(cpu_limit, memory_limit(found))
+
+    @classmethod
+    def read(cls, row: Row) -> Self:
+        return cls(row.duration("cpu_limit"), row.size("mem_limit"))
+
+    def plain(self) -> dict[str, object]:
+        cpu_limit = None if self.cpu_limit is None else plain_duration(self.cpu_limit)
+        return _given({"cpu_limit": cpu_limit, "mem_limit": _plain_size(self.mem_limit)})
+
+    def check(self, path: RawPath, report: Report) -> None:
+        place = (*path, "cpu_limit")
+        if self.cpu_limit is not None and seconds_of(self.cpu_limit, place, report) == 0:
+            report.error(place, "bad-value", "`cpu_limit` must be longer than nothing")
+        if self.mem_limit is not None:
+            size_of(self.mem_limit, (*path, "mem_limit"), report)
+
+
+@dataclass(frozen=True, slots=True)
+class WasmExec(_Capability):
+    """Running WASM modules, at most ``fuel`` units and ``memory`` bytes each; None: as the tool declares."""
+
+    fuel: int | None = None
+    memory: int | None = None
+    keys = ("fuel", "memory")
+    typed_example = "fuel 1000000, memory 64 MiB"
+
+    @property
+    def text(self) -> str:
+        fuel = "" if self.fuel is None else f"fuel {self.fuel}"
+        return ", ".join(filter(None, (fuel, memory_text(self.memory))))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        found = listed_limits(text, ("fuel", "memory"))
+        fuel = found.get("fuel", "1").replace(",", "").replace("_", "")
+        if not fuel.isdecimal() or len(fuel) > 18 or int(fuel) < 1:
+            raise EditRefused(f"`{found['fuel']}`: fuel is a whole number of units, at least 1")
+        return cls(int(fuel) if "fuel" in found else None, memory_limit(found))
+
+    @classmethod
+    def read(cls, row: Row) -> Self:
+        return cls(row.integer("fuel"), row.size("memory"))
+
+    def plain(self) -> dict[str, object]:
+        return _given({"fuel": self.fuel, "memory": _plain_size(self.memory)})
+
+    def check(self, path: RawPath, report: Report) -> None:
+        if self.fuel is not None:
+            whole_number(self.fuel, (*path, "fuel"), report, "`fuel`", 1)
+        if self.memory is not None:
+            size_of(self.memory, (*path, "memory"), report)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockRead(_Capability):
+    """Reading the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvRead(_Listed):
+    """Reading the environment variables ``names`` (``vars`` in the file), by exact name; ``*`` is every one."""
+
+    names: tuple[str, ...]
+    keys = ("vars",)
+    example = '{ vars = ["LANG"] }'
+    typed_example = "LANG, HOME"
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        return self.names
+
+
+@dataclass(frozen=True, slots=True)
+class AdvancedEdit(_Capability):
+    """Editing by patch."""
+
+
+Capability = (
+    NetRead | NetWrite | FsRead | FsWrite | DbRead | DbWrite | Exec | WasmExec | ClockRead | EnvRead | AdvancedEdit
+)
+ListedCapability = NetRead | NetWrite | FsRead | FsWrite | DbRead | DbWrite | EnvRead
+CAPABILITIES: dict[CapabilityKind, type[Capability]] = {
+    CapabilityKind(kind.__name__): kind for kind in get_args(Capability)
+}
+SCOPED = frozenset(CapabilityKind(kind.__name__) for kind in get_args(ListedCapability))
+"""The kinds whose grants say how far they reach."""
+
+
+def kind_of(capability: Capability) -> CapabilityKind:
+    """The kind of a capability."""
+    return CapabilityKind(type(capability).__name__)
+
+
+def plain_capability(capability: Capability) -> object:
+    """One entry of ``capabilities`` in the file: the kind's name, or ``{ KIND = { ... } }``."""
+    name, scope = type(capability).__name__, capability.plain()
+    return {name: scope} if scope else name
+
+
+def check_capabilities(placed: Iterable[tuple[Capability, RawPath]], report: Report) -> None:
+    """Report what is wrong with an agent's capabilities, each with the place of its entry.
+
+    Two of a kind cannot be put together, except lists: their union is granted.
+    """
+    held: list[Capability] = []
+    for capability, path in placed:
+        name = type(capability).__name__
+        capability.check((*path, name), report)
+        if capability in held or (capability.scope is None and type(capability) in map(type, held)):
+            report.error(path, "duplicate", f"`{name}` is granted already")
+        held.append(capability)
+
+
+def _plain_size(size: int | None) -> str | int | None:
+    return None if size is None else format_size(size)
+
+
+def _given(limits: dict[str, object]) -> dict[str, object]:
+    return {key: limit for key, limit in limits.items() if limit is not None}
