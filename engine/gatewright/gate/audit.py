@@ -116,7 +116,7 @@ class AuditLog:
         if writer is None:
             with self._database.lock:
                 writer = self._open()
-        return hmac.digest(writer.key, b"digest\0" + canonical_json(value), "sha256").hex()
+        return writer.seal.digest(b"digest\0" + canonical_json(value))
 
     def proof_key(self, log_id: str | None = None) -> tuple[str, bytes] | None:
         """The key that decisions are proved with, made from the key of this log or of the named one, and whose it is.
@@ -222,7 +222,7 @@ class _Writer:
             key = ring.create(self.log_id, home) if is_new else ring.key(self.log_id)
             if key is None:
                 raise _incomplete(database, ring, "key")
-            self.key, self._seal = key, Seal(key)
+            self.seal = Seal(key)
             if is_new:
                 connection.execute(_TABLE)
                 self._insert(connection, (0, START_MAC), [_opened({"log": self.log_id})], time)
@@ -271,7 +271,7 @@ class _Writer:
         for entry in entries:
             seq += 1
             row = _unsealed(seq, time, entry)
-            mac = self._seal(row, mac)
+            mac = self.seal(row, mac)
             rows.append((*row, mac))
         connection.executemany(_INSERT, rows)
         return seq, mac
@@ -289,7 +289,7 @@ class _Writer:
         """
         anchor = self._anchor_now()
         found = connection.execute(f"{_SELECT} WHERE seq >= ? ORDER BY seq", (anchor.seq,))
-        end = end_of((AuditRow(*row) for row in found), anchor, self._seal)
+        end = end_of((AuditRow(*row) for row in found), anchor, self.seal)
         if end is not None:
             return end
         highest = connection.execute("SELECT max(seq) FROM rows").fetchone()[0] or 0

@@ -123,7 +123,7 @@ class DecisionProof:
         return hmac.compare_digest(mac.encode(), self.mac.encode("utf-8", "replace"))
 
     def _mac(self, key: bytes) -> str:
-        return hmac.digest(key, canonical_json(self._unsealed()), "sha256").hex()
+        return hmac.new(key, canonical_json(self._unsealed()), "sha256").hexdigest()
 
     def _unsealed(self) -> dict[str, JsonValue]:
         return {
@@ -323,7 +323,7 @@ def _who(state: CallState) -> dict[str, JsonValue]:
 
 
 def _digest(bound: dict[str, JsonValue], key: bytes) -> str:
-    return hmac.digest(key, b"call\0" + canonical_json(bound), "sha256").hex()
+    return hmac.new(key, b"call\0" + canonical_json(bound), "sha256").hexdigest()
 
 
 def _valid(text: str) -> JsonValue:
@@ -335,4 +335,4 @@ def _raw_digest(raw: object, key: bytes) -> str:
     content = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     if not isinstance(content, bytes):
         return type(raw).__name__
-    return hmac.digest(key, b"raw\0" + content, "sha256").hex()
+    return hmac.new(key, b"raw\0" + content, "sha256").hexdigest()

@@ -1,14 +1,17 @@
 """Forking while other threads work: a child finds every lock of ours free and no state file in the middle of a change.
 
-Before a fork all locks made here are taken, so that other threads are outside whatever these guard; afterwards both
-processes let go of them. A thread that keeps one for longer than `PATIENCE_S` does not stop the fork: the child gets
-new locks and may not open state files, since it cannot know what SQLite was in the middle of.
+Before a fork all locks made here are taken, so that other threads are outside whatever these guard, and no module of
+ours is half loaded; afterwards both processes let go of the locks. A thread that keeps one for longer than `PATIENCE_S`
+does not stop the fork: the child gets new locks and may not open state files, since it cannot know what SQLite was in
+the middle of.
 """
 
 from __future__ import annotations
 
+import _imp
 import errno
 import os
+import sys
 import threading
 import time
 from functools import cache
@@ -16,6 +19,7 @@ from typing import Protocol, TypeVar
 from weakref import ref
 
 PATIENCE_S = 5.0
+_STEP_S = 0.001
 T = TypeVar("T")
 
 
@@ -48,10 +52,15 @@ class _Fork:
             self._taken = [] if busy is None else [busy]
             known = _living(self.locks)
             busy = next((lock for lock in known if not self._try(lock)), None)
-            self._has_all = busy is None and len(known) == len(_living(self.locks))
-            if self._has_all:
-                return
+            if busy is None and len(known) == len(_living(self.locks)):
+                _imp.acquire_lock()  # the fork does so too, and while it waited imports would begin
+                self._has_all = not _is_importing()
+                if self._has_all:
+                    return
+                _imp.release_lock()
             self._let_go()
+            if busy is None:
+                time.sleep(_STEP_S)
 
     def _try(self, lock: threading.RLock) -> bool:
         is_free = lock.acquire(blocking=False)
@@ -65,6 +74,8 @@ class _Fork:
         self._taken = []
 
     def _release(self) -> None:
+        if self._has_all:
+            _imp.release_lock()
         self._let_go()
         self._one_at_a_time.release()
 
@@ -78,6 +89,12 @@ class _Fork:
         self._release()
         for one in _living(self.objects):
             one.renew()
+
+
+def _is_importing() -> bool:
+    """Whether a module of ours is half loaded: a child would wait for ever for the thread that loads it."""
+    specs = (module.__spec__ for name, module in sys.modules.copy().items() if name.startswith("gatewright"))
+    return any(getattr(spec, "_initializing", False) for spec in specs)
 
 
 def _living(refs: set[ref[T]]) -> list[T]:
