@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QMenu
 
 from gatewright_gui.models.tooltree import MARK, Column
 from gatewright_gui.pages.agents.declare_dialog import DeclareDialog
-from gatewright_gui.pages.console.call_control import ELSEWHERE, RUN
+from gatewright_gui.pages.console.call_bar import ELSEWHERE, RUN
 from gatewright_gui.pages.console.page import ConsolePage
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, cell, demo, opened_window, settled, until

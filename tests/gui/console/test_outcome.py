@@ -370,9 +370,8 @@ async def test_equal_calls_compare_as_equal(page: ConsolePage) -> None:
     assert (told.first, told.second) == (one, other)
     assert (told.arguments, told.result) == ("", "")
     assert not [pair.name for pair in (*told.facts, *told.stages) if pair.differs]
-    model = PairModel(("", "1", "2"))
+    model = PairModel(("", "1", "2"), told.facts)
     tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
-    model.set_pairs(("", "1", "2"), told.facts)
     assert model.index(0, comparison.FIRST).data() == "allow"
     assert tester.model() is model
 

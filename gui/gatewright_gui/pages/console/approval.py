@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
+from gatewright_gui.pages.console.button import text_button
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, tip_text
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, IconLabel, Segmented
@@ -47,22 +49,16 @@ class ApprovalBar(QWidget):
         self._name = name
         self._question: PendingApproval | None = None
         self._is_edited = False
-        self._title = Label()
-        self._title.setProperty("kind", "heading")
+        self._title = named(Label(), kind="heading")
         self._title.setWordWrap(True)  # a long name takes another line and pushes no neighbour aside
-        self._about = ElidedLabel(role="muted")
-        self._about.setObjectName(f"{name}.approval.about")
-        self._why = Label()
-        self._why.setObjectName(f"{name}.approval.why")
+        self._about = named(ElidedLabel(role="muted"), f"{name}.approval.about")
+        self._why = named(Label(), f"{name}.approval.why")
         self._why.setWordWrap(True)
         self._change = ElidedLabel(path=True, mono=True, role="muted")
-        self._covers = Label()
-        self._covers.setObjectName(f"{name}.approval.covers")
-        self._covers.setProperty("kind", "muted")
+        self._covers = named(Label(), f"{name}.approval.covers", kind="muted")
         self._covers.setWordWrap(True)
         self._is_live = False
-        self._where = Chip("", role="blocked")
-        self._where.setObjectName(f"{name}.approval.where")
+        self._where = named(Chip("", role="blocked"), f"{name}.approval.where")
         self._code = CodeView("What the call would do")
         self._hint = ElidedLabel(role="muted")
         keys = f"{KEY}, then {_DENY}  {_ONCE}  {_WHILE}  {_SCOPE}"
@@ -71,18 +67,29 @@ class ApprovalBar(QWidget):
         self._parts.add_segment("arguments", "Arguments")
         self._parts.add_segment("diff", "Change")
         self._parts.current_changed.connect(self._show_part)
-        self.refuse_button = self._button("Deny", "refuse", "The call is not made", _DENY)
-        self.refuse_button.setProperty("kind", "danger")
-        self.approve_button = self._button("Allow once", "approve", "This one call, with these arguments", _ONCE)
-        self.while_button = self._button("For a while", "while", "", _WHILE, "Allow for a while")
+        allow, deny = (
+            partial(ApprovalBar._answer, self, approved=True),
+            partial(ApprovalBar._answer, self, approved=False),
+        )
+        self.refuse_button = text_button(
+            "Deny", f"{name}.refuse", deny, "The call is not made", spoken=f"Deny, key {_DENY}", kind="danger"
+        )
+        tip = "This one call, with these arguments"
+        self.approve_button = text_button(
+            "Allow once", f"{name}.approve", allow, tip, spoken=f"Allow once, key {_ONCE}"
+        )
+        self.while_button = text_button(
+            "For a while", f"{name}.while", self._open_menu, spoken=f"Allow for a while, key {_WHILE}"
+        )
         tie_icon(self.while_button, "clock")
-        self.scope_button = self._button("For this session", "scope", "", _SCOPE, "Allow for this session")
-        self.minutes = NumberField("Minutes", 1, MAX_MINUTES, unit="min")
-        self.minutes.setObjectName(f"{name}.minutes")
+        self.scope_button = text_button(
+            "For this session", f"{name}.scope", partial(allow, lasting="scope"), spoken="Allow for this session"
+        )
+        self.minutes = named(NumberField("Minutes", 1, MAX_MINUTES, unit="min"), f"{name}.minutes")
         self.minutes.setValue(30)
-        self.minutes_button = self._button("Allow that long", "minutesallow", "", None)
+        self.minutes_button = text_button("Allow that long", f"{name}.minutesallow", self._allow_minutes)
         self.menu = self._make_menu()
-        self._connect()
+        self._make_shortcuts()
         self._lay_out()
         self._tick = QTimer(self, interval=_TICK_MS)
         self._tick.timeout.connect(self._tell_time)
@@ -187,8 +194,7 @@ class ApprovalBar(QWidget):
         menu = QMenu(self)
         menu.setObjectName(f"{self._name}.whiles")
         for words, seconds in WHILES:
-            action = menu.addAction(words)
-            action.triggered.connect(partial(self._allow_for, seconds))
+            menu.addAction(words).triggered.connect(partial(self._allow_for, seconds))
         menu.addSeparator()
         menu.addAction("Another time...").triggered.connect(lambda _=False: self._ask_minutes())
         return menu
@@ -268,21 +274,7 @@ class ApprovalBar(QWidget):
 
     # the parts
 
-    def _button(self, text: str, name: str, tip: str, key: str | None, spoken: str | None = None) -> QPushButton:
-        button = QPushButton(text)
-        button.setObjectName(f"{self._name}.{name}")
-        button.setAccessibleName(f"{spoken or text}, key {key}" if key else text)
-        button.setToolTip(tip)
-        button.setAutoDefault(False)
-        button.setDefault(False)
-        return button
-
-    def _connect(self) -> None:
-        self.refuse_button.clicked.connect(lambda _=False: self._answer(approved=False))
-        self.approve_button.clicked.connect(lambda _=False: self._answer(approved=True))
-        self.while_button.clicked.connect(lambda _=False: self._open_menu())
-        self.scope_button.clicked.connect(lambda _=False: self._answer(approved=True, lasting="scope"))
-        self.minutes_button.clicked.connect(lambda _=False: self._allow_minutes())
+    def _make_shortcuts(self) -> None:
         for key, button in (
             (_DENY, self.refuse_button),
             (_ONCE, self.approve_button),
@@ -322,36 +314,21 @@ class ApprovalBar(QWidget):
         painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(palette.border))
 
     def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        first = QHBoxLayout()
-        first.setSpacing(tokens.space_2)
-        first.addWidget(IconLabel("hand", "ask"))
-        first.addWidget(self._title, 1)
-        first.addWidget(self._parts)
-        answers = QHBoxLayout()
-        answers.setSpacing(tokens.space_2)
-        for part in (self.refuse_button, self.approve_button, self.while_button):
-            answers.addWidget(part)
-        answers.addWidget(self.minutes)
-        answers.addWidget(self.minutes_button)
-        answers.addWidget(self.scope_button)
-        answers.addStretch(1)
         self._hint.setMinimumWidth(1)  # the first to give way: the answers push no neighbour aside
-        answers.addWidget(self._hint, 2)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_4, tokens.space_2, tokens.space_3, tokens.space_2)
-        column.setSpacing(tokens.space_1)
-        column.addLayout(first)
-        second = QHBoxLayout()
-        second.setSpacing(tokens.space_2)
-        second.addWidget(self._where)
-        second.addWidget(self._about, 1)
-        column.addLayout(second)
-        column.addWidget(self._why)
-        column.addWidget(self._change)
-        column.addWidget(self._code)
-        column.addWidget(self._covers)
-        column.addLayout(answers)
+        buttons = (self.refuse_button, self.approve_button, self.while_button)
+        lasting = (self.minutes, self.minutes_button, self.scope_button)
+        column_of(
+            row_of(IconLabel("hand", "ask"), stretch(self._title), self._parts, space=2),
+            row_of(self._where, stretch(self._about), space=2),
+            self._why,
+            self._change,
+            self._code,
+            self._covers,
+            row_of(*buttons, *lasting, stretch(), stretch(self._hint, 2), space=2),
+            into=self,
+            space=1,
+            margins=(4, 2, 3, 2),
+        )
 
 
 def _short(text: str) -> str:

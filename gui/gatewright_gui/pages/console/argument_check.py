@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from gatewright.base.errors import JsonRefused, SchemaError
@@ -19,7 +19,7 @@ from gatewright.schema.check import SchemaChecker
 from gatewright.schema.phrase import ArgumentError
 from gatewright_gui.pages.console.json_places import JsonPlaces, line_and_column, offset_of
 from gatewright_gui.pages.console.json_value import Path, path_of, path_words
-from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import IconLabel, ProseLine
 from gatewright_gui.session.calls import Missing, ShownTool
@@ -156,72 +156,73 @@ def _refused(text: str, error: JsonRefused) -> TextFault:
 
 
 SETTLE_MS = 150
+FITS = "fits the schema"
+Fault = PlaceFault | TextFault
+Find = Callable[[ArgumentChecker | None], Callable[[], Sequence[Fault]] | None]
 
 
-class FormCheck(QObject):
-    """`values` gives the arguments as they are; without a task owner nothing is checked."""
+class ArgumentCheck(QObject):
+    """Looks for faults beside the window once nothing changes any more; without a task owner never.
 
-    found = Signal()
-    """`faults` are those of the arguments now."""
+    `find` gives, for the checker of the tool, the work that is done in another thread with what there is to check now.
+    """
 
-    def __init__(self, tasks: TaskOwner | None, values: Callable[[], Mapping[str, JsonValue]], parent: QObject) -> None:
+    found = Signal(object)
+    """Tuple of the faults there are now."""
+
+    def __init__(self, tasks: TaskOwner | None, task: str, find: Find, parent: QObject) -> None:
         super().__init__(parent)
-        self.faults: tuple[PlaceFault, ...] = ()
-        self._tasks, self._values = tasks, values
-        self._checker: ArgumentChecker | None = None
+        self._tasks, self._task, self._find = tasks, task, find
+        self.checker: ArgumentChecker | None = None
+        self._round = 0
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
-        self._settle.timeout.connect(self._check)
+        self._settle.timeout.connect(self._look)
 
     def set_tool(self, tool: ShownTool | None) -> None:
-        """Check for another tool; what was found for the one before is forgotten."""
-        self._checker = checker_of(tool) if tool is not None else None
-        self.faults = ()
+        """Check for another tool; None: of one that the agent does not see."""
+        self.checker = checker_of(tool) if tool is not None else None
+        self.start()
 
     def start(self) -> None:
-        """The arguments changed: check them in a moment."""
+        """Something changed: check it in a moment; what is looked for meanwhile counts no more."""
+        self._round += 1
         self._settle.start()
 
-    def _check(self) -> None:
-        checker, tasks = self._checker, self._tasks
-        if tasks is None or checker is None or tasks.closed:
+    def _look(self) -> None:
+        work = self._find(self.checker)
+        if work is None or self._tasks is None or self._tasks.closed:
             return
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # nobody runs the window
             return
-        found = loop.run_in_executor(None, checker.faults, self._values())
-        tasks.start(self._take(checker, found), "console.form", replace=True)
+        self._tasks.start(self._take(loop.run_in_executor(None, work), self._round), self._task, replace=True)
 
-    async def _take(self, checker: ArgumentChecker, found: Awaitable[tuple[PlaceFault, ...]]) -> None:
-        faults = await found
-        if isValid(self) and checker is self._checker:
-            self.faults = faults
-            self.found.emit()
+    async def _take(self, work: Awaitable[Sequence[Fault]], begun: int) -> None:
+        faults = await work
+        if isValid(self) and begun == self._round:
+            self.found.emit(tuple(faults))
 
 
-class FormFoot(QWidget):
-    """Tells the first fault and how many more there are."""
+class FaultLine(QWidget):
+    """The line that tells the first fault of the arguments and how many more there are, or that there is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, *buttons: QWidget) -> None:
         super().__init__()
-        tokens = current_look().tokens
         self._icon = IconLabel("circle-check", "allow", size=14)
-        self._said = ProseLine()
-        self._said.setObjectName("console.formfault")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
-        row.setSpacing(tokens.space_2)
-        row.addWidget(self._icon)
-        row.addWidget(self._said, 1)
+        self._words = named(ProseLine(), name)
+        row_of(self._icon, stretch(self._words), *buttons, into=self, space=2, margins=(2, 1))
         self.show_faults(())
 
     @property
     def text(self) -> str:
         """What it says."""
-        return self._said.text
+        return self._words.text
 
-    def show_faults(self, faults: Sequence[PlaceFault]) -> None:
-        """Say the first of them."""
-        self._icon.set_icon("circle-alert" if faults else "circle-check", "ask" if faults else "allow")
+    def show_faults(self, faults: Sequence[Fault], fine: str = FITS) -> None:
+        """Say the first of them; `fine`: what is said where there is none."""
+        first = faults[0] if faults else None
+        role = "deny" if isinstance(first, TextFault) and first.is_syntax else "ask" if faults else "allow"
+        self._icon.set_icon("circle-alert" if faults else "circle-check", role)
         more = f"  (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        self._said.set_text(f"{faults[0]}{more}" if faults else "fits the schema")
+        self._words.set_text(f"{first}{more}" if faults else fine)

@@ -6,21 +6,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QDialog,
-    QHBoxLayout,
-    QPushButton,
     QStackedWidget,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from gatewright.blocks import diff_text
-from gatewright_gui.pages.console.cell import put_icon, tint, verdict_mark
-from gatewright_gui.qt.look import current_look
+from gatewright_gui.pages.console.button import text_button
+from gatewright_gui.pages.console.table import FlatModel, Index, put_icon, table_of, tint, verdict_mark
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.widget import Chip, CodeView, EmptyState, Segmented, TableView
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label
@@ -151,7 +148,6 @@ def _lines(text: str) -> str:
     return short if short.endswith("\n") or not short else f"{short}\n"
 
 
-Index = QModelIndex | QPersistentModelIndex
 NAME, FIRST, SECOND = range(3)
 DIFFERS = Qt.ItemDataRole.UserRole + 1
 """Whether the two are not alike."""
@@ -159,35 +155,17 @@ VERDICT = Qt.ItemDataRole.UserRole + 2
 """The verdict that a cell tells, empty where it tells none."""
 
 
-class PairModel(QAbstractTableModel):
-    """One row for each thing that is known of both."""
+class PairModel(FlatModel):
+    """One row for each thing that is known of both; `headers`: what is compared, and the two calls."""
 
-    def __init__(self, heads: tuple[str, str, str], parent: QObject | None = None) -> None:
+    def __init__(self, headers: tuple[str, ...], pairs: Sequence[Pair] = (), parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._heads = heads
-        self._pairs: tuple[Pair, ...] = ()
+        self.headers = headers
+        self._pairs = tuple(pairs)
 
-    def set_pairs(self, heads: tuple[str, str, str], pairs: Sequence[Pair]) -> None:
-        """Show these."""
-        self.beginResetModel()
-        self._heads, self._pairs = heads, tuple(pairs)
-        self.endResetModel()
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """How many things."""
-        return 0 if parent.isValid() else len(self._pairs)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Name, first, second."""
-        return 0 if parent.isValid() else len(self._heads)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """What is compared, the two calls."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return self._heads[section]
-        return None
+        return len(self._pairs)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Texts, and what the delegate draws from."""
@@ -207,11 +185,6 @@ class PairModel(QAbstractTableModel):
                 return pair.verdicts[index.column() - 1] if index.column() != NAME else ""
             case _:
                 return None
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """Rows can be chosen."""
-        flags = super().flags(index)
-        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
 
 
 def _text(pair: Pair, column: int) -> str:
@@ -241,37 +214,28 @@ class CompareDialog(QDialog):
     def __init__(self, parent: QWidget | None, told: Comparison) -> None:
         super().__init__(parent)
         self.comparison = told
-        self.setObjectName("console.compare.dialog")
-        self.setWindowTitle("Compare two calls")
-        self.setAccessibleName("Compare two calls")
+        named(self, "console.compare.dialog", spoken="Compare two calls").setWindowTitle("Compare two calls")
         heads = _head(told.first), _head(told.second)
         self.facts = _table("What is known of both", "console.compare.facts", ("", *heads), told.facts)
         self.stages = _table("Stages of both", "console.compare.stages", ("Stage", *heads), told.stages)
         self.arguments_diff = _diff_view("Difference of the arguments", "console.compare.arguments", told.arguments)
         self.result_diff = _diff_view("Difference of what the model gets", "console.compare.result", told.result)
-        self.parts = Segmented("What is compared")
-        self.parts.setObjectName("console.compare.parts")
+        self.parts = named(Segmented("What is compared"), "console.compare.parts")
         self._stack = QStackedWidget()
         self._pages: dict[str, QWidget] = {}
         different = sum(pair.differs for pair in told.stages)
         for key, words, view in (
             ("facts", "Overview", self.facts),
             ("stages", f"Stages ({different})", self.stages),
-            (
-                "arguments",
-                "Arguments" if told.arguments else "Arguments (same)",
-                _shown(self.arguments_diff, told.arguments),
-            ),
-            ("result", "Result" if told.result else "Result (same)", _shown(self.result_diff, told.result)),
+            ("arguments", _or_same("Arguments", told.arguments), _shown(self.arguments_diff, told.arguments)),
+            ("result", _or_same("Result", told.result), _shown(self.result_diff, told.result)),
         ):
             self.parts.add_segment(key, words)
             self._pages[key] = view
             self._stack.addWidget(view)
         self.parts.current_changed.connect(self._show_part)
-        self.close_button = QPushButton("Close")
-        self.close_button.setObjectName("console.compare.close")
+        self.close_button = text_button("Close", "console.compare.close", self.accept)
         self.close_button.setDefault(True)
-        self.close_button.clicked.connect(self.accept)
         self._lay_out(told)
         self.resize(900, 520)
 
@@ -279,30 +243,23 @@ class CompareDialog(QDialog):
         self._stack.setCurrentWidget(self._pages[str(key)])
 
     def _lay_out(self, told: Comparison) -> None:
-        tokens = current_look().tokens
         verdicts = (str(told.first.verdict), str(told.second.verdict))
-        chip = Chip("", role="ask")
+        chip = named(Chip("", role="ask"), "console.compare.verdict")
         if told.verdict_changed:
             chip.set_chip(f"then {verdicts[0]}, now {verdicts[1]}", "diff", "ask")
         else:
             chip.set_chip(f"both {verdicts[0]}", "check", "muted")
-        chip.setObjectName("console.compare.verdict")
-        note = Label("unified: what only the later call has is +, what only the earlier one has is -")
-        note.setProperty("kind", "small")
-        top = QHBoxLayout()
-        for part in (chip, note):
-            top.addWidget(part)
-        top.addStretch(1)
-        top.addWidget(self.parts)
-        foot = QHBoxLayout()
-        foot.addStretch(1)
-        foot.addWidget(self.close_button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_3, tokens.space_3, tokens.space_3, tokens.space_3)
-        column.setSpacing(tokens.space_2)
-        column.addLayout(top)
-        column.addWidget(self._stack, 1)
-        column.addLayout(foot)
+        note = named(
+            Label("unified: what only the later call has is +, what only the earlier one has is -"), kind="small"
+        )
+        column_of(
+            row_of(chip, note, stretch(), self.parts, space=2),
+            stretch(self._stack),
+            row_of(stretch(), self.close_button),
+            into=self,
+            space=2,
+            margins=3,
+        )
 
 
 def _head(record: CallRecord) -> str:
@@ -310,17 +267,9 @@ def _head(record: CallRecord) -> str:
     return f"#{record.number} {record.called} at {when}"
 
 
-def _table(name: str, object_name: str, heads: tuple[str, str, str], pairs: Any) -> TableView:
-    view = TableView(name)
-    view.setObjectName(object_name)
-    model = PairModel(heads, view)
-    model.set_pairs(heads, pairs)
-    view.setModel(model)
-    view.setItemDelegate(_Delegate(view))
-    view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-    view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-    view.setTabKeyNavigation(False)
-    view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+def _table(name: str, object_name: str, heads: tuple[str, str, str], pairs: Sequence[Pair]) -> TableView:
+    view = table_of(model := PairModel(heads, pairs), _Delegate, name, object_name)
+    model.setParent(view)
     header = view.horizontalHeader()
     header.setSectionResizeMode(NAME, header.ResizeMode.ResizeToContents)
     for column in (FIRST, SECOND):
@@ -329,11 +278,14 @@ def _table(name: str, object_name: str, heads: tuple[str, str, str], pairs: Any)
 
 
 def _diff_view(name: str, object_name: str, text: str) -> CodeView:
-    view = CodeView(name)
-    view.setObjectName(object_name)
+    view = named(CodeView(name), object_name)
     view.set_diff(text)
     return view
 
 
 def _shown(view: CodeView, text: str) -> QWidget:
     return view if text else EmptyState("check", "The same", "There is no difference")
+
+
+def _or_same(words: str, diff: str) -> str:
+    return words if diff else f"{words} (same)"

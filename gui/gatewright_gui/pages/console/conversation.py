@@ -5,18 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer, Signal
+from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
-from gatewright_gui.pages.console.cell import put_icon, tint
-from gatewright_gui.qt.widget import TableView
+from gatewright_gui.pages.console.table import FlatModel, Index, put_icon, table_of, tint
+from gatewright_gui.qt.layout import column_of
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.calls import RuleLink
 from gatewright_gui.session.conversation import Fact, SessionState, Window
 from gatewright_gui.session.question import Standing, span
 
-Index = QModelIndex | QPersistentModelIndex
 WHAT, STATE = range(2)
 HEADERS = ("What", "State")
 ICON = Qt.ItemDataRole.UserRole + 1
@@ -46,8 +45,10 @@ class Row:
     holds: bool = False
 
 
-class ConversationModel(QAbstractTableModel):
+class ConversationModel(FlatModel):
     """Give it states; a state that was not looked up keeps the rows of the same conversation."""
+
+    headers = HEADERS
 
     def __init__(
         self,
@@ -97,21 +98,9 @@ class ConversationModel(QAbstractTableModel):
         fact = self._rows[row].fact if 0 <= row < len(self._rows) else None
         return fact.rule if fact is not None else None
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """How many lines."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """What, state."""
-        return 0 if parent.isValid() else len(HEADERS)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Names of the columns."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return HEADERS[section]
-        return None
+        return len(self._rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Texts, and what the delegate draws."""
@@ -131,11 +120,6 @@ class ConversationModel(QAbstractTableModel):
                 return self._holds(row)
             case _:
                 return None
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """Rows can be chosen."""
-        flags = super().flags(index)
-        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
 
     def _text(self, row: Row) -> str:
         if row.standing is not None:
@@ -235,23 +219,14 @@ class SessionView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model = ConversationModel(self)
-        self.table = TableView("Session")
-        self.table.setObjectName("console.sessionstate")
-        self.table.setModel(self.model)
-        self.table.setItemDelegate(_Delegate(self.table))
-        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.table.setTabKeyNavigation(False)
+        self.table = table_of(self.model, _Delegate, "Session", "console.sessionstate")
         self.table.setColumnWidth(WHAT, 214)
-        self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.table.activated.connect(self._go)
         self.table.selectionModel().currentChanged.connect(self._moved)
         self.model.modelReset.connect(self.chosen)
         self._tick = QTimer(self, interval=TICK_MS)
         self._tick.timeout.connect(self._count)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.table)
+        column_of(self.table, into=self)
 
     @property
     def grant_id(self) -> str | None:

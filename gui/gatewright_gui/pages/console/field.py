@@ -5,7 +5,7 @@ from typing import Protocol, TypeAlias
 
 from PySide6.QtCore import QSignalBlocker, QStringListModel, Qt
 from PySide6.QtGui import QAction, QFocusEvent, QKeyEvent, QKeySequence, QWheelEvent
-from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QCompleter, QLineEdit, QListView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QCompleter, QLineEdit, QListView, QWidget
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright_gui.pages.console.call_example import example_of
@@ -15,6 +15,7 @@ from gatewright_gui.pages.console.json_value import NOTHING, Path
 from gatewright_gui.pages.console.large_text import LargeTextEdit, TabTakes
 from gatewright_gui.pages.console.schema_shape import Shape
 from gatewright_gui.qt.highlighter import Highlighter
+from gatewright_gui.qt.layout import column_of
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import LONGEST_LINE, button_text, label_text
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -70,9 +71,13 @@ class FieldHost(Protocol):
 class Body(QWidget):
     """What fills a place with parts in."""
 
-    def show_view(self, view: View) -> None:
+    def refresh(self) -> None:
         """Show what the place holds now."""
         raise NotImplementedError
+
+    def show_view(self, _view: View) -> None:
+        """Show what the place holds now, as every field does."""
+        self.refresh()
 
     def tab_parts(self) -> list[QWidget]:
         """What the Tab key goes through, in order."""
@@ -254,9 +259,7 @@ class ChecklistField(QWidget):
         super().__init__()
         self._host, self._path = host, view.path
         self._boxes: list[QCheckBox] = []
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
+        column = column_of(into=self)
         for value in view.shape.choices:
             box = QCheckBox(button_text(shown_value(value)))
             box.setAccessibleName(f"{view.name}: {shown_value(value)}")

@@ -7,13 +7,15 @@ Over 400 lines: the four kinds of groups share their rows.
 from functools import partial
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
+from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.call_form import CallForm
 from gatewright_gui.pages.console.field import PARTED, Body, FieldHost, SimpleField, StillCombo, field_name, simple_of
 from gatewright_gui.pages.console.field_row import FieldRow, retire
 from gatewright_gui.pages.console.field_value import View
 from gatewright_gui.pages.console.json_value import NOTHING, Path, path_words
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text, tip_text
 from gatewright_gui.qt.widget import ElidedLabel, IconButton
@@ -42,13 +44,8 @@ class Rows(Body):
         self._path = path
         self.rows: dict[Path, FieldRow] = {}
         self._limit = AT_ONCE
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(current_look().tokens.space_2)
-        self.more_button = QPushButton()
-        self.more_button.setProperty("kind", "link")
-        self.more_button.setObjectName(field_name(path, "more"))
-        self.more_button.clicked.connect(self._show_more)
+        self._column = column_of(into=self, space=2)
+        self.more_button = text_button("", field_name(path, "more"), self._show_more, kind="link")
         self.more_button.hide()
         self._column.addWidget(self.more_button, 0, Qt.AlignmentFlag.AlignLeft)
 
@@ -117,11 +114,6 @@ class ObjectBody(Rows):
         self._none: ElidedLabel | None = None
         self.refresh()
 
-    def show_view(self, view: View) -> None:
-        """Show what the object holds."""
-        del view
-        self.refresh()
-
     def refresh(self) -> None:
         """Show what the object holds."""
         form = self._host.form
@@ -155,22 +147,13 @@ class ObjectBody(Rows):
 
     def _make_adding(self) -> None:
         where = path_words(self._path) or "the arguments"
-        self._key = QLineEdit()
+        self._key = named(QLineEdit(), field_name(self._path, "key"), spoken=f"Name of another property of {where}")
         self._key.setPlaceholderText("name of another property")
-        self._key.setAccessibleName(f"Name of another property of {where}")
-        self._key.setObjectName(field_name(self._path, "key"))
         self._key.setFont(current_look().mono_font)
         self._key.returnPressed.connect(self._add_key)
-        self._add = QPushButton("Add")
-        self._add.setAccessibleName(f"Add the property to {where}")
-        self._add.setObjectName(field_name(self._path, "addkey"))
-        self._add.setAutoDefault(False)
-        self._add.clicked.connect(self._add_key)
-        row = QHBoxLayout()
-        row.setSpacing(current_look().tokens.space_2)
-        row.addWidget(self._key, 1)
-        row.addWidget(self._add)
-        self._column.addLayout(row)
+        spoken = f"Add the property to {where}"
+        self._add = text_button("Add", field_name(self._path, "addkey"), self._add_key, spoken=spoken)
+        self._column.addLayout(row_of(stretch(self._key), self._add, space=2))
 
     def _add_key(self) -> None:
         name = self._key.text() if self._key is not None else ""
@@ -191,18 +174,10 @@ class ArrayBody(Rows):
 
     def __init__(self, host: FieldHost, path: Path) -> None:
         super().__init__(host, path)
-        self.add_button = QPushButton("Add item")
+        spoken = f"Add an item to {path_words(path)}"
+        self.add_button = text_button("Add item", field_name(path, "add"), self.add, spoken=spoken)
         tie_icon(self.add_button, "plus")
-        self.add_button.setAccessibleName(f"Add an item to {path_words(path)}")
-        self.add_button.setObjectName(field_name(path, "add"))
-        self.add_button.setAutoDefault(False)
-        self.add_button.clicked.connect(self.add)
         self._column.addWidget(self.add_button, 0, Qt.AlignmentFlag.AlignLeft)
-        self.refresh()
-
-    def show_view(self, view: View) -> None:
-        """Show the items."""
-        del view
         self.refresh()
 
     def refresh(self) -> None:
@@ -294,21 +269,9 @@ class UnionBody(Body):
             described = str(row.schema.get("description") or "")
             self.branch.setItemData(self.branch.count() - 1, tip_text(described), Qt.ItemDataRole.ToolTipRole)
         self.branch.currentIndexChanged.connect(self._chosen)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(current_look().tokens.space_2)
-        head = QHBoxLayout()
-        head.setSpacing(current_look().tokens.space_2)
         label = ElidedLabel(tag or "kind")
         label.setFont(current_look().mono_font)
-        head.addWidget(label)
-        head.addWidget(self.branch, 1)
-        self._column.addLayout(head)
-        self.refresh()
-
-    def show_view(self, view: View) -> None:
-        """Show what is given."""
-        del view
+        self._column = column_of(row_of(label, stretch(self.branch), space=2), into=self, space=2)
         self.refresh()
 
     def refresh(self) -> None:
@@ -350,15 +313,12 @@ class _Untaken(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.button = IconButton("chevron-right", "Show the arguments that are not taken")
-        self.button.setObjectName("console.form.untaken")
+        self.button = named(
+            IconButton("chevron-right", "Show the arguments that are not taken"), "console.form.untaken"
+        )
         self._said = ElidedLabel(role="muted")
         self._said.setFont(current_look().small_font)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(current_look().tokens.space_1)
-        row.addWidget(self.button)
-        row.addWidget(self._said, 1)
+        row_of(self.button, stretch(self._said), into=self, space=1)
         self.hide()
 
     def show_names(self, operation: str, names: list[str], *, unfolded: bool) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLineEdit, QMenu, QWidget
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright_gui.pages.console.call_form import CallForm
@@ -13,6 +13,7 @@ from gatewright_gui.pages.console.field import PARTED, Body, FieldHost, SimpleFi
 from gatewright_gui.pages.console.field_value import Editor, View, shown_value
 from gatewright_gui.pages.console.json_value import NOTHING, Path, path_words
 from gatewright_gui.pages.console.schema_shape import Shape
+from gatewright_gui.qt.layout import Gap, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import button_text, tip_text
 from gatewright_gui.qt.prose import ProseLabel
@@ -80,29 +81,19 @@ class FieldRow(QWidget):
         self._help = ""
         self._need: str | None = None
         self._is_raw = False
-        tokens = current_look().tokens
         self._label = Label()
         self._label.setFont(current_look().mono_font)
-        self._mark = Label()
-        self._mark.setProperty("kind", "small")
+        self._mark = named(Label(), kind="small")
         self.more_button = IconButton("ellipsis", MORE)
         self.more_button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.more_button.setFixedHeight(HEAD_HEIGHT)
         self.more_button.clicked.connect(partial(self.open_menu))
         self._fold: IconButton | None = None
-        self._head = QHBoxLayout()
-        self._head.setSpacing(tokens.space_1)
-        self._head.addWidget(self._label)
-        self._head.addSpacing(tokens.space_1)
-        self._head.addWidget(self._mark)
-        self._head.addStretch(1)
-        self._head.addWidget(self.more_button)
+        self._head = row_of(self._label, Gap(1), self._mark, stretch(), self.more_button, space=1)
         self._note: ProseLabel | None = None
         self._fault: ProseLabel | None = None
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column = column_of(self._head, into=self)
         self._column.setSpacing(1)
-        self._column.addLayout(self._head)
 
     @property
     def field(self) -> QWidget | None:
@@ -154,8 +145,7 @@ class FieldRow(QWidget):
     def show_fault(self, fault: str | None) -> None:
         """Say what is wrong with what is filled in."""
         if self._fault is None and fault:
-            self._fault = ProseLabel()
-            self._fault.setProperty("kind", "error")
+            self._fault = named(ProseLabel(), kind="error")
             self._column.addWidget(self._fault)
         if self._fault is not None:
             self._fault.setText(fault or "")
@@ -228,15 +218,9 @@ class FieldRow(QWidget):
 
     def _set_in(self, parts: Body) -> None:
         """Set in, with a line at the left that says how far the group goes."""
-        tokens = current_look().tokens
-        frame = QWidget()
-        line = QFrame()
-        line.setProperty("kind", "vline")
-        row = QHBoxLayout(frame)
-        row.setContentsMargins(tokens.space_2, 2, 0, 2)
-        row.setSpacing(tokens.space_2)
-        row.addWidget(line)
-        row.addWidget(parts, 1)
+        row = row_of(named(QFrame(), kind="vline"), stretch(parts), space=2)
+        row.setContentsMargins(current_look().tokens.space_2, 2, 0, 2)
+        frame = holding(row)
         at = self._column.indexOf(self._fault) if self._fault is not None else -1
         self._column.insertWidget(at if at >= 0 else self._column.count(), frame)
         if self._frame is not None:
@@ -248,8 +232,7 @@ class FieldRow(QWidget):
             return
         self._help = text
         if self._note is None:
-            self._note = ProseLabel()
-            self._note.setProperty("kind", "small")
+            self._note = named(ProseLabel(), kind="small")
             at = 2 if self._field is not None else 1
             self._column.insertWidget(at, self._note)
         is_long = len(text) > MAX_HELP

@@ -6,14 +6,16 @@ from typing import cast
 
 from PySide6.QtCore import QModelIndex, QObject, QSortFilterProxyModel, Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 from shiboken6 import isValid
 
 from gatewright.base.errors import GatewrightError
+from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.console.json_value import Path
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, SearchField, TreeView
 from gatewright_gui.session.callpaths import FileChoice, FileChoices, file_choices
@@ -32,9 +34,7 @@ class BrowseDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self._takes_folders = takes_folders
-        self.setObjectName("console.browse")
-        self.setWindowTitle("Choose a file")
-        self.setAccessibleName("Choose a file")
+        named(self, "console.browse", spoken="Choose a file").setWindowTitle("Choose a file")
         self.choice: FileChoice | None = None
         self._model = _tree_of(choices)
         self._shown = QSortFilterProxyModel(self)
@@ -42,49 +42,30 @@ class BrowseDialog(QDialog):
         self._shown.setRecursiveFilteringEnabled(True)
         self._shown.setFilterRole(_PATH)
         self._shown.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        self.search = SearchField("Filter the files that the agent may see")
-        self.search.setObjectName("console.browse.search")
-        self.view = TreeView("Files that the agent may see")
-        self.view.setObjectName("console.browse.files")
+        self.search = named(SearchField("Filter the files that the agent may see"), "console.browse.search")
+        self.view = named(TreeView("Files that the agent may see"), "console.browse.files")
         self.view.setModel(self._shown)
         self.view.setHeaderHidden(True)
-        self.choose_button = QPushButton("Choose")
-        self.choose_button.setObjectName("console.browse.choose")
-        self.choose_button.setProperty("kind", "primary")
+        self.choose_button = text_button("Choose", "console.browse.choose", self._choose, kind="primary")
         self.choose_button.setDefault(True)
-        self.cancel_button = QPushButton("Cancel")
+        self.cancel_button = text_button("Cancel", "console.browse.cancel", self.reject)
         self._lay_out(choices)
-        self._connect()
-        self._begin_at(chosen)
-
-    def _lay_out(self, choices: FileChoices) -> None:
-        tokens = current_look().tokens
-        self.resize(*SIZE)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_4, tokens.space_4, tokens.space_4, tokens.space_4)
-        column.setSpacing(tokens.space_2)
-        column.addWidget(self.search)
-        column.addWidget(self.view, 1)
-        if not choices.rows:
-            self.view.hide()
-            column.addWidget(EmptyState("folder", "No files", "The agent may see no file that this tool could name"), 1)
-        if choices.is_cut:
-            column.addWidget(ElidedLabel(f"the first {len(choices.rows):,}; type any other path", role="muted"))
-        row = QHBoxLayout()
-        row.setSpacing(tokens.space_2)
-        row.addStretch(1)
-        row.addWidget(self.choose_button)
-        row.addWidget(self.cancel_button)
-        column.addLayout(row)
-
-    def _connect(self) -> None:
         self.search.search_changed.connect(self._filter)
         self.search.results_requested.connect(self.view.setFocus)
         self.search.leave_requested.connect(self.reject)
         self.view.doubleClicked.connect(self._choose_at)
         self.view.selectionModel().currentChanged.connect(self._tell)
-        self.choose_button.clicked.connect(self._choose)
-        self.cancel_button.clicked.connect(self.reject)
+        self._begin_at(chosen)
+
+    def _lay_out(self, choices: FileChoices) -> None:
+        self.resize(*SIZE)
+        none = EmptyState("folder", "No files", "The agent may see no file that this tool could name")
+        none.setHidden(bool(choices.rows))
+        self.view.setHidden(not choices.rows)
+        more = ElidedLabel(f"the first {len(choices.rows):,}; type any other path", role="muted")
+        more.setVisible(choices.is_cut)
+        foot = row_of(stretch(), self.choose_button, self.cancel_button, space=2)
+        column_of(self.search, stretch(self.view), stretch(none), more, foot, into=self, space=2, margins=4)
 
     def _begin_at(self, chosen: str) -> None:
         found = self._model.match(

@@ -1,20 +1,20 @@
 """A form made from the schema that the agent sees: one row for each argument, made as it is looked at."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from PySide6.QtCore import QStringListModel, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright_gui.pages.console.argument_check import FormCheck, FormFoot
+from gatewright_gui.pages.console.argument_check import ArgumentCheck, ArgumentChecker, Fault, FaultLine, PlaceFault
 from gatewright_gui.pages.console.call_example import ANY_TEXT, example_values
 from gatewright_gui.pages.console.call_form import CallForm, FieldFault, carried_form
 from gatewright_gui.pages.console.field_group import ArrayBody, ObjectBody, RootBody, RootUnion, Rows, UnionBody
 from gatewright_gui.pages.console.field_row import FieldRow, place_menu
 from gatewright_gui.pages.console.json_value import NOTHING, Path
-from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.layout import column_of, row_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import SearchField
 from gatewright_gui.session.calls import ShownTool
@@ -56,8 +56,9 @@ class FormPane(QWidget):
         self._open: dict[Path, bool] = {}
         self._root: RootBody | RootUnion | None = None
         self._is_putting = False
-        self._check = FormCheck(tasks, self.values_as_far, self)
-        self._check.found.connect(self._mark)
+        self._faults: tuple[PlaceFault, ...] = ()
+        self._check = ArgumentCheck(tasks, "console.form", partial(FormPane._check_of, self), self)
+        self._check.found.connect(self._found)
         self._tabs = QTimer(self, singleShot=True, interval=0)
         self._tabs.timeout.connect(self._order_tabs)
         self.search = SearchField("Filter arguments")
@@ -88,6 +89,7 @@ class FormPane(QWidget):
         old, was = self.form, self._tool
         is_same = tool is not None and was is not None and tool.name == was.name
         self._tool = tool
+        self._faults = ()
         self._check.set_tool(tool)
         if tool is None:
             self.form = CallForm(ShownTool("", "", {}, None, ()))
@@ -162,7 +164,7 @@ class FormPane(QWidget):
             self.form.values()
         except FieldFault as fault:
             return str(fault)
-        return str(self._check.faults[0]) if self._check.faults else None
+        return str(self._faults[0]) if self._faults else None
 
     def editor(self, name: str) -> QWidget | None:
         """The field of an argument."""
@@ -318,22 +320,18 @@ class FormPane(QWidget):
         self.changed.emit()
 
     def _rebuild(self) -> None:
-        tokens = current_look().tokens
         holder = _Holder(self)
-        column = QVBoxLayout(holder)
-        column.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_2)
         self.search.blockSignals(True)
         self.search.clear()
         self.search.blockSignals(False)
         self.search.setVisible(len(self.form.fields(())) > MANY)
         is_union = self.form.union(()) is not None
         self._root = RootUnion(self) if is_union else RootBody(self)
-        column.addWidget(self._root)
-        column.addStretch(1)
+        column_of(self._root, stretch(), into=holder, margins=(2, 1, 2, 2))
         self._scroll.setWidget(holder)
         self._tabs.start()
         self._check.start()
-        self._foot.show_faults(self._check.faults)
+        self._foot.show_faults(self._faults)
         self.changed.emit()
 
     def _filter(self, text: object) -> None:
@@ -370,10 +368,17 @@ class FormPane(QWidget):
         """What is said of all arguments: the first thing that is wrong, or that nothing is."""
         return self._foot.text
 
+    def _check_of(self, checker: ArgumentChecker | None) -> Callable[[], Sequence[Fault]] | None:
+        return partial(checker.faults, self.values_as_far()) if checker is not None else None
+
+    def _found(self, faults: tuple[PlaceFault, ...]) -> None:
+        self._faults = faults
+        self._mark()
+
     def _mark(self) -> None:
         """Put each fault beside its field, or into the line below."""
         told: dict[FieldRow, str] = {}
-        for fault in self._check.faults:
+        for fault in self._faults:
             row = self.row_at(fault.path) if fault.path else None
             if row is not None and not row.isHidden():
                 words = fault.message if row.path == fault.path else str(fault)
@@ -381,18 +386,9 @@ class FormPane(QWidget):
         for row in self.findChildren(FieldRow):
             if row.is_live:
                 row.show_fault(told.get(row) or self.form.view(row.path).fault)
-        self._foot.show_faults(self._check.faults)
+        self._foot.show_faults(self._faults)
 
     def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        self._foot = FormFoot()
-        top = QHBoxLayout()
-        top.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_1)
-        top.addWidget(self.search)
+        self._foot = FaultLine("console.formfault")
         self.search.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(top)
-        column.addWidget(self._scroll, 1)
-        column.addWidget(self._foot)
+        column_of(row_of(self.search, margins=(2, 0, 2, 1)), stretch(self._scroll), self._foot, into=self)

@@ -6,19 +6,18 @@ Over 400 lines: everything that can be done with a call that was made ends in a 
 import asyncio
 from collections.abc import Callable
 
-from PySide6.QtCore import QItemSelection, QModelIndex, QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QMenu,
     QPushButton,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from gatewright.base.errors import GatewrightError
+from gatewright_gui.pages.console.button import icon_button, text_button
 from gatewright_gui.pages.console.compare import CompareDialog, compared
 from gatewright_gui.pages.console.conversation import SessionView
 from gatewright_gui.pages.console.history_filter import HistoryBar, HistoryFilter, HistoryFilterModel
@@ -31,13 +30,12 @@ from gatewright_gui.pages.console.history_model import (
     CallHistoryModel,
     HistoryDelegate,
 )
-from gatewright_gui.pages.console.linkbutton import link_button
 from gatewright_gui.pages.console.result import record_text
-from gatewright_gui.pages.console.verdict import ExactDialog
+from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
-from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.widget import ElidedLabel, EmptyState, IconButton, SectionHeader, Segmented, TableView
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.widget import ElidedLabel, EmptyState, SectionHeader, Segmented, TableView
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.console import MAX_KEPT, MAX_RECORDS, Console
 from gatewright_gui.session.conversation import SessionState
@@ -53,7 +51,10 @@ _NO_FIT = ("list-filter", "No call fits", "Escape in the field, or Show all in t
 
 
 class HistoryPanel(QWidget):
-    """Choosing a row shows it again. Enter runs it again, F2 edits it, two chosen rows are compared by Ctrl+D."""
+    """Choosing a row shows it again. Enter runs it again, F2 edits it, two chosen rows are compared by Ctrl+D.
+
+    `agent_id` tells whose session is shown.
+    """
 
     record_chosen = Signal(object)
     """CallRecord."""
@@ -61,57 +62,44 @@ class HistoryPanel(QWidget):
     """CallRecord: the same request again."""
     edit_requested = Signal(object)
     """CallRecord: its request into the editor."""
-    compare_requested = Signal(object, object)
-    """Two CallRecords."""
-    clear_requested = Signal()
-    """All calls are to be forgotten."""
-    reset_requested = Signal()
-    reset_copy_requested = Signal()
-    revoke_requested = Signal(object)
-    """Id of the standing approval that is to be taken back."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._is_live = False
-        self._is_busy = False
+    def __init__(self, context: PageContext, console: Console, agent_id: Callable[[], str | None]) -> None:
+        super().__init__()
+        self._context, self._console, self._agent_id = context, console, agent_id
         self.calls = CallHistoryModel(self)
         self.model = HistoryFilterModel(self.calls, self)
         self.bar = HistoryBar()
         self.bar.changed.connect(self._narrow)
         self.bar.leave_requested.connect(self._to_calls)
         self.view = self._make_view()
-        self._session = ElidedLabel(role="muted")
-        self._session.setObjectName("console.session")
-        self.compare_button = self._icon("diff", "compare", self._compare)
-        self.edit_button = self._icon("pencil", "edit", self._edit)
-        self.edit_button.set_icon("pencil", "Edit this call again (F2)")
-        self.again_button = self._icon("rotate-ccw", "again", self._again)
-        self.part = Segmented("What is shown below")
-        self.part.setObjectName("console.below")
+        self._session = named(ElidedLabel(role="muted"), "console.session")
+        self.compare_button = icon_button("diff", "Compare", "console.compare", self._compare)
+        self.edit_button = icon_button("pencil", "Edit this call again (F2)", "console.edit", self._edit)
+        self.again_button = icon_button("rotate-ccw", "Again", "console.again", self._again)
+        self.part = named(Segmented("What is shown below"), "console.below")
         self.part.add_segment("calls", "Calls", tooltip="The calls so far, newest first")
         self.part.add_segment("session", "Session", tooltip="What limits the next calls, and which approvals stand")
         self.part.current_changed.connect(self._show_part)
         self.session = SessionView()
-        self.session.chosen.connect(self._update_buttons)
-        self.revoke_button = QPushButton("Revoke")
-        self.revoke_button.setObjectName("console.revoke")
-        self.revoke_button.setAccessibleName("Revoke the standing approval")
-        self.revoke_button.setToolTip("Take the chosen approval back: the next call asks again")
-        self.revoke_button.setAutoDefault(False)
-        self.revoke_button.clicked.connect(self._revoke)
+        self.session.chosen.connect(self.update_buttons)
+        tip = "Take the chosen approval back: the next call asks again"
+        spoken = "Revoke the standing approval"
+        self.revoke_button = text_button("Revoke", "console.revoke", self._revoke, tip, spoken=spoken)
         tip = "The agent begins a new conversation: counts, pauses and phase begin anew"
-        self.reset_button = link_button("Reset session", "console.resetsession", tip)
-        self.reset_button.clicked.connect(self.reset_requested)
-        self.reset_copy_button = link_button("Reset copy", "console.resetcopy", "")
-        self.reset_copy_button.clicked.connect(self.reset_copy_requested)
-        tip = "Forget all calls; the session and the copy stay"
-        self.clear_button = link_button("Clear", "console.clearhistory", tip, "Clear the history")
-        self.clear_button.clicked.connect(self.clear_requested)
+        self.reset_button = text_button("Reset session", "console.resetsession", self._reset, tip, kind="link")
+        self.reset_copy_button = named(QPushButton("Reset copy"), "console.resetcopy", spoken="Reset copy", kind="link")
+        tip, spoken = "Forget all calls; the session and the copy stay", "Clear the history"
+        self.clear_button = text_button(
+            "Clear", "console.clearhistory", console.forget_calls, tip, spoken=spoken, kind="link"
+        )
+        console.records_changed.connect(self._show_records)
+        console.session_changed.connect(self._session_changed)
         self._lay_out()
-        self._update_buttons()
+        self.update_buttons()
 
-    def set_records(self, records: tuple[CallRecord, ...]) -> None:
-        """Show these calls; the newest becomes the chosen one."""
+    def _show_records(self) -> None:
+        """Show the calls so far; the newest becomes the chosen one."""
+        records = self._console.records
         self.calls.set_records(records)
         self.bar.set_records(records)
         self._show_part()
@@ -124,20 +112,34 @@ class HistoryPanel(QWidget):
         self.view.viewport().update()
         self._header.set_note(f"{len(records)} calls" if len(records) != 1 else "1 call")
         self._header.setToolTip(_BOUND)
-        self._update_buttons()
+        self.update_buttons()
 
-    def set_way(self, *, live: bool, busy: bool) -> None:
-        """Whether runs are real, and whether a call is under way: then none can be made again."""
-        self._is_live, self._is_busy = live, busy
-        self._update_buttons()
-
-    def tell_copy(self, tip: str, *, can: bool, shown: bool) -> None:
-        """Whether there is a copy that can be thrown away, and what that means."""
+    def show_copy(self, tip: str) -> None:
+        """Say what throwing the copy away means, and whether that can be done now."""
+        console = self._console
         self.reset_copy_button.setToolTip(tip)
-        self.reset_copy_button.setEnabled(can)
-        self.reset_copy_button.setVisible(shown)
+        self.reset_copy_button.setEnabled(console.has_copy and not console.is_busy)
+        self.reset_copy_button.setVisible(not console.is_live)
 
-    def show_session(self, state: SessionState | None) -> None:
+    # the session
+
+    def show_session(self) -> None:
+        """Say where the conversation of the agent stands."""
+        agent_id = self._agent_id()
+        if agent_id is None:
+            self._show_state(None)
+        else:
+            self._session_changed(self._console.session_state(agent_id))
+
+    def _session_changed(self, state: SessionState) -> None:
+        if state.agent_id != self._agent_id():
+            return
+        self._show_state(state)
+        if not state.is_whole:
+            look = self._console.look_at_session(state.agent_id)
+            self._context.tasks.start(look, "console.session", replace=True)
+
+    def _show_state(self, state: SessionState | None) -> None:
         """Say where the agent's conversation stands."""
         self.session.show_state(state)
         if state is None:
@@ -153,6 +155,22 @@ class HistoryPanel(QWidget):
             words += ", 1 approval stands" if count == 1 else f", {count} approvals stand"
         counts = f"{made} run ({names})" if made else "nothing run yet"
         self._session.set_text(words, f"session of {state.agent_id}: {counts}; the agent's loop {goes_on}{why}")
+
+    def _reset(self) -> None:
+        agent_id = self._agent_id()
+        if agent_id is not None:
+            self._console.reset_session(agent_id)
+
+    def _revoke(self) -> None:
+        agent_id, grant_id = self._agent_id(), self.session.grant_id
+        if agent_id is not None and grant_id is not None:
+            self._context.tasks.start(self._take_back(agent_id, grant_id), "console.revoke", replace=True)
+
+    async def _take_back(self, agent_id: str, grant_id: str) -> None:
+        try:
+            await self._console.revoke(agent_id, grant_id)
+        except GatewrightError as error:
+            self._context.document.say("error", f"not revoked: {error}")
 
     # the calls
 
@@ -174,7 +192,7 @@ class HistoryPanel(QWidget):
             self.view.selectionModel().clear()
         self.view.selectionModel().blockSignals(blocked)
         self._show_part()
-        self._update_buttons()
+        self.update_buttons()
 
     def _to_calls(self) -> None:
         if self.model.rowCount():
@@ -182,24 +200,18 @@ class HistoryPanel(QWidget):
             if not self.view.currentIndex().isValid():
                 self.view.setCurrentIndex(self.model.index(0, 0))
 
-    def _moved(self, _selected: QItemSelection, _deselected: QItemSelection) -> None:
-        self._update_buttons()
-
     def _chosen(self, _current: QModelIndex, _before: QModelIndex) -> None:
-        self._update_buttons()
+        self.update_buttons()
         self._show()
 
-    def _clicked(self, _index: QModelIndex) -> None:
-        self._show()
-
-    def _show(self) -> None:
+    def _show(self, *_what: object) -> None:
         record = self._record()
         if record is not None:
             self.record_chosen.emit(record)
 
     def _again(self) -> None:
         record = self._record()
-        if record is not None and not self._is_busy:
+        if record is not None and not self._console.is_busy:
             self.again_requested.emit(record)
 
     def _edit(self) -> None:
@@ -210,18 +222,17 @@ class HistoryPanel(QWidget):
     def _compare(self) -> None:
         chosen = self.chosen_records
         if len(chosen) == 2:
-            self.compare_requested.emit(*chosen)
+            self._context.tasks.start(self._show_comparison(*chosen), "console.compare", replace=True)
+
+    async def _show_comparison(self, one: CallRecord, other: CallRecord) -> None:
+        told = await asyncio.to_thread(compared, one, other)
+        await shown(CompareDialog(self.window(), told))
 
     def _copy(self) -> None:
         """The chosen calls as JSON."""
         texts = [record_text(record) for record in self.chosen_records]
         if texts:
             QGuiApplication.clipboard().setText(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
-
-    def _revoke(self) -> None:
-        grant_id = self.session.grant_id
-        if grant_id is not None:
-            self.revoke_requested.emit(grant_id)
 
     def _open_menu(self, at: QPoint) -> None:
         menu = QMenu(self)
@@ -232,7 +243,7 @@ class HistoryPanel(QWidget):
             ("Edit again (F2)", self._edit, self.edit_button.isEnabled()),
             ("Compare the two chosen (Ctrl+D)", self._compare, self.compare_button.isEnabled()),
             ("Copy as JSON (Ctrl+C)", self._copy, bool(self.chosen_records)),
-            ("Clear the history", self.clear_requested.emit, self.calls.rowCount() > 0),
+            ("Clear the history", self._console.forget_calls, self.calls.rowCount() > 0),
         ):
             action = menu.addAction(words)
             action.setEnabled(can)
@@ -264,7 +275,7 @@ class HistoryPanel(QWidget):
     def _again_by_key(self) -> None:
         """A key alone makes no real run: that takes the button."""
         record = self._record()
-        if record is not None and not (self._is_live and record.kind == "run"):
+        if record is not None and not (self._console.is_live and record.kind == "run"):
             self._again()
 
     # what can be done
@@ -272,12 +283,13 @@ class HistoryPanel(QWidget):
     def _again_words(self, record: CallRecord | None) -> str:
         if record is None or record.kind == "decide":
             return "Decide again"
-        return "Run again LIVE, in the real workspace" if self._is_live else "Run again in the copy"
+        return "Run again LIVE, in the real workspace" if self._console.is_live else "Run again in the copy"
 
-    def _update_buttons(self) -> None:
+    def update_buttons(self, *_what: object) -> None:
+        """Enable what can be done with the chosen calls now."""
         record = self._record()
-        self.again_button.setEnabled(record is not None and not self._is_busy)
-        live = record is not None and record.kind == "run" and self._is_live
+        self.again_button.setEnabled(record is not None and not self._console.is_busy)
+        live = record is not None and record.kind == "run" and self._console.is_live
         self.again_button.set_icon(
             "rotate-ccw",
             f"{self._again_words(record)}, under the policy as it is now{'' if live else ' (Enter)'}",
@@ -309,129 +321,34 @@ class HistoryPanel(QWidget):
 
     # the parts
 
-    def _icon(self, icon: str, name: str, act: Callable[[], None]) -> IconButton:
-        button = IconButton(icon, name)
-        button.setObjectName(f"console.{name}")
-        button.clicked.connect(lambda _=False: act())
-        return button
-
     def _make_view(self) -> TableView:
-        view = TableView("Calls so far")
-        view.setObjectName("console.history")
-        view.setModel(self.model)
-        view.setItemDelegate(HistoryDelegate(view))
+        view = table_of(self.model, HistoryDelegate, "Calls so far", "console.history")
         view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        view.setTabKeyNavigation(False)
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._open_menu)
         view.installEventFilter(self)
         view.horizontalHeader().setMinimumSectionSize(20)
-        for column, width in (
-            (WHEN, 82),
-            (WHAT, 26),
-            (AGENT, 76),
-            (VERDICT, 104),
-        ):
+        for column, width in ((WHEN, 82), (WHAT, 26), (AGENT, 76), (VERDICT, 104)):
             view.setColumnWidth(column, width)
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(CALL, header.ResizeMode.Stretch)
         view.selectionModel().currentChanged.connect(self._chosen)
-        view.selectionModel().selectionChanged.connect(self._moved)
-        view.clicked.connect(self._clicked)
+        view.selectionModel().selectionChanged.connect(self.update_buttons)
+        view.clicked.connect(self._show)
         return view
 
     def _lay_out(self) -> None:
-        tokens = current_look().tokens
         self._header = SectionHeader("History")
         for control in (self.compare_button, self.edit_button, self.again_button, self.revoke_button, self.part):
             self._header.add_control(control)
-        foot = QHBoxLayout()
-        foot.setContentsMargins(tokens.space_2, 0, tokens.space_2, 0)
-        foot.addWidget(self._session, 1)
-        foot.addWidget(self.clear_button)
-        foot.addWidget(self.reset_button)
-        foot.addWidget(self.reset_copy_button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._header)
-        column.addWidget(self.bar)
         self._none = EmptyState(*_NONE)
         self._stack = QStackedWidget()
-        self._stack.addWidget(self._none)
-        self._stack.addWidget(self.view)
-        self._stack.addWidget(self.session)
+        for part in (self._none, self.view, self.session):
+            self._stack.addWidget(part)
         self._show_part()
-        column.addWidget(self._stack, 1)
-        column.addLayout(foot)
+        buttons = (self.clear_button, self.reset_button, self.reset_copy_button)
+        foot = row_of(stretch(self._session), *buttons, space=1, margins=(2, 0))
+        column_of(self._header, self.bar, stretch(self._stack), foot, into=self)
         self.setMinimumHeight(_LEAST)
-
-
-class HistoryControl(QObject):
-    """`agent_id` tells whose session is shown."""
-
-    def __init__(
-        self,
-        context: PageContext,
-        console: Console,
-        history: HistoryPanel,
-        page: QWidget,
-        agent_id: Callable[[], str | None],
-    ) -> None:
-        super().__init__(page)
-        self._context, self._console, self._history, self._page = context, console, history, page
-        self._agent_id = agent_id
-        history.revoke_requested.connect(self._revoke)
-        history.reset_requested.connect(self._reset_session)
-        history.compare_requested.connect(self._compare)
-        history.clear_requested.connect(console.forget_calls)
-        console.records_changed.connect(self._show_records)
-        console.session_changed.connect(self._show_session)
-
-    def show_session(self) -> None:
-        """Show where the conversation of the agent stands."""
-        agent_id = self._agent_id()
-        if agent_id is None:
-            self._history.show_session(None)
-        else:
-            self._show_session(self._console.session_state(agent_id))
-
-    def show_exact(self, record: CallRecord) -> None:
-        """Show exactly what the model gets of a call."""
-        self._context.tasks.start(shown(ExactDialog(self._page, record)), "console.exact", replace=True)
-
-    def _show_records(self) -> None:
-        self._history.set_records(self._console.records)
-
-    def _show_session(self, state: SessionState) -> None:
-        if state.agent_id != self._agent_id():
-            return
-        self._history.show_session(state)
-        if not state.is_whole:
-            look = self._console.look_at_session(state.agent_id)
-            self._context.tasks.start(look, "console.session", replace=True)
-
-    def _compare(self, one: CallRecord, other: CallRecord) -> None:
-        self._context.tasks.start(self._show_comparison(one, other), "console.compare", replace=True)
-
-    async def _show_comparison(self, one: CallRecord, other: CallRecord) -> None:
-        told = await asyncio.to_thread(compared, one, other)
-        await shown(CompareDialog(self._page, told))
-
-    def _revoke(self, grant_id: str) -> None:
-        agent_id = self._agent_id()
-        if agent_id is not None:
-            self._context.tasks.start(self._take_back(agent_id, grant_id), "console.revoke", replace=True)
-
-    async def _take_back(self, agent_id: str, grant_id: str) -> None:
-        try:
-            await self._console.revoke(agent_id, grant_id)
-        except GatewrightError as error:
-            self._context.document.say("error", f"not revoked: {error}")
-
-    def _reset_session(self) -> None:
-        agent_id = self._agent_id()
-        if agent_id is not None:
-            self._console.reset_session(agent_id)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QSortFilterProxyModel, Signal
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from gatewright_gui.pages.console.history_model import CallHistoryModel
-from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.layout import named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget import IconButton, SearchField
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRecord, visible
@@ -105,9 +106,8 @@ class HistoryBar(QWidget):
         super().__init__(parent)
         self._filter = HistoryFilter()
         self._records: tuple[CallRecord, ...] = ()
-        self.search = SearchField("Search calls")
-        self.search.setObjectName("console.history.search")
-        self.search.setToolTip("Every word has to be in the call, its agent, arguments, verdict, code or reason")
+        tip = "Every word has to be in the call, its agent, arguments, verdict, code or reason"
+        self.search = named(SearchField("Search calls"), "console.history.search", tip=tip)
         self.search.search_changed.connect(self._searched)
         self.search.results_requested.connect(self.leave_requested)
         self.search.leave_requested.connect(self.leave_requested)
@@ -118,10 +118,8 @@ class HistoryBar(QWidget):
         self.menu.setObjectName("console.history.menu")
         self.menu.aboutToShow.connect(self._fill)
         self.menu_button.setMenu(self.menu)
-        self._count = Label()
-        self._count.setObjectName("console.history.count")
-        self._count.setProperty("kind", "small")
-        self._lay_out()
+        self._count = named(Label(), "console.history.count", kind="small")
+        row_of(stretch(self.search), self._count, self.menu_button, into=self, space=1, margins=(2, 0, 1, 1))
 
     @property
     def filter(self) -> HistoryFilter:
@@ -179,12 +177,3 @@ class HistoryBar(QWidget):
         parts = {"verdicts": now.verdicts, "agents": now.agents, "tools": now.tools}
         parts[kind] = parts[kind] ^ {name}
         self._set(HistoryFilter(now.words, parts["verdicts"], parts["agents"], parts["tools"]))
-
-    def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_2, 0, tokens.space_1, tokens.space_1)
-        row.setSpacing(tokens.space_1)
-        row.addWidget(self.search, 1)
-        row.addWidget(self._count)
-        row.addWidget(self.menu_button)

@@ -4,18 +4,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QObject, Qt
 from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import QStyleOptionViewItem
 
-from gatewright_gui.pages.console.cell import FAILED, PAD, put_icon, tint, verdict_mark
+from gatewright_gui.pages.console.table import FAILED, PAD, FlatModel, Index, put_icon, tint, verdict_mark
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.calls import CallRecord
 
-Index = QModelIndex | QPersistentModelIndex
 WHEN, WHAT, CALL, AGENT, VERDICT = range(5)
 HEADERS = ("Time", "", "Call", "Agent", "Verdict")
 VERDICT_ROLE = Qt.ItemDataRole.UserRole + 1
@@ -29,8 +28,10 @@ TELLING_ROLE = Qt.ItemDataRole.UserRole + 4
 LIVE_WORD = "LIVE"
 
 
-class CallHistoryModel(QAbstractTableModel):
+class CallHistoryModel(FlatModel):
     """Follows the console's records."""
+
+    headers = HEADERS
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -52,21 +53,9 @@ class CallHistoryModel(QAbstractTableModel):
         """The record of a row."""
         return self._records[row] if 0 <= row < len(self._records) else None
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """How many calls."""
-        return 0 if parent.isValid() else len(self._records)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Time, kind, call, agent, verdict."""
-        return 0 if parent.isValid() else len(HEADERS)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Names of the columns."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return HEADERS[section]
-        return None
+        return len(self._records)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Texts, and what the delegate draws from."""
@@ -92,11 +81,6 @@ class CallHistoryModel(QAbstractTableModel):
                 return record.telling
             case _:
                 return None
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """Rows can be chosen."""
-        flags = super().flags(index)
-        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
 
 
 def _text(record: CallRecord, column: int) -> str:

@@ -1,9 +1,9 @@
 """The arguments as JSON text, checked while they are typed, with what could be typed at the cursor."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from PySide6.QtCore import QMimeData, Qt, QTimer, Signal
+from PySide6.QtCore import QMimeData, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QKeyEvent,
@@ -12,27 +12,27 @@ from PySide6.QtGui import (
     QTextCharFormat,
     QTextCursor,
 )
-from PySide6.QtWidgets import QCompleter, QHBoxLayout, QListView, QTextEdit, QVBoxLayout, QWidget
-from shiboken6 import isValid
+from PySide6.QtWidgets import QCompleter, QListView, QTextEdit, QWidget
 
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import parse_object
 from gatewright_gui.pages.console.argument_check import (
-    ArgumentChecker,
+    FITS,
+    ArgumentCheck,
+    FaultLine,
     TextFault,
-    checker_of,
     syntax_faults,
     text_faults,
 )
+from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.json_completion import Completion, completion_at
 from gatewright_gui.pages.console.json_value import to_text
 from gatewright_gui.pages.console.large_text import LargeTextEdit, TabTakes
-from gatewright_gui.pages.console.linkbutton import link_button
 from gatewright_gui.qt.highlighter import Highlighter
+from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget import IconLabel, ProseLine
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.calls import ShownTool
 
@@ -202,10 +202,9 @@ def _units(text: str) -> int:
     return len(text) if text.isascii() else len(text) + sum(letter > "\uffff" for letter in text)
 
 
-SETTLE_MS = 120
 AT_ONCE = 20_000
 """The syntax of texts up to this many characters is checked at once, that of longer ones beside the window."""
-FITS, IS_OBJECT = "fits the schema", "one JSON object"
+IS_OBJECT = "one JSON object"
 
 
 class RawJson(QWidget):
@@ -215,37 +214,22 @@ class RawJson(QWidget):
 
     def __init__(self, tasks: TaskOwner, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._tasks = tasks
         self._tool: ShownTool | None = None
-        self._checker: ArgumentChecker | None = None
         self.faults: tuple[TextFault, ...] = ()
-        self.editor = JsonEdit("Arguments as JSON")
-        self.editor.setObjectName("console.json")
+        self.editor = named(JsonEdit("Arguments as JSON"), "console.json")
         self.editor.setPlaceholderText('{ "op": "read", "path": "README.md" }')
         self.editor.offer = self._offer
         self.editor.edited.connect(self._edited)
-        self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
-        self._settle.timeout.connect(self._check)
-        self._icon = IconLabel("circle-check", "allow", size=14)
-        self._said = ProseLine()
-        self._said.setObjectName("console.jsonfault")
-        self.go_button = link_button("Go to it", "console.json.go", "Put the cursor to the first fault (F8)")
-        self.go_button.clicked.connect(self.go_to_fault)
-        self.format_button = link_button("Format", "console.json.format", "Indent the text (Ctrl+Shift+I)")
-        self.format_button.clicked.connect(self.format)
-        tokens = current_look().tokens
-        foot = QHBoxLayout()
-        foot.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
-        foot.setSpacing(tokens.space_2)
-        foot.addWidget(self._icon)
-        foot.addWidget(self._said, 1)
-        foot.addWidget(self.go_button)
-        foot.addWidget(self.format_button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.editor, 1)
-        column.addLayout(foot)
+        self._check = ArgumentCheck(
+            tasks, "console.check", lambda checker: partial(text_faults, self.text, checker), self
+        )
+        self._check.found.connect(self._show)
+        tip = "Put the cursor to the first fault (F8)"
+        self.go_button = text_button("Go to it", "console.json.go", self.go_to_fault, tip, kind="link")
+        tip = "Indent the text (Ctrl+Shift+I)"
+        self.format_button = text_button("Format", "console.json.format", self.format, tip, kind="link")
+        self._line = FaultLine("console.jsonfault", self.go_button, self.format_button)
+        column_of(stretch(self.editor), self._line, into=self)
         self._show(())
 
     @property
@@ -267,8 +251,7 @@ class RawJson(QWidget):
         if tool == self._tool:
             return
         self._tool = tool
-        self._checker = checker_of(tool) if tool is not None else None
-        self._settle.start()
+        self._check.set_tool(tool)
 
     def format(self) -> None:
         """Indent the text; broken text stays as it is."""
@@ -292,34 +275,12 @@ class RawJson(QWidget):
 
     def _edited(self) -> None:
         if not self.editor.is_aside and self.editor.document().characterCount() <= AT_ONCE:
-            self._show(syntax_faults(self.text), is_checked=self._checker is None)
-        self._settle.start()
+            self._show(syntax_faults(self.text), is_checked=self._tool is None)
+        self._check.start()
         self.changed.emit()
-
-    def _check(self) -> None:
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # nobody runs the window
-            return
-        if not self._tasks.closed:
-            text, checker = self.text, self._checker
-            found = loop.run_in_executor(None, text_faults, text, checker)
-            self._tasks.start(self._check_beside(text, checker, found), "console.check", replace=True)
-
-    async def _check_beside(
-        self, text: str, checker: ArgumentChecker | None, found: Awaitable[tuple[TextFault, ...]]
-    ) -> None:
-        faults = await found
-        if isValid(self) and checker is self._checker and text == self.text:
-            self._show(faults)
 
     def _show(self, faults: tuple[TextFault, ...], *, is_checked: bool = True) -> None:
         self.faults = faults
-        is_syntax = bool(faults) and faults[0].is_syntax
-        role = "deny" if is_syntax else "ask" if faults else "allow"
-        self._icon.set_icon("circle-alert" if faults else "circle-check", role)
-        more = f"  (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        fine = FITS if is_checked and self._tool is not None else IS_OBJECT
-        self._said.set_text(f"{faults[0]}{more}" if faults else fine)
+        self._line.show_faults(faults, FITS if is_checked and self._tool is not None else IS_OBJECT)
         self.go_button.setVisible(bool(faults))
         self.editor.mark(faults)

@@ -9,18 +9,18 @@ from PySide6.QtCore import QModelIndex, QObject, QPoint, QSize, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QMenu,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
-from gatewright_gui.pages.console.cell import tint
+from gatewright_gui.pages.console.button import icon_button
 from gatewright_gui.pages.console.json_tree_model import KEY, KIND, VALUE, Index, JsonTreeModel, is_small, whole_text
+from gatewright_gui.pages.console.table import tint
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget import CodeView, IconButton, SearchField, TreeView
+from gatewright_gui.qt.widget import CodeView, SearchField, TreeView
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import cut
@@ -97,8 +97,7 @@ class JsonTreeView(QWidget):
         super().__init__(parent)
         self._tasks = tasks
         self.model = JsonTreeModel(self)
-        self.tree = TreeView("Result as a tree")
-        self.tree.setObjectName("console.tree")
+        self.tree = named(TreeView("Result as a tree"), "console.tree")
         self.tree.setModel(self.model)
         self.tree.setItemDelegate(_Delegate(self.tree))
         self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -106,25 +105,26 @@ class JsonTreeView(QWidget):
         self.tree.customContextMenuRequested.connect(self._open_menu)
         self.tree.selectionModel().currentChanged.connect(self._chosen)
         self.tree.installEventFilter(self)
-        self.search = SearchField("Search keys and values")
-        self.search.setObjectName("console.tree.search")
+        self.search = named(SearchField("Search keys and values"), "console.tree.search")
         self.search.search_changed.connect(self._search)
         self.search.results_requested.connect(self.tree.setFocus)
         self.search.leave_requested.connect(self.tree.setFocus)
         self.search.installEventFilter(self)
-        self._count = Label()
-        self._count.setProperty("kind", "small")
-        self.open_button = self._icon("chevrons-up-down", "Open all below the chosen row", "open", self.open_below)
-        self.close_button = self._icon("chevrons-down-up", "Close all below the chosen row", "close", self.close_below)
-        self.copy_value_button = self._icon("copy", "Copy the chosen value (Ctrl+C)", "copyvalue", self.copy_value)
-        self.copy_path_button = self._icon(
-            "link", "Copy the path of the chosen value (Ctrl+Shift+C)", "copypath", self.copy_path
+        self._count = named(Label(), kind="small")
+        self.open_button = icon_button(
+            "chevrons-up-down", "Open all below the chosen row", "console.tree.open", self.open_below
         )
-        self.path = Label()
-        self.path.setObjectName("console.tree.path")
-        self.path.setProperty("kind", "small")
-        self.whole = CodeView("The chosen value")
-        self.whole.setObjectName("console.tree.value")
+        self.close_button = icon_button(
+            "chevrons-down-up", "Close all below the chosen row", "console.tree.close", self.close_below
+        )
+        self.copy_value_button = icon_button(
+            "copy", "Copy the chosen value (Ctrl+C)", "console.tree.copyvalue", self.copy_value
+        )
+        self.copy_path_button = icon_button(
+            "link", "Copy the path of the chosen value (Ctrl+Shift+C)", "console.tree.copypath", self.copy_path
+        )
+        self.path = named(Label(), "console.tree.path", kind="small")
+        self.whole = named(CodeView("The chosen value"), "console.tree.value")
         self.whole.set_wrapping(True)
         self.whole.hide()
         self._hits: list[tuple[int, ...]] = []
@@ -327,29 +327,12 @@ class JsonTreeView(QWidget):
 
     # the parts
 
-    def _icon(self, icon: str, words: str, name: str, act: Callable[[], None]) -> IconButton:
-        button = IconButton(icon, words)
-        button.setObjectName(f"console.tree.{name}")
-        button.clicked.connect(lambda _=False: act())
-        return button
-
     def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        bar = QHBoxLayout()
-        bar.setContentsMargins(tokens.space_2, 0, tokens.space_1, tokens.space_1)
-        bar.setSpacing(tokens.space_1)
-        bar.addWidget(self.search, 1)
-        bar.addWidget(self._count)
-        for button in (self.open_button, self.close_button, self.copy_value_button, self.copy_path_button):
-            bar.addWidget(button)
+        buttons = (self.open_button, self.close_button, self.copy_value_button, self.copy_path_button)
+        bar = row_of(stretch(self.search), self._count, *buttons, space=1, margins=(2, 0, 1, 1))
         self.tree.setColumnWidth(KEY, 220)
         self.whole.setMaximumHeight(110)
-        self.path.setContentsMargins(tokens.space_2, 1, tokens.space_2, 1)
+        space = current_look().tokens.space_2
+        self.path.setContentsMargins(space, 1, space, 1)
         self.path.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(bar)
-        column.addWidget(self.tree, 1)
-        column.addWidget(self.path)
-        column.addWidget(self.whole)
+        column_of(bar, stretch(self.tree), self.path, self.whole, into=self)

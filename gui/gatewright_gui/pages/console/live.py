@@ -1,65 +1,19 @@
 """Live mode and the disposable copy: the question before, the bar that says it loudly, throwing the copy away."""
 
-from collections.abc import Callable
-
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask
+from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.console import Console
 
 TITLE = "LIVE MODE"
-
-
-class LiveBar(QWidget):
-    """Hidden until `show_live`; solid in the colour of a refusal, with words and a way out."""
-
-    leave_requested = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        tokens = current_look().tokens
-        self.setObjectName("console.livebar")
-        self._icon = IconLabel("triangle-alert", "on_accent", parent=self)
-        self._title = Label(TITLE)
-        self._title.setProperty("kind", "live")
-        self._words = Label()
-        self._words.setProperty("kind", "live-words")
-        self._words.setWordWrap(True)
-        self._words.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        self.leave_button = QPushButton("Leave live mode")
-        self.leave_button.setObjectName("console.leavelive")
-        self.leave_button.setAccessibleName("Leave live mode")
-        self.leave_button.setToolTip("Runs happen in a disposable copy again (Ctrl+Shift+L)")
-        self.leave_button.setAutoDefault(False)
-        self.leave_button.clicked.connect(self.leave_requested)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_3, tokens.space_1, tokens.space_2, tokens.space_1)
-        row.setSpacing(tokens.space_2)
-        row.addWidget(self._icon)
-        row.addWidget(self._title)
-        row.addWidget(self._words, 1)
-        row.addWidget(self.leave_button)
-        self.setMinimumHeight(tokens.control_height + tokens.space_3)
-        current_look().changed.connect(self.update)
-        self.hide()
-
-    def show_live(self, name: str) -> None:
-        """Runs are real, in the workspace of that name."""
-        words = f"Runs change the real files and blocks of {name}, and its audit log keeps them."
-        self._words.setText(words)
-        self.setAccessibleName(f"{TITLE}: {words}")
-        self.show()
-
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
-        """A solid ground."""
-        del event
-        QPainter(self).fillRect(self.rect(), QColor(current_look().palette.verdict.deny.fg))
 
 
 _GO_LIVE = (
@@ -72,15 +26,26 @@ _RESET = (
 )
 
 
-class LiveControl(QObject):
-    """Follows the document; `changed` is called after everything that the page has to show anew."""
+class LiveBar(QWidget):
+    """Shown while runs are real; solid in the colour of a refusal, with words and a way out."""
 
-    def __init__(
-        self, context: PageContext, console: Console, bar: LiveBar, page: QWidget, changed: Callable[[], None]
-    ) -> None:
-        super().__init__(page)
-        self._context, self._console, self._bar, self._page, self._changed = context, console, bar, page, changed
-        bar.leave_requested.connect(self.toggle)
+    changed = Signal()
+    """Live mode was entered or left, or the copy was thrown away."""
+
+    def __init__(self, context: PageContext, console: Console) -> None:
+        super().__init__()
+        self._context, self._console = context, console
+        self.setObjectName("console.livebar")
+        self._words = named(Label(), kind="live-words")
+        self._words.setWordWrap(True)
+        self._words.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        tip = "Runs happen in a disposable copy again (Ctrl+Shift+L)"
+        self.leave_button = text_button("Leave live mode", "console.leavelive", self.toggle, tip)
+        icon, title = IconLabel("triangle-alert", "on_accent"), named(Label(TITLE), kind="live")
+        row_of(icon, title, stretch(self._words), self.leave_button, into=self, space=2, margins=(3, 1, 2, 1))
+        self.setMinimumHeight(current_look().tokens.control_height + current_look().tokens.space_3)
+        current_look().changed.connect(self.update)
+        self.hide()
         context.document.live.changed.connect(self._live_changed)
 
     def toggle(self) -> None:
@@ -99,16 +64,18 @@ class LiveControl(QObject):
         workspace = document.workspace
         choices = (Choice("stay", "Stay in the copy", "primary"), Choice("live", "Go live", "danger"))
         text = _GO_LIVE.format(name=document.name)
-        answer = await ask(self._page, "Run in the real workspace?", text, choices, icon="triangle-alert", role="deny")
+        answer = await ask(
+            self.window(), "Run in the real workspace?", text, choices, icon="triangle-alert", role="deny"
+        )
         if answer == "live" and document.is_open and document.workspace is workspace:
             document.live.enter()
 
     def _live_changed(self, is_live: bool) -> None:
-        if is_live:
-            self._bar.show_live(self._context.document.name)
-        else:
-            self._bar.hide()
-        self._changed()
+        words = f"Runs change the real files and blocks of {self._context.document.name}, and its audit log keeps them."
+        self._words.setText(words)
+        self.setAccessibleName(f"{TITLE}: {words}")
+        self.setVisible(is_live)
+        self.changed.emit()
 
     def reset_copy(self) -> None:
         """Throw the copy away."""
@@ -119,11 +86,10 @@ class LiveControl(QObject):
         gone = await self._console.reset_copy()
         stood = f", and {gone} standing approval{'' if gone == 1 else 's'} with it" if gone else ""
         self._context.document.say("info", f"the copy was thrown away{stood}; the next run gets a fresh one")
-        self._changed()
+        self.changed.emit()
 
-    @property
-    def about_copy(self) -> str:
-        """What is to be known of the copy."""
+    def copy_words(self) -> str:
+        """What is to be known of the disposable copy."""
         copied = self._console.copied
         if copied is None:
             return "There is no copy yet: the first run makes one"
@@ -133,3 +99,8 @@ class LiveControl(QObject):
         if copied.unread:
             told.append("could not be read, and stands empty in it: " + ", ".join(copied.unread))
         return "\n".join(told)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """A solid ground."""
+        del event
+        QPainter(self).fillRect(self.rect(), QColor(current_look().palette.verdict.deny.fg))

@@ -1,35 +1,25 @@
 """The right part of the Console: verdict, open question, stages as they pass, result."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.pages.console.result import ResultPanel
 from gatewright_gui.pages.console.stages import StagePane
 from gatewright_gui.pages.console.verdict import VerdictPanel
+from gatewright_gui.qt.layout import column_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import MessageBar, ProgressStrip, Splitter, TableView
 from gatewright_gui.qt.widget.splitter import SizeStore
 from gatewright_gui.session.calls import CallRecord, Kind, StageRow
 from gatewright_gui.session.question import PendingApproval
 
-_WHAT_TO_DO = (
-    "Ctrl+Return decides the call without any effect. Ctrl+Shift+Return runs it in a disposable copy and shows here "
-    "what the model gets."
-)
-_ONLY_DECIDED = "Ctrl+Shift+Return runs the call in a disposable copy and shows here what the model gets."
-_LIVE_ONLY_DECIDED = "Ctrl+Shift+Return runs the call LIVE, in the real workspace, and shows here what the model gets."
+_DECIDE = "Ctrl+Return decides the call without any effect. "
+_IN_COPY = "Ctrl+Shift+Return runs {it} in a disposable copy and shows here what the model gets."
+_LIVE = "Ctrl+Shift+Return runs {it} LIVE, in the real workspace, and shows here what the model gets."
 _DECIDE_ONLY = "Ctrl+Return decides the call. The program that has this tool runs it; nothing is executed here."
 _RUN_ELSEWHERE = "The program that has this tool runs it; here its calls are decided, and not executed."
-
-
-_LIVE_WHAT_TO_DO = (
-    "Ctrl+Return decides the call without any effect. Ctrl+Shift+Return runs it LIVE, in the real workspace, and shows "
-    "here what the model gets."
-)
-_IN_COPY, _LIVE = "Running in the copy", "Running LIVE in the workspace"
 _ELSEWHERE = ("plug", "Decided, not run", _RUN_ELSEWHERE)
-_DECIDED = "Only decided"
 
 
 class OutcomePanel(QWidget):
@@ -134,11 +124,11 @@ class OutcomePanel(QWidget):
     @property
     def running(self) -> str:
         """What is said while a call runs."""
-        return _LIVE if self._is_live else _IN_COPY
+        return "Running LIVE in the workspace" if self._is_live else "Running in the copy"
 
     @property
-    def _what_to_do(self) -> str:
-        return _DECIDE_ONLY if self._is_elsewhere else _LIVE_WHAT_TO_DO if self._is_live else _WHAT_TO_DO
+    def _how_to_run(self) -> str:
+        return _LIVE if self._is_live else _IN_COPY
 
     def say_run_elsewhere(self) -> None:
         """The call that is shown was decided where a run was asked for."""
@@ -169,7 +159,7 @@ class OutcomePanel(QWidget):
             return "circle-stop", "Cancelled", f"{record.reason[:1].upper()}{record.reason[1:]}"
         if self._is_elsewhere:
             return _ELSEWHERE
-        return "scroll-text", _DECIDED, _LIVE_ONLY_DECIDED if self._is_live else _ONLY_DECIDED
+        return "scroll-text", "Only decided", self._how_to_run.format(it="the call")
 
     def clear(self) -> None:
         """There is no call."""
@@ -181,7 +171,8 @@ class OutcomePanel(QWidget):
         self._say_what_to_do()
 
     def _say_what_to_do(self) -> None:
-        self.result.show_nothing("scroll-text", "No result", self._what_to_do)
+        words = _DECIDE_ONLY if self._is_elsewhere else _DECIDE + self._how_to_run.format(it="it")
+        self.result.show_nothing("scroll-text", "No result", words)
 
     def _lay_out(self, sizes: SizeStore) -> None:
         split = Splitter(Qt.Orientation.Vertical, "console.outcome", sizes)
@@ -192,12 +183,7 @@ class OutcomePanel(QWidget):
         split.setCollapsible(0, False)
         split.setCollapsible(1, False)
         split.restore((348, 300))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for part in (self.message, self.strip, self.approval, self.verdict):
-            column.addWidget(part)
-        column.addWidget(split, 20)
         self._spare = QWidget()
         self._spare.hide()
-        column.addWidget(self._spare, 1)
+        heads = (self.message, self.strip, self.approval, self.verdict)
+        column_of(*heads, stretch(split, 20), stretch(self._spare), into=self)

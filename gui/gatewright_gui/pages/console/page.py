@@ -3,20 +3,23 @@
 from collections.abc import Mapping
 from typing import cast
 
-from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from gatewright.base.errors import GatewrightError, JsonRefused
 from gatewright.base.jsonvalue import JsonValue, parse_object
 from gatewright.policy.edit import ChangeSet
 from gatewright_gui.pages.console.approval import KEY
-from gatewright_gui.pages.console.call_control import ActBar, CallControl
-from gatewright_gui.pages.console.history import HistoryControl, HistoryPanel
-from gatewright_gui.pages.console.live import LiveBar, LiveControl
+from gatewright_gui.pages.console.call_bar import CallBar
+from gatewright_gui.pages.console.history import HistoryPanel
+from gatewright_gui.pages.console.live import LiveBar
 from gatewright_gui.pages.console.outcome import OutcomePanel
 from gatewright_gui.pages.console.request import RequestPanel
+from gatewright_gui.pages.console.verdict import ExactDialog
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.layout import column_of, holding, stretch
 from gatewright_gui.qt.widget import Splitter
 from gatewright_gui.session.calls import CallRecord, CallRequest, RuleLink, callable_tools
 from gatewright_gui.session.console import Console
@@ -24,47 +27,6 @@ from gatewright_gui.session.console import Console
 DELAY_MS = 150
 MAX_COMPARED = 50_000
 """Characters of JSON that are compared by what they say; longer ones to the letter."""
-
-
-class StaleMark(QObject):
-    """Looks a moment after something was edited, and marks the verdict of another call."""
-
-    def __init__(self, request: RequestPanel, outcome: OutcomePanel, parent: QObject) -> None:
-        super().__init__(parent)
-        self._request, self._outcome = request, outcome
-        self._timer = QTimer(self, singleShot=True, interval=DELAY_MS)
-        self._timer.timeout.connect(self._look)
-        for signal in (request.form.changed, request.raw.changed, request.tool_shown, request.agent_chosen):
-            signal.connect(self.look_soon)
-        outcome.record_shown.connect(self.look_soon)
-
-    def look_soon(self, *_what: object) -> None:
-        """Something may be another call now."""
-        if self._outcome.shown is not None:
-            self._timer.start()
-
-    def _look(self) -> None:
-        record = self._outcome.shown
-        if record is not None:
-            self._outcome.verdict.set_stale(stale=not self._is_same(record.request))
-
-    def _is_same(self, request: CallRequest) -> bool:
-        now = self._request
-        if (now.agent_id, now.tool_name) != (request.agent_id, request.tool):
-            return False
-        given = now.raw.text if now.mode.current == "json" else now.form.values_as_far()
-        return given == request.arguments or _value(given) == _value(request.arguments)
-
-
-def _value(arguments: str | Mapping[str, JsonValue]) -> object:
-    if not isinstance(arguments, str):
-        return dict(arguments)
-    if len(arguments) > MAX_COMPARED:
-        return arguments
-    try:
-        return parse_object(arguments)
-    except JsonRefused:
-        return arguments
 
 
 class ConsolePage(Page):
@@ -79,16 +41,15 @@ class ConsolePage(Page):
         self._path = context.document.path
         self.console = Console(context.document, self)
         self.request = RequestPanel(context)
-        self.history = HistoryPanel()
+        self.history = HistoryPanel(context, self.console, lambda: self.request.agent_id)
         self.outcome = OutcomePanel(context.sizes, context.tasks)
-        self.acts = ActBar()
-        self.decide_button, self.run_button, self.cancel_button = self.acts.decide, self.acts.run, self.acts.cancel
-        self.reset_copy_button, self.live_button = self.history.reset_copy_button, self.acts.live
-        self.live_bar = LiveBar()
-        self.calls = CallControl(context, self.console, self.request, self.outcome, self.acts, self, self._show_busy)
-        self.live = LiveControl(context, self.console, self.live_bar, self, self._live_changed)
-        self.stale = StaleMark(self.request, self.outcome, self)
-        self.past = HistoryControl(context, self.console, self.history, self, lambda: self.request.agent_id)
+        self.calls = CallBar(context, self.console, self.request, self.outcome)
+        self.decide_button, self.run_button = self.calls.decide_button, self.calls.run_button
+        self.cancel_button, self.live_button = self.calls.cancel_button, self.calls.live_button
+        self.reset_copy_button = self.history.reset_copy_button
+        self.live_bar = LiveBar(context, self.console)
+        self._compare = QTimer(self, singleShot=True, interval=DELAY_MS)
+        self._compare.timeout.connect(self._mark_stale)
         self._lay_out()
         self._connect()
         self._show_busy()
@@ -167,7 +128,7 @@ class ConsolePage(Page):
         self._load_tools()
 
     def _load_tools(self) -> None:
-        self.past.show_session()
+        self.history.show_session()
         self._show_busy()
         agent_id = self.request.agent_id
         if agent_id is None:
@@ -228,6 +189,27 @@ class ConsolePage(Page):
             self.outcome.message.dismiss()
             self.outcome.show_record(record)
 
+    def _show_exact(self, record: CallRecord) -> None:
+        self._context.tasks.start(shown(ExactDialog(self, record)), "console.exact", replace=True)
+
+    # whether what is shown of a call is still of the call that is filled in
+
+    def _compare_soon(self, *_what: object) -> None:
+        if self.outcome.shown is not None:
+            self._compare.start()
+
+    def _mark_stale(self) -> None:
+        record = self.outcome.shown
+        if record is not None:
+            self.outcome.verdict.set_stale(stale=not self._is_filled_in(record.request))
+
+    def _is_filled_in(self, request: CallRequest) -> bool:
+        now = self.request
+        if (now.agent_id, now.tool_name) != (request.agent_id, request.tool):
+            return False
+        given = now.raw.text if now.mode.current == "json" else now.form.values_as_far()
+        return given == request.arguments or _value(given) == _value(request.arguments)
+
     # rules
 
     def _go_to_rule(self, rule: RuleLink) -> None:
@@ -265,21 +247,14 @@ class ConsolePage(Page):
 
     def _name_run(self) -> None:
         elsewhere = self.request.runs_elsewhere
-        self.acts.show_way(elsewhere=elsewhere, live=self.console.is_live)
+        self.calls.show_way(elsewhere=elsewhere, live=self.console.is_live)
         self.outcome.set_elsewhere(elsewhere)
 
     def _show_busy(self) -> None:
-        busy = self.console.is_busy
-        self.acts.show_state(
-            busy=busy,
-            can_call=self.request.agent_id is not None,
-            is_live=self.console.is_live,
-            is_open=self._context.document.is_open,
-        )
-        can_reset = self.console.has_copy and not busy
-        self.history.tell_copy(self.live.about_copy, can=can_reset, shown=not self.console.is_live)
-        self.live_bar.leave_button.setEnabled(not busy)
-        self.history.set_way(live=self.console.is_live, busy=busy)
+        self.calls.show_state()
+        self.live_bar.leave_button.setEnabled(not self.console.is_busy)
+        self.history.show_copy(self.live_bar.copy_words())
+        self.history.update_buttons()
 
     # the parts
 
@@ -291,9 +266,15 @@ class ConsolePage(Page):
         self._context.navigator.call_requested.connect(self._try_call)
         self.request.agent_chosen.connect(self._choose_agent)
         self.request.tool_shown.connect(self._name_run)
-        self.history.reset_copy_requested.connect(self.live.reset_copy)
-        self.acts.live.clicked.connect(self.live.toggle)
-        self.outcome.verdict.exact_requested.connect(self.past.show_exact)
+        for changed in (self.request.form.changed, self.request.raw.changed, self.request.tool_shown):
+            changed.connect(self._compare_soon)
+        self.request.agent_chosen.connect(self._compare_soon)
+        self.outcome.record_shown.connect(self._compare_soon)
+        self.calls.changed.connect(self._show_busy)
+        self.live_bar.changed.connect(self._live_changed)
+        self.reset_copy_button.clicked.connect(self.live_bar.reset_copy)
+        self.live_button.clicked.connect(self.live_bar.toggle)
+        self.outcome.verdict.exact_requested.connect(self._show_exact)
         self.outcome.rule_requested.connect(self._go_to_rule)
         self.outcome.line_requested.connect(self._show_line)
         self.history.session.rule_requested.connect(self._go_to_session_rule)
@@ -305,22 +286,16 @@ class ConsolePage(Page):
             ("Ctrl+Enter", self.decide),
             ("Ctrl+Shift+Return", self.run),
             ("Ctrl+Shift+Enter", self.run),
-            ("Ctrl+Shift+L", self.live.toggle),
-            ("Ctrl+Shift+Del", self.live.reset_copy),
+            ("Ctrl+Shift+L", self.live_bar.toggle),
+            ("Ctrl+Shift+Del", self.live_bar.reset_copy),
             (KEY, self.outcome.approval.focus_question),
         ):
             shortcut = QShortcut(QKeySequence(keys), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(act)
 
     def _lay_out(self) -> None:
-        asking = QWidget()
-        column = QVBoxLayout(asking)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.request, 1)
-        column.addWidget(self.acts)
         left = Splitter(Qt.Orientation.Vertical, "console.left", self._context.sizes)
-        left.addWidget(asking)
+        left.addWidget(holding(column_of(stretch(self.request), self.calls)))
         left.addWidget(self.history)
         left.restore((470, 230))
         split = Splitter(Qt.Orientation.Horizontal, "console.split", self._context.sizes)
@@ -328,17 +303,19 @@ class ConsolePage(Page):
         split.addWidget(self.outcome)
         split.setStretchFactor(1, 1)
         split.restore((460, 760))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.live_bar)
-        column.addWidget(split, 1)
-        self._order_tabs()
-
-    def _order_tabs(self) -> None:
-        """An open question comes right after what sends the call."""
-        acts = self.acts
-        before: QWidget = acts.run
-        for part in (acts.cancel, acts.live, *self.outcome.approval.tab_parts):
+        column_of(self.live_bar, stretch(split), into=self)
+        before: QWidget = self.run_button  # an open question comes right after what sends the call
+        for part in (self.cancel_button, self.live_button, *self.outcome.approval.tab_parts):
             self.setTabOrder(before, part)
             before = part
+
+
+def _value(arguments: str | Mapping[str, JsonValue]) -> object:
+    if not isinstance(arguments, str):
+        return dict(arguments)
+    if len(arguments) > MAX_COMPARED:
+        return arguments
+    try:
+        return parse_object(arguments)
+    except JsonRefused:
+        return arguments

@@ -15,24 +15,24 @@ from PySide6.QtWidgets import (
     QComboBox,
     QGridLayout,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 
-from gatewright.base.errors import JsonRefused
+from gatewright.base.errors import GatewrightError, JsonRefused
 from gatewright.base.jsonvalue import JsonValue, parse_object
 from gatewright.policy.document import Agent
+from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.call_form import CallForm, FieldFault, carried_form
-from gatewright_gui.pages.console.exampling import Exampling
 from gatewright_gui.pages.console.file_choice import FilePick
 from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.console.json_edit import RawJson
 from gatewright_gui.pages.console.json_value import to_text
 from gatewright_gui.pages.console.large_text import MAX_LAID_OUT
-from gatewright_gui.pages.console.linkbutton import link_button
-from gatewright_gui.pages.console.pasted_call import PastedCall, Pasting
+from gatewright_gui.pages.console.pasted_call import PastedCall, pasted_call
 from gatewright_gui.pages.console.tool_choice import ToolChoice, ToolNote
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.task import TaskOwner
@@ -63,36 +63,28 @@ class RequestPanel(QWidget):
         self._is_touched = False
         self._kept: dict[str, str] = {}
         self._filled: str | None = None
-        self._pasting = Pasting(self._context, self._put_call)
-        self.agent = QComboBox()
-        self.agent.setObjectName("console.agent")
-        self.agent.setAccessibleName("Agent")
+        self.agent = named(QComboBox(), "console.agent", spoken="Agent")
         self.agent.activated.connect(self._agent_activated)
         self.agent.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.tool = ToolChoice()
         self.tool.activated.connect(self._tool_activated)
         self.tool.named.connect(self._tell_tool)
-        self.mode = Segmented("Arguments as")
-        self.mode.setObjectName("console.mode")
+        self.mode = named(Segmented("Arguments as"), "console.mode")
         self.mode.add_segment("form", "Form", icon="list")
         self.mode.add_segment("json", "JSON", icon="braces", tooltip="Any tool name, any arguments")
         self.mode.current_changed.connect(self._mode_changed)
-        self.example_button = link_button(
-            "Example", "console.example", "Fill in what the operation needs (Ctrl+Shift+E)"
-        )
-        self.example_button.clicked.connect(self.fill_example)
-        self.clear_button = link_button("Clear", "console.clear", "Take every argument out but the operation")
-        self.clear_button.clicked.connect(self.clear)
-        self.paste_button = link_button("Paste call", "console.paste", "Put in a provider's whole call (Ctrl+Shift+V)")
-        self.paste_button.clicked.connect(self.paste_call)
+        tip = "Fill in what the operation needs (Ctrl+Shift+E)"
+        self.example_button = text_button("Example", "console.example", self.fill_example, tip, kind="link")
+        tip = "Take every argument out but the operation"
+        self.clear_button = text_button("Clear", "console.clear", self.clear, tip, kind="link")
+        tip = "Put in a provider's whole call (Ctrl+Shift+V)"
+        self.paste_button = text_button("Paste call", "console.paste", self.paste_call, tip, kind="link")
         self._note = ToolNote()
         self.message = MessageBar()
         self.form = FormPane(self._tasks)
         called = partial(RequestPanel._called, self)
         self._files = FilePick(self._context, self.form, called) if self._context is not None else None
         self.raw = RawJson(self._tasks)
-        json = partial(RequestPanel._raw_shown, self)
-        self._exampling = Exampling(self._tasks, self.form, self._files, json, partial(RequestPanel._shown_tool, self))
         self.raw.editor.take_paste = self._take_paste
         self.raw.changed.connect(self._json_changed)
         self.form.touched.connect(self._touch)
@@ -221,9 +213,35 @@ class RequestPanel(QWidget):
         tool = self._shown_tool()
         if tool is None:
             self.message.show_message("warning", "there is no example: no tool has this name")
+            return
+        self._touch()
+        if self._files is None or tool.files == "nothing":
+            self._put_example(tool, {})
         else:
-            self._touch()
-            self._exampling.fill(tool)
+            self._tasks.start(self._find_example(self._files, tool), "console.example", replace=True)
+
+    async def _find_example(self, files: FilePick, tool: ShownTool) -> None:
+        if self.mode.current == "json":
+            self._read_operation(tool)
+        known = await files.examples()
+        if isValid(self) and self._shown_tool() == tool:
+            self._put_example(tool, known)
+
+    def _put_example(self, tool: ShownTool, known: Mapping[str, str]) -> None:
+        if self.mode.current != "json":
+            self.form.fill_example(known)
+            return
+        self._read_operation(tool)
+        self.form.fill_example(known)
+        self.raw.editor.put_formatted(self.form.text())
+
+    def _read_operation(self, tool: ShownTool) -> None:
+        """The operation that the JSON names is the one that counts."""
+        self.form.set_tool(tool)
+        try:
+            self.form.set_values(parse_object(self.raw.text))
+        except JsonRefused:
+            self.form.set_values({})
 
     def clear(self) -> None:
         """Nothing is given but the operation."""
@@ -246,7 +264,24 @@ class RequestPanel(QWidget):
         """Whether a text is a whole call, which is then put in; else it may be arguments that only look like one."""
         tool = self._shown_tool()
         names = _names(tool.schema) if tool is not None and not insist else ()
-        return self._pasting.take(text, self.agent_id, frozenset(names))
+        call = pasted_call(text, frozenset(names))
+        if call is None:
+            return False
+        if self._context is None or self.agent_id is None:
+            self._put_call(call, call.name, call.arguments)
+        else:
+            self._tasks.start(self._restore(self._context, call, self.agent_id), "console.paste", replace=True)
+        return True
+
+    async def _restore(self, context: PageContext, call: PastedCall, agent_id: str) -> None:
+        """A provider's spelling is undone, as it is where a model's call comes in."""
+        try:
+            restored = await context.deriver.derive(
+                lambda workspace: workspace.view(agent_id).restore(call.format, call.name, call.arguments)
+            )
+        except GatewrightError:
+            restored = None
+        self._put_call(call, *(restored or (call.name, call.arguments)))
 
     def _put_call(self, call: PastedCall, name: str, arguments: object) -> None:
         text = arguments if isinstance(arguments, str) else to_text(cast("Mapping[str, JsonValue]", arguments))
@@ -357,9 +392,6 @@ class RequestPanel(QWidget):
     def _called(self) -> tuple[str | None, ShownTool | None]:
         return self.agent_id, self._shown_tool()
 
-    def _raw_shown(self) -> RawJson | None:
-        return self.raw if self.mode.current == "json" else None
-
     def _shown_tool(self) -> ShownTool | None:
         return self.tool.tool
 
@@ -446,19 +478,11 @@ class RequestPanel(QWidget):
         grid.setHorizontalSpacing(tokens.space_2)
         self._tool_word = Label("Tool")
         for column, (label, combo) in enumerate(((Label("Agent"), self.agent), (self._tool_word, self.tool))):
-            label.setProperty("kind", "small")
-            label.setBuddy(combo)
+            named(label, kind="small").setBuddy(combo)
             grid.addWidget(label, 0, column)
             grid.addWidget(combo, 1, column)
             grid.setColumnStretch(column, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(header)
-        column.addLayout(grid)
-        column.addWidget(self._note)
-        column.addWidget(self.message)
-        column.addWidget(self._stack, 1)
+        column_of(header, grid, self._note, self.message, stretch(self._stack), into=self)
         self.raw.editor.installEventFilter(self)
         before: QWidget = self.agent
         for part in (self.tool, *map(self.mode.button, self.mode.keys), *buttons):

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from json import decoder, scanner
 from typing import Any, Final, Literal, cast
 
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 from shiboken6 import isValid
 
 from gatewright_gui.pages.console.json_tree import JsonTreeView
 from gatewright_gui.pages.console.stages import duration
-from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, EmptyState, SectionHeader, Segmented
 from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, change_words, cut, takes_away
@@ -192,23 +192,18 @@ class ResultPanel(QWidget):
         self._wished: dict[bool, str] = {}
         self._is_setting = False
         self._has_tree = False
-        self.text = CodeView("Result")
-        self.text.setObjectName("console.result")
+        self.text = named(CodeView("Result"), "console.result")
         self.text.set_wrapping(True)  # the end of a message is often what one looks for
         self.tree = JsonTreeView(tasks)
-        self.diff = CodeView("Change")
-        self.diff.setObjectName("console.diff")
+        self.diff = named(CodeView("Change"), "console.diff")
         self.none = EmptyState("scroll-text", "", "")
         self.head = SectionHeader("Result")
-        self.mark = Chip("", role="ask")
-        self.mark.setObjectName("console.resultmark")
-        self.parts = Segmented("The result as")
-        self.parts.setObjectName("console.resultas")
+        self.mark = named(Chip("", role="ask"), "console.resultmark")
+        self.parts = named(Segmented("The result as"), "console.resultas")
         for key, words in (("text", "Text"), ("tree", "Tree"), ("diff", "Diff")):
             self.parts.add_segment(key, words)
         self.parts.current_changed.connect(self._wish)
-        self._about = ElidedLabel(path=True, mono=True, role="muted")
-        self._about.setObjectName("console.changeabout")
+        self._about = named(ElidedLabel(path=True, mono=True, role="muted"), "console.changeabout")
         self._stack = QStackedWidget()
         for part in (self.none, self.text, self.tree, self.diff):
             self._stack.addWidget(part)
@@ -352,18 +347,9 @@ class ResultPanel(QWidget):
         self._stack.setCurrentWidget(self.tree)
 
     def _lay_out(self) -> None:
-        tokens = current_look().tokens
         for part in (self.mark, self.parts):
             self.head.add_control(part)
-        about = QHBoxLayout()
-        about.setContentsMargins(tokens.space_2, 0, tokens.space_2, 0)
-        about.addWidget(self._about)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addLayout(about)
-        column.addWidget(self._stack, 1)
+        column_of(self.head, row_of(self._about, margins=(2, 0)), stretch(self._stack), into=self)
 
 
 def _cut_words(record: CallRecord) -> str:

@@ -9,10 +9,8 @@ from functools import partial
 from typing import Any, Literal
 
 from PySide6.QtCore import (
-    QAbstractTableModel,
     QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QPoint,
     QRect,
     Qt,
@@ -21,26 +19,24 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QColor, QGuiApplication, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHBoxLayout,
     QMenu,
     QSizePolicy,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.pages.console.cell import PAD, put_icon, tint, verdict_mark
+from gatewright_gui.pages.console.button import icon_button
+from gatewright_gui.pages.console.table import PAD, FlatModel, Index, put_icon, table_of, tint, verdict_mark
+from gatewright_gui.qt.layout import aligned, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.prose import ProseLabel, paint_prose, plain
-from gatewright_gui.qt.widget import IconButton, SectionHeader, TableView
+from gatewright_gui.qt.widget import SectionHeader, TableView
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.calls import RuleLink, StageRow
 from gatewright_gui.session.console import DECIDING_NAMES, STAGE_NAMES
 
-Index = QModelIndex | QPersistentModelIndex
 STAGE, VERDICT, REASON, RULE, TIME = range(5)
 HEADERS = ("Stage", "Verdict", "Reason", "Rule", "Time")
 STATE = Qt.ItemDataRole.UserRole + 1
@@ -57,8 +53,10 @@ State = Verdict | Literal["working", "waiting", "skipped", "cancelled", "failed"
 _WORDS: dict[str, str] = {"working": "at work", "waiting": "", "skipped": "not reached", "cancelled": "cancelled"}
 
 
-class StageModel(QAbstractTableModel):
+class StageModel(FlatModel):
     """One row for each stage, always all of them, in the gate's order."""
+
+    headers = HEADERS
 
     def __init__(self, parent: QObject | None = None, steady: Callable[[], float] = time.monotonic) -> None:
         super().__init__(parent)
@@ -153,21 +151,9 @@ class StageModel(QAbstractTableModel):
         found = self._rows.get(STAGE_NAMES[row]) if 0 <= row < len(STAGE_NAMES) else None
         return found.rule if found is not None else None
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """All stages."""
-        return 0 if parent.isValid() else len(STAGE_NAMES)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Stage, verdict, reason, rule, time."""
-        return 0 if parent.isValid() else len(HEADERS)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Names of the columns."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return HEADERS[section]
-        return None
+        return len(STAGE_NAMES)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Texts, and the state that the delegate draws."""
@@ -186,11 +172,6 @@ class StageModel(QAbstractTableModel):
                 return self.state_at(index.row())
             case _:
                 return None
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """Rows can be chosen and copied from."""
-        flags = super().flags(index)
-        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
 
     def _text(self, row: int, column: int) -> str:
         name = STAGE_NAMES[row]
@@ -303,13 +284,10 @@ class StagePane(QWidget):
         super().__init__(parent)
         self.model = StageModel(self)
         self.view = self._make_view()
-        self.detail = ProseLabel()
-        self.detail.setObjectName("console.stagedetail")
+        self.detail = named(ProseLabel(), "console.stagedetail")
         self.detail.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
         self.detail.setMaximumHeight(_MAX_LINES * self.detail.fontMetrics().lineSpacing() + 4)
-        self.copy_button = IconButton("copy", "Copy what the stage found")
-        self.copy_button.setObjectName("console.copystage")
-        self.copy_button.clicked.connect(self.copy_stage)
+        self.copy_button = icon_button("copy", "Copy what the stage found", "console.copystage", self.copy_stage)
         self._lay_out()
         self._tick = QTimer(self, interval=TICK_MS)
         self._tick.timeout.connect(self.model.tick)
@@ -398,13 +376,7 @@ class StagePane(QWidget):
     # the parts
 
     def _make_view(self) -> TableView:
-        view = TableView("Stages")
-        view.setObjectName("console.stages")
-        view.setModel(self.model)
-        view.setItemDelegate(StageDelegate(view))
-        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        view.setTabKeyNavigation(False)
+        view = table_of(self.model, StageDelegate, "Stages", "console.stages")
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._open_menu)
         header = view.horizontalHeader()
@@ -418,23 +390,13 @@ class StagePane(QWidget):
         rows = self.model.rowCount() * view.verticalHeader().defaultSectionSize()
         view.setMaximumHeight(rows + header.sizeHint().height() + 4)
         view.setMinimumHeight(_FEWEST * _ROW + header.sizeHint().height())
-        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         return view
 
     def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        self._below = QWidget()
-        below = QHBoxLayout(self._below)
-        below.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, 0)
-        below.addWidget(self.detail, 1)
-        below.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignTop)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
         self._head = SectionHeader("Stages")
-        column.addWidget(self._head)
-        column.addWidget(self.view, 1)
-        column.addWidget(self._below)
+        copy = aligned(self.copy_button, Qt.AlignmentFlag.AlignTop)
+        self._below = holding(row_of(stretch(self.detail), copy, margins=(2, 1, 1, 0)))
+        column_of(self._head, stretch(self.view), self._below, into=self)
         self._limit()
 
 

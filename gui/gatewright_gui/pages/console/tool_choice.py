@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QWidget
 
+from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget import IconLabel, ProseLine
@@ -132,15 +133,9 @@ class ToolNote(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        tokens = current_look().tokens
         self._icon = IconLabel("eye-off", "ask", size=14)
-        self._said = ProseLine()
-        self._said.setObjectName("console.note")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_2)
-        row.setSpacing(tokens.space_2)
-        row.addWidget(self._icon)
-        row.addWidget(self._said, 1)
+        self._said = named(ProseLine(), "console.note")
+        row_of(self._icon, stretch(self._said), into=self, space=2, margins=(2, 0, 2, 2))
         self.hide()
 
     @property

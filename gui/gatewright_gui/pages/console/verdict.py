@@ -1,7 +1,6 @@
 """What became of a call, in short: verdict, stage, code, reason, the deciding rule, the words for the model."""
 
 import json
-from collections.abc import Callable
 from datetime import datetime
 
 from PySide6.QtCore import QPoint, Qt, Signal
@@ -9,77 +8,60 @@ from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QMenu,
-    QPushButton,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
+from gatewright_gui.pages.console.button import icon_button, text_button
 from gatewright_gui.pages.console.stages import add_rule_ways
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.prose import ProseLabel, plain
-from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, IconButton, Segmented, VerdictBadge
+from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, Segmented, VerdictBadge
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, RuleLink, laid_out
 
 
 class ExactDialog(QDialog):
-    """The text letter by letter; Copy takes all of it, however much is shown."""
+    """Exactly what the model gets, as sent or as a JSON string; Copy takes all of it, however much is shown."""
 
     def __init__(self, parent: QWidget | None, record: CallRecord) -> None:
         super().__init__(parent)
         self._text = record.model_text or ""
-        self.setObjectName("console.exact.dialog")
-        self.setWindowTitle("Exactly what the model gets")
-        self.setAccessibleName("Exactly what the model gets")
-        self.parts = Segmented("Shown as")
-        self.parts.setObjectName("console.exact.as")
+        title = "Exactly what the model gets"
+        named(self, "console.exact.dialog", spoken=title).setWindowTitle(title)
+        self.parts = named(Segmented("Shown as"), "console.exact.as")
         self.parts.add_segment("text", "As sent", tooltip="The text, nothing added and nothing indented")
         self.parts.add_segment(
             "json", "JSON string", tooltip="The same text as it stands in a request, every sign to be seen"
         )
         self.parts.current_changed.connect(self._show)
-        self.code = CodeView("What the model gets")
-        self.code.setObjectName("console.exact.text")
+        self.code = named(CodeView("What the model gets"), "console.exact.text")
         self.code.set_wrapping(True)
-        self.about = Label(self._about(record))
-        self.about.setProperty("kind", "muted")
-        self.close_button = QPushButton("Close")
-        self.close_button.setObjectName("console.exact.close")
-        self.close_button.setDefault(True)
-        self.close_button.clicked.connect(self.accept)
-        self._lay_out()
-        self._show()
-        self.resize(720, 480)
-
-    def _about(self, record: CallRecord) -> str:
         what = "an error" if record.is_error or record.output is None else "the result"
         size = len(self._text.encode("utf-8", "replace"))
         cut = f", cut from {record.output_bytes:,} bytes" if record.truncated else ""
-        return f"{record.called}: {what}, {len(self._text):,} characters, {size:,} bytes{cut}"
+        words = f"{record.called}: {what}, {len(self._text):,} characters, {size:,} bytes{cut}"
+        self.about = named(Label(words), kind="muted")
+        self.close_button = text_button("Close", "console.exact.close", self.accept)
+        self.close_button.setDefault(True)
+        column_of(
+            row_of(stretch(self.about), self.parts),
+            stretch(self.code),
+            row_of(stretch(), self.close_button),
+            into=self,
+            space=2,
+            margins=3,
+        )
+        self._show()
+        self.resize(720, 480)
 
     def _show(self, _part: object = None) -> None:
         shown = self._text[:MAX_SHOWN]
         self.code.set_plain(laid_out(shown if self.parts.current == "text" else json.dumps(shown, ensure_ascii=True)))
-
-    def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        top = QHBoxLayout()
-        top.addWidget(self.about, 1)
-        top.addWidget(self.parts)
-        foot = QHBoxLayout()
-        foot.addStretch(1)
-        foot.addWidget(self.close_button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_3, tokens.space_3, tokens.space_3, tokens.space_3)
-        column.setSpacing(tokens.space_2)
-        column.addLayout(top)
-        column.addWidget(self.code, 1)
-        column.addLayout(foot)
 
 
 _MAX_WORDS = 4_000
@@ -116,22 +98,22 @@ class VerdictPanel(QWidget):
         self._status = Chip("", role="blocked")
         self._at = ElidedLabel(role="muted")
         self._call = ElidedLabel(mono=True)
-        self.rule_button = QPushButton()
-        self.rule_button.setObjectName("console.rule")
-        self.rule_button.setProperty("kind", "link")
+        self.rule_button = text_button("", "console.rule", self._ask_for_rule, kind="link")
         self.rule_button.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.rule_button.clicked.connect(self._ask_for_rule)
         self.rule_button.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.rule_button.customContextMenuRequested.connect(self._open_menu)
         self._is_stale = False
         self._stale = Chip("of another call: Decide again", icon="history", role="muted")
-        self._stale.setObjectName("console.stale")
-        self._stale.setToolTip("The call was edited since, or another one was chosen: this is not its verdict")
-        self._then = Chip("", icon="history", role="ask")
-        self._then.setObjectName("console.then")
-        self.copy_reason_button = self._icon("copy", "Copy what you are told", "copyreason", self._copy_reason)
-        self.copy_model_button = self._icon("copy", "Copy exactly what the model gets", "copymodel", self._copy_model)
-        self.exact_button = self._icon("braces", "Exactly what the model gets", "exact", self._ask_exact)
+        tip = "The call was edited since, or another one was chosen: this is not its verdict"
+        named(self._stale, "console.stale", tip=tip)
+        self._then = named(Chip("", icon="history", role="ask"), "console.then")
+        self.copy_reason_button = icon_button("copy", "Copy what you are told", "console.copyreason", self._copy_reason)
+        self.copy_model_button = icon_button(
+            "copy", "Copy exactly what the model gets", "console.copymodel", self._copy_model
+        )
+        self.exact_button = icon_button("braces", "Exactly what the model gets", "console.exact", self._ask_exact)
+        for button in (self.copy_reason_button, self.copy_model_button, self.exact_button):
+            button.setFixedSize(18, 18)
         self._reason = _words(ProseLabel(), "console.reason")
         self._model = _words(Label(), "console.modelmessage")
         self._lay_out()
@@ -241,13 +223,6 @@ class VerdictPanel(QWidget):
         if self._record is not None:
             self.exact_requested.emit(self._record)
 
-    def _icon(self, icon: str, words: str, name: str, act: Callable[[], None]) -> IconButton:
-        button = IconButton(icon, words)
-        button.setObjectName(f"console.{name}")
-        button.setFixedSize(18, 18)
-        button.clicked.connect(lambda _=False: act())
-        return button
-
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """A stripe in the colour of the verdict."""
         del event
@@ -259,42 +234,21 @@ class VerdictPanel(QWidget):
         painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(look.palette.border))
 
     def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        first = QHBoxLayout()
-        first.setSpacing(tokens.space_2)
-        for part in (self._live, self._badge, self._status, self._then, self._stale, self._at):
-            first.addWidget(part)
-        first.addStretch(1)
-        first.addWidget(self._call)
+        chips = (self._live, self._badge, self._status, self._then, self._stale)
+        first = row_of(*chips, self._at, stretch(), self._call, space=2)
         self._names = QWidget()
         grid = QGridLayout(self._names)
         grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(tokens.space_4)
+        grid.setHorizontalSpacing(current_look().tokens.space_4)
         grid.setVerticalSpacing(2)
         operator = ("For you", self._reason, (self.copy_reason_button,))
         model = ("For the model", self._model, (self.copy_model_button, self.exact_button))
         for column, (title, label, buttons) in enumerate((operator, model)):
-            head = Label(title)
-            head.setProperty("kind", "small")
-            row = QHBoxLayout()
-            row.setSpacing(tokens.space_1)
-            row.addWidget(head)
-            for button in buttons:
-                row.addWidget(button)
-            row.addStretch(1)
-            grid.addLayout(row, 0, column)
+            grid.addLayout(row_of(named(Label(title), kind="small"), *buttons, stretch(), space=1), 0, column)
             grid.addWidget(label, 1, column, Qt.AlignmentFlag.AlignTop)
             grid.setColumnStretch(column, 1)
-        link = QHBoxLayout()
-        link.setContentsMargins(0, 0, 0, 0)
-        link.addWidget(self.rule_button)
-        link.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_4, tokens.space_2, tokens.space_3, tokens.space_2)
-        column.setSpacing(tokens.space_1)
-        column.addLayout(first)
-        column.addWidget(self._names)
-        column.addLayout(link)
+        link = row_of(self.rule_button, stretch())
+        column_of(first, self._names, link, into=self, space=1, margins=(4, 2, 3, 2))
 
 
 def _for_model(record: CallRecord) -> str:

@@ -1,0 +1,89 @@
+"""What the tables of the Console share: flat rows under named columns, their view, icons and colours of cells."""
+
+from typing import Any
+
+from PySide6.QtCore import QAbstractItemModel, QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSize, Qt
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem
+
+from gatewright_gui.qt.layout import named
+from gatewright_gui.qt.look import Role, VerdictName, current_look, role_colour
+from gatewright_gui.qt.widget import TableView
+from gatewright_gui.qt.widget.chip import VERDICT_ICONS
+from gatewright_gui.qt.widget.delegate import Delegate
+
+Index = QModelIndex | QPersistentModelIndex
+PAD = 4
+"""Pixels beside the words of a cell, as the style has it."""
+FAILED: tuple[str, Role] = ("triangle-alert", "ask")
+_ICONS: dict[str, tuple[str, Role]] = {
+    "working": ("circle-dot", "accent"),
+    "waiting": ("circle", "disabled"),
+    "skipped": ("minus", "disabled"),
+    "cancelled": ("circle-stop", "ask"),
+    "failed": FAILED,
+}
+
+
+class FlatModel(QAbstractTableModel):
+    """Rows without children; a subclass names the columns, counts its rows and says what the cells show."""
+
+    headers: tuple[str, ...] = ()
+
+    def count(self) -> int:
+        """How many rows there are."""
+        raise NotImplementedError
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many rows there are; none below a row."""
+        return 0 if parent.isValid() else self.count()
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """As many columns as have a name."""
+        return 0 if parent.isValid() else len(self.headers)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Names of the columns."""
+        is_shown = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
+        return self.headers[section] if is_shown else None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows can be chosen."""
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
+
+
+def table_of(model: QAbstractItemModel, delegate: type[Delegate], spoken: str, name: str) -> TableView:
+    """A table to read: one row can be chosen, no cell edited, and Tab leads out of it."""
+    view = named(TableView(spoken), name)
+    view.setModel(model)
+    view.setItemDelegate(delegate(view))
+    view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+    view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    view.setTabKeyNavigation(False)
+    view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    return view
+
+
+def verdict_mark(state: str) -> tuple[str, Role]:
+    """Icon and colour of a verdict, or of a stage that has none."""
+    verdicts: dict[str, VerdictName] = {"allow": "allow", "ask": "ask", "deny": "deny"}
+    if state in verdicts:
+        name = verdicts[state]
+        return VERDICT_ICONS[name], name
+    return _ICONS[state]
+
+
+def tint(item: Any, role: Role) -> None:
+    """Words in a colour, whether the row is chosen or not."""
+    for part in (item.palette.ColorRole.Text, item.palette.ColorRole.HighlightedText):
+        item.palette.setColor(part, role_colour(role))
+
+
+def put_icon(item: Any, name: str, role: Role) -> None:
+    """A small icon before the words."""
+    size = current_look().tokens.small_icon_size
+    item.icon = current_look().icon(name, role)
+    item.decorationSize = QSize(size, size)
+    item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
