@@ -20,9 +20,9 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.policyfile import render_policy
-from gatewright_gui.models.matrix import Place
-from gatewright_gui.models.tooltree import Column
 from gatewright_gui.pages.agents import AgentsPage
+from gatewright_gui.pages.agents.matrix import Place
+from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.qt.watchdog import BETWEEN, Watchdog
 from tests.gui.watchdog.watching import LIMIT_S, Watching

@@ -7,7 +7,7 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QListView, QTableView, QTreeView, QWidget
 
 from gatewright_gui.models import foldertree, permissionrules
-from gatewright_gui.models.tooltree import Column
+from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.qt.widget.segmented import Segmented
 from tests.journeys.hand import Hand, until

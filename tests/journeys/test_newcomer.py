@@ -20,8 +20,9 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace import write_demo
-from gatewright_gui.models import limitlist, permissionrules
-from gatewright_gui.models.tooltree import Column
+from gatewright_gui.models import permissionrules
+from gatewright_gui.pages.agents import limit_list
+from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import CallRecord
@@ -102,7 +103,7 @@ async def test_mouse_and_keys_restrict_an_agent_mend_a_problem_and_export(
     await until(lambda: _focus_name() == "agents.limits.calls", "the field of the limit")
     await hand.type("1")
     await hand.key("Return")
-    assert "1 call in a session" in texts(limits.model(), limitlist.Column.VALUE)
+    assert "1 call in a session" in texts(limits.model(), limit_list.Column.VALUE)
     assert hand.window.document.undo_stack.undoText().startswith("limit file.read to 1 call")
 
     # a call is tried: once it is taken, the second is refused, and the link goes to the limit
@@ -118,7 +119,7 @@ async def test_mouse_and_keys_restrict_an_agent_mend_a_problem_and_export(
     await hand.click(hand.find("console.rule", QAbstractButton))
     await until(limits.isVisible, "the limit that refused it")
     assert tree.currentIndex() == tree_row(tree, "file", "read")
-    await hand.click_cell(limits, table_row(limits, "1 call in a session", limitlist.Column.VALUE))
+    await hand.click_cell(limits, table_row(limits, "1 call in a session", limit_list.Column.VALUE))
     await hand.key("F2")
     await hand.type("3")
     await hand.key("Return")
@@ -217,7 +218,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     await hand.type("1")
     await hand.key("Return")
     assert limits.hasFocus()
-    assert texts(limits.model(), limitlist.Column.VALUE) == ["1 call in a session"]
+    assert texts(limits.model(), limit_list.Column.VALUE) == ["1 call in a session"]
 
     # a call is tried: once it is taken, the second is refused, and the link goes to the limit
     await hand.key("ctrl+3")

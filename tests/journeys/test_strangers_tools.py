@@ -7,8 +7,8 @@ import pytest
 from PySide6.QtCore import QModelIndex, QPoint
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QPushButton, QTreeView
 
-from gatewright_gui.models.agents import AGENT_ID
-from gatewright_gui.models.declaration import CHOICE
+from gatewright_gui.pages.agents.agents import AGENT_ID
+from gatewright_gui.pages.agents.declaration import CHOICE
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from tests.journeys.hand import Hand, until

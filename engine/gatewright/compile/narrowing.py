@@ -19,7 +19,7 @@ from gatewright.schema import inline_references, narrow
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.closure import with_closed_arguments
 from gatewright.schema.contradiction import is_off
-from gatewright.schema.walk import Schema, as_object, map_children, objects, properties_of, required_of, schemas_in
+from gatewright.schema.walk import Schema, as_object, map_children, objects, properties_of, required_of, walk
 from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class _Reading:
 
     def _may_depend(self) -> bool:
         """Whether a limit of some operations only can be said beside the rest."""
-        return self._is_flat and all("unevaluatedProperties" not in node for node in schemas_in(self._schema))
+        return self._is_flat and all("unevaluatedProperties" not in node for _, node in walk(self._schema))
 
     def _when(self, operations: frozenset[str] | None) -> tuple[str, list[Any]] | None:
         if operations is None:

@@ -48,7 +48,7 @@ class _Fork:
         self._has_all = False
         deadline = time.monotonic() + PATIENCE_S
         busy: threading.RLock | None = None
-        while (left_s := deadline - time.monotonic()) > 0 and (busy is None or busy.acquire(timeout=left_s)):
+        while busy is None or busy.acquire(timeout=max(0.0, deadline - time.monotonic())):
             self._taken = [] if busy is None else [busy]
             known = _living(self.locks)
             busy = next((lock for lock in known if not self._try(lock)), None)

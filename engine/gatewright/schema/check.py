@@ -21,7 +21,7 @@ from gatewright.base.jsonvalue import checked_object
 from gatewright.schema.draft import is_draft_7
 from gatewright.schema.engine import CHECKED_FORMATS, compiled
 from gatewright.schema.inline import check_expansion, inline_references
-from gatewright.schema.walk import Schema, as_object, map_children, pointer_text, schemas_in, walk
+from gatewright.schema.walk import Schema, as_object, map_children, pointer_text, walk
 
 if TYPE_CHECKING:
     from gatewright.schema.misfit import Misfit
@@ -148,7 +148,7 @@ def _addressed(schema: Schema) -> Schema:
 
 def _annotated(schema: Schema) -> Schema:
     """Without what the engine asserts of contents in draft 7 only: there, as later, they and formats are notes."""
-    if not is_draft_7(schema) or not any(_CONTENTS & node.keys() for node in schemas_in(schema)):
+    if not is_draft_7(schema) or not any(_CONTENTS & node.keys() for _, node in walk(schema)):
         return schema
     return _without_contents(schema)
 

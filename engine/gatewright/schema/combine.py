@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gatewright.base.errors import SchemaError
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.walk import Schema, as_list, objects, schemas_in
+from gatewright.schema.walk import Schema, as_list, objects, walk
 
 NOTHING: Final[Schema] = {"not": {}}
 """What no value fits."""
@@ -86,7 +86,7 @@ def _distributed(
 
 def _has_parts(schema: Schema) -> bool:
     """Whether it says what the parts of a value are; that stays beside a closed list of whole values."""
-    return any("properties" in node or "items" in node or "prefixItems" in node for node in schemas_in(schema))
+    return any("properties" in node or "items" in node or "prefixItems" in node for _, node in walk(schema))
 
 
 def _fitting_samples(own: Schema, checker: SchemaChecker) -> Schema:
@@ -108,7 +108,7 @@ def _closed_list(own: Schema, added: Schema, checker: SchemaChecker, root: Schem
         fits = [checker.is_valid(value) for value in values]
         return own if all(fits) else _listed(own, values, fits)
     values = _values(added)
-    if values is None or any("$ref" in node for node in schemas_in(own)):
+    if values is None or any("$ref" in node for _, node in walk(own)):
         return None
     try:
         ours = SchemaChecker({**own, **({"$schema": root["$schema"]} if "$schema" in root else {})})

@@ -7,7 +7,7 @@ from gatewright.schema.fieldpath import Steps, path_text
 from gatewright.schema.shapes.choice import choice_of, restricted
 from gatewright.schema.shapes.naming import is_operation_name
 from gatewright.schema.shapes.nested import places
-from gatewright.schema.walk import Schema, as_list, as_object, properties_of, schemas_in
+from gatewright.schema.walk import Schema, as_list, as_object, properties_of, walk
 
 
 def with_declared(schema: Schema, field: str | None, operations: tuple[str, ...]) -> tuple[Schema, str]:
@@ -59,7 +59,7 @@ def _changed(schema: Schema, steps: Steps, operations: tuple[str, ...], wanted: 
 def _alike(schema: Schema, name: str, holding: list[Schema]) -> set[int]:
     """Whatever holds the very same field further inside, as a recursive definition does."""
     known = [properties_of(node)[name] for node in holding]
-    return {id(node) for node in schemas_in(schema) if name in (held := properties_of(node)) and held[name] in known}
+    return {id(node) for _, node in walk(schema) if name in (held := properties_of(node)) and held[name] in known}
 
 
 def closed_field(own: Schema, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:

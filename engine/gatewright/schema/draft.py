@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gatewright.base.errors import SchemaError
-from gatewright.schema.walk import Schema, schemas_in
+from gatewright.schema.walk import Schema, walk
 
 _OLD_ONLY = frozenset({"additionalItems", "dependencies"})
 NEW_ONLY = frozenset(
@@ -34,7 +34,7 @@ def at_one_draft(schema: Schema, added: Schema) -> tuple[Schema, Schema]:
 
 def _means_the_same(schema: Schema) -> bool:
     """Whether ``schema`` may be read in either draft alike."""
-    for node in schemas_in(schema):
+    for _, node in walk(schema):
         if (NEW_ONLY | _OLD_ONLY) & node.keys() or isinstance(node.get("items"), list):
             return False
         if "$ref" in node and node.keys() - {"$ref", "$schema", "$defs", "definitions", "title", "description"}:

@@ -13,7 +13,7 @@ from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import OperationSet
 from gatewright.schema.prose import clean_text
 from gatewright.schema.shapes.reduce import reduced
-from gatewright.schema.walk import Schema, as_object, children, schemas_in
+from gatewright.schema.walk import Schema, as_object, children, walk
 from gatewright.schema.wording import bearing_names, clean_wording
 
 
@@ -127,7 +127,7 @@ def without_unused_definitions(schema: Schema) -> Schema:
     used: set[tuple[str, str]] = set()
     stack = [child for step, child in children(schema) if step[0] not in names] + [{"$ref": schema.get("$ref")}]
     while stack:
-        for node in schemas_in(stack.pop()):
+        for _, node in walk(stack.pop()):
             target = _definition(node.get("$ref"))
             if target is not None and target not in used:
                 used.add(target)
@@ -157,5 +157,5 @@ def _without_draft_name(schema: Schema, hidden: frozenset[str]) -> Schema:
     tokens = re.findall(r"\w+", address) if isinstance(address, str) else []
     if hidden.isdisjoint(tokens):
         return schema
-    bound = any(_DRAFT_BOUND & node.keys() or isinstance(node.get("items"), list) for node in schemas_in(schema))
+    bound = any(_DRAFT_BOUND & node.keys() or isinstance(node.get("items"), list) for _, node in walk(schema))
     return schema if bound else {key: value for key, value in schema.items() if key != "$schema"}

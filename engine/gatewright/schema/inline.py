@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from gatewright.base.errors import SchemaError
-from gatewright.schema.walk import Schema, as_list, as_object, children, map_children, pointer_text, schemas_in, walk
+from gatewright.schema.walk import Schema, as_list, as_object, children, map_children, pointer_text, walk
 
 MAX_NODES = 50_000
 MAX_DEPTH = 64
@@ -25,7 +25,7 @@ def inline_references(schema: Schema) -> Schema:
 
     Raises SchemaError with the pointer for a remote or unresolvable reference, and for one that grows without bound.
     """
-    if not any(keyword in node for node in schemas_in(schema) for keyword in _REFERENCES):
+    if not any(keyword in node for _, node in walk(schema) for keyword in _REFERENCES):
         return schema
     return _Inliner(schema).result()
 
@@ -35,7 +35,7 @@ def check_expansion(schema: Schema) -> None:
 
     Checking a value may go through each of them. Takes time linear in the schema.
     """
-    if any("$ref" in node for node in schemas_in(schema)) and _Size(schema).of(schema) > MAX_NODES:
+    if any("$ref" in node for _, node in walk(schema)) and _Size(schema).of(schema) > MAX_NODES:
         raise SchemaError(f"references expand to more than {MAX_NODES:,} schemas")
 
 
@@ -76,7 +76,7 @@ class _Inliner:
         self.root = root
         self.ignores_siblings = "draft-07" in str(root.get("$schema", "")) or "draft-06" in str(root.get("$schema", ""))
         self.targets: dict[str, Any] = {}
-        self.anchors = {str(node["$anchor"]): node for node in schemas_in(root) if isinstance(node.get("$anchor"), str)}
+        self.anchors = {str(node["$anchor"]): node for _, node in walk(root) if isinstance(node.get("$anchor"), str)}
         self.recursive: dict[str, str] = {}
         self.nodes = 0
         self._check_places()
@@ -103,7 +103,7 @@ class _Inliner:
             for keyword in _REFERENCES[1:]:
                 if keyword in node:
                     raise SchemaError(f"`{keyword}` at `{pointer_text(pointer)}` is not supported")
-            if pointer and isinstance(node.get("$id"), str) and any("$ref" in inner for inner in schemas_in(node)):
+            if pointer and isinstance(node.get("$id"), str) and any("$ref" in inner for _, inner in walk(node)):
                 raise SchemaError(f"`$id` with references inside at `{pointer_text(pointer)}` is not supported")
             reference = node.get("$ref")
             if isinstance(reference, str):

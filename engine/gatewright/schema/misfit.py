@@ -26,7 +26,7 @@ from gatewright.schema.phrase import (
     unknown_tag,
 )
 from gatewright.schema.tagged import Tagged, tagged_union
-from gatewright.schema.walk import Pointer, Schema, as_list, as_object, properties_of, schemas_in
+from gatewright.schema.walk import Pointer, Schema, as_list, as_object, properties_of, walk
 
 MAX_FAULTS = 20
 MAX_STEPS = 4_000
@@ -80,7 +80,7 @@ class Misfit:
             raise _Unknown
         fragment = unquote(reference[1:])
         if fragment and not fragment.startswith("/"):
-            found = next((node for node in schemas_in(self._root) if node.get("$anchor") == fragment), None)
+            found = next((node for _, node in walk(self._root) if node.get("$anchor") == fragment), None)
         else:
             found = at_pointer(self._root, fragment)
         if found is None:

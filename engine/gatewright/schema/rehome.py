@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gatewright.schema.walk import Schema, as_object, map_children, schemas_in
+from gatewright.schema.walk import Schema, as_object, map_children, walk
 
 
 def rehomed(home: Schema, guest: Schema) -> tuple[Schema, Schema]:
     """``home`` with the definitions that ``guest`` (inlined) still refers to, and ``guest`` referring to them there."""
-    if not any("$ref" in node for node in schemas_in(guest)):
+    if not any("$ref" in node for _, node in walk(guest)):
         return home, guest
     taken = {
         name: value
@@ -15,7 +15,7 @@ def rehomed(home: Schema, guest: Schema) -> tuple[Schema, Schema]:
         for name, value in (as_object(home.get(keyword)) or {}).items()
     }
     body = {key: value for key, value in guest.items() if key != "$defs"}
-    used = {node.get("$ref") for node in schemas_in(guest)}
+    used = {node.get("$ref") for _, node in walk(guest)}
     moved: dict[str, Schema] = {"#": body} if "#" in used else {}
     moved |= {f"#/$defs/{_escaped(name)}": value for name, value in (as_object(guest.get("$defs")) or {}).items()}
     names: dict[str, str] = {}

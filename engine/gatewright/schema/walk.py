@@ -91,17 +91,6 @@ def walk(schema: Schema, pointer: Pointer = ()) -> Iterator[tuple[Pointer, Schem
                 stack += [(place + step, child) for step, child in _held(keyword, value)]
 
 
-def schemas_in(schema: Schema) -> Iterator[Schema]:
-    """The same without the pointers, in half the time."""
-    stack = [schema]
-    while stack:
-        current = stack.pop()
-        yield current
-        for keyword, value in current.items():
-            if keyword in _HOLDERS:
-                stack += [child for _, child in _held(keyword, value)]
-
-
 def map_children(schema: Schema, change: Callable[[Schema], Any]) -> Schema:
     """A copy of ``schema`` whose direct sub-schemas went through ``change``; the rest is shared."""
 

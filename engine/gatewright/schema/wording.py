@@ -15,7 +15,7 @@ from gatewright.schema.walk import (
     as_object,
     map_children,
     properties_of,
-    schemas_in,
+    walk,
 )
 from gatewright.schema.words import Words
 
@@ -29,7 +29,7 @@ _SAMPLES = frozenset({"examples", "example"})
 def bearing_names(schema: Schema) -> frozenset[str]:
     """What a filtered schema itself needs: names of its parameters and their legal values, operations included."""
     names: set[str] = set()
-    for node in schemas_in(schema):
+    for _, node in walk(schema):
         names |= properties_of(node).keys()
         values = [*(as_list(node.get("enum")) or []), node.get("const"), node.get("default")]
         names |= {value for value in values if isinstance(value, str)}

@@ -7,7 +7,6 @@ from functools import cached_property
 from types import MappingProxyType
 
 from gatewright.base.errors import RegistrationError, SchemaError
-from gatewright.policy.right import ToolFacts
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import SchemaChecker, check_schema
 from gatewright.schema.check import linear_part
@@ -41,8 +40,7 @@ class DefinedTool(Tool, abstract=True):
         tier = definition.safety_tier if trusted else None
         tiers: Mapping[str, SafetyTier] = definition.operation_tiers if trusted else MappingProxyType({})
         self.safety_tier = tier or SafetyTier.PRIVILEGED
-        is_checked = definition.checked_schema is definition.input_schema
-        problems = () if is_checked else check_schema(definition.input_schema)
+        problems = check_schema(definition.input_schema)
         if problems:
             where = f" at `{problems[0].pointer}`" if problems[0].pointer else ""
             raise RegistrationError(f"tool `{self.name}`: its schema cannot be used{where}: {problems[0].message}")
@@ -55,14 +53,6 @@ class DefinedTool(Tool, abstract=True):
         self._shape = shape
         self.operation_field = shape.operation_field or self.operation_field
         self._tiers = tiers
-
-    def facts(self) -> ToolFacts:
-        """As for every tool; made once, since nothing of a definition changes."""
-        return self._facts
-
-    @cached_property
-    def _facts(self) -> ToolFacts:
-        return super().facts()
 
     @cached_property
     def output_checker(self) -> SchemaChecker | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -34,7 +34,6 @@ class ToolDefinition:
     nothing was said, which counts as privileged.
 
     ``operation_field`` and ``operations`` as a policy may declare them: an empty field says that none selects any.
-    ``checked_schema``: the input schema itself, where whoever made the definition knows that `check_schema` takes it.
     """
 
     name: str
@@ -46,7 +45,6 @@ class ToolDefinition:
     operation_tiers: Mapping[str, SafetyTier] = field(default_factory=dict[str, SafetyTier], hash=False)
     operation_field: str | None = None
     operations: tuple[str, ...] | None = None
-    checked_schema: Schema | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +141,6 @@ def _definition(row: Schema) -> ToolDefinition:
         _operation_tiers(said),
         _operation_field(said),
         _operations(said),
-        checked_schema=schema,
     )
 
 
@@ -255,31 +252,32 @@ def _extra(place: str, message: str) -> _SetAside:
 
 def _check_size(root: Schema) -> None:
     """Depth, number of values, characters, and texts and numbers that nobody could write down again."""
-    seen = characters = 0
-    level: list[object] = [root]
-    for _ in range(MAX_DEPTH):
-        texts = [value for value in level if isinstance(value, str)]
-        below: list[object] = []
-        for value in level:
-            if isinstance(value, dict):
-                table = cast("Schema", value)
-                texts += table
-                below += table.values()
-                seen += len(table)
-            elif isinstance(value, list):
-                below += cast("list[object]", value)
-            elif isinstance(value, float) and not math.isfinite(value):
-                raise _SetAside("", "a number in the definition is not finite")
-        seen += len(level)
-        characters += sum(map(len, texts))
-        if seen > MAX_VALUES or characters > MAX_CHARACTERS:
+    characters = 0
+    for seen, (value, depth) in enumerate(_values(root)):
+        if depth > MAX_DEPTH:
+            raise _SetAside("", f"the definition is nested deeper than {MAX_DEPTH} levels")
+        if isinstance(value, str):
+            characters += len(value)
+            if not is_text(value):
+                raise _SetAside("", "a text in the definition holds half of a surrogate pair")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise _SetAside("", "a number in the definition is not finite")
+        if seen >= MAX_VALUES or characters > MAX_CHARACTERS:
             raise _SetAside("", f"the definition has more than {MAX_VALUES:,} values or {MAX_CHARACTERS:,} characters")
-        if not is_text("".join(texts)):
-            raise _SetAside("", "a text in the definition holds half of a surrogate pair")
-        if not below:
-            return
-        level = below
-    raise _SetAside("", f"the definition is nested deeper than {MAX_DEPTH} levels")
+
+
+def _values(root: object) -> Iterator[tuple[object, int]]:
+    """Every value and every key with its depth, without recursion."""
+    stack: list[tuple[object, int]] = [(root, 1)]
+    while stack:
+        value, depth = stack.pop()
+        yield value, depth
+        table, rows = as_object(value), as_list(value)
+        if table is not None:
+            stack.extend((key, depth) for key in table)
+            stack.extend((item, depth + 1) for item in table.values())
+        elif rows is not None:
+            stack.extend((item, depth + 1) for item in rows)
 
 
 def _name_in(value: object) -> str:

@@ -25,7 +25,7 @@ def run(workspace: Path | None = None, *, theme: "ThemeChoice | None" = None) ->
     load_qt()
     from PySide6.QtWidgets import QApplication
 
-    from gatewright_gui.app.lifetime import live
+    from gatewright_gui.app.living import live
     from gatewright_gui.qt import loop
 
     app = QApplication.instance()

@@ -26,12 +26,13 @@ from gatewright.policy.permission import Permission
 from gatewright.policy.rule import MaxCalls
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.driver import CTRL, DriveError, Driver
-from gatewright_gui.models import foldertree, limitlist, permissionrules
-from gatewright_gui.models.agents import AGENT_ID
-from gatewright_gui.models.matrix import UNKNOWN, MatrixModel, Place
-from gatewright_gui.models.reasons import WHY, Why
-from gatewright_gui.models.tooltree import Column
+from gatewright_gui.models import foldertree, permissionrules
+from gatewright_gui.pages.agents import limit_list
+from gatewright_gui.pages.agents.agents import AGENT_ID
+from gatewright_gui.pages.agents.matrix import UNKNOWN, MatrixModel, Place
 from gatewright_gui.pages.agents.tool_delegate import ask_rect, box_rect
+from gatewright_gui.pages.agents.tool_tree import Column
+from gatewright_gui.pages.agents.why_pane import WHY, Why
 from gatewright_gui.pages.console import ConsolePage, conversation, stages
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.segmented import Segmented
@@ -219,15 +220,14 @@ def boxes(tour: Tour) -> None:
     reasons = [reason.text for reason in rights[operation].reasons]
     tour.check("the reasons are the engine's, in its order", told[: len(reasons)], reasons)
     tour.show("why", f"why: {next(iter(told), '')}")
-    free = [name for name, right in rights.items() if right.verdict is Verdict.ALLOW]
-    if not free:
-        raise NotHere("no other operation of the tool is simply on")
-    asking = "replace" if "replace" in free else free[0]
-    tour.click_in(tour.cell(asking, Column.ASK), ask_rect)
-    tour.check(f"`{asking}` asks first", tour.cell(asking, Column.VERDICT).data(), "ask first")
-    rights = {right.operation: right for right in tour.document.rights(agent_id)[tool].operations}
-    tour.check("the engine says so", rights[asking].verdict, Verdict.ASK)
-    tour.show("ask-first", f"{tool}.{asking} asks a person first")
+    free = [name for name in rights if tour.cell(name, Column.VERDICT).data() == "allow"]
+    if free:
+        asking = "replace" if "replace" in free else free[0]
+        tour.click_in(tour.cell(asking, Column.ASK), ask_rect)
+        tour.check(f"`{asking}` asks first", tour.cell(asking, Column.VERDICT).data(), "ask first")
+        right = next(right for right in tour.document.rights(agent_id)[tool].operations if right.operation == asking)
+        tour.check("the engine says so", right.verdict, Verdict.ASK)
+        tour.show("ask-first", f"{tool}.{asking} asks a person first")
 
 
 def preview(tour: Tour) -> None:
@@ -258,16 +258,16 @@ def limit(tour: Tour) -> None:
     tour.choose_row()
     tour.choose("agents.detail.parts", "limits")
     view = tour.find("agents.limits.list", QAbstractItemView)
-    before = [str(value) for value in column(view.model(), limitlist.Column.VALUE)]
+    before = [str(value) for value in column(view.model(), limit_list.Column.VALUE)]
     row = next((row for row, value in enumerate(before) if value.endswith(" calls in a session")), None)
     if row is None or not limits_of(tour):
         raise NotHere("the agent has no limit of its own on calls")
-    tour.click_cell(view, view.model().index(row, limitlist.Column.VALUE))
+    tour.click_cell(view, view.model().index(row, limit_list.Column.VALUE))
     tour.key(Qt.Key.Key_Return)
     tour.type_over("12")
     tour.key(Qt.Key.Key_Return)
     tour.check("the new number is in the policy", MaxCalls(12) in limits_of(tour))
-    tour.check("and in the row", column(view.model(), limitlist.Column.VALUE)[row], "12 calls in a session")
+    tour.check("and in the row", column(view.model(), limit_list.Column.VALUE)[row], "12 calls in a session")
     tour.show("limit", f"{before[row]} with {tour.subject.tool} become 12")
     tour.choose("agents.detail.parts", "why")
 
@@ -470,9 +470,10 @@ def compare_views(tour: Tour) -> None:
     """Ticked in the window, shown to the model, let in by the gate: the same operations."""
     document, (agent_id, tool, selector, _) = tour.document, tour.subject
     tour.choose_row()
-    rights = {right.operation: right for right in document.rights(agent_id)[tool].operations}
     operations = document.rights(agent_id)[tool].facts.operation_names
-    ticked = [name for name in operations if tour.box(name) == ON and not rights[name].is_overruled]
+    ticked = [
+        name for name in operations if tour.box(name) == ON and "off" not in tour.cell(name, Column.VERDICT).data()
+    ]
     tools = {one.name: one for one in shown_tools(document.workspace, agent_id)}
     tour.check("the model is shown what is ticked", [shape.name for shape in tools[tool].operations], ticked)
     stages_of = {name: document.workspace.decide(agent_id, tool, {selector: name}).stage for name in operations}

@@ -19,8 +19,7 @@ LATER = (
     "gatewright_gui.session.verbs.many",
     "gatewright_gui.pages.agents.matrix_pane",
     "gatewright_gui.pages.agents.constraint_dialog",
-    "gatewright_gui.pages.agents.preset_dialog",
-    "gatewright_gui.pages.agents.copy_dialog",
+    "gatewright_gui.pages.agents.rights_dialog",
     "gatewright_gui.pages.console.page",
     "gatewright_gui.pages.files.page",
     "gatewright_gui.pages.problems.problems_page",
@@ -28,8 +27,10 @@ LATER = (
     "gatewright_gui.window.paletterows",
     "gatewright_gui.window.selfcheck_dialog",
     "gatewright_gui.window.help_dialog",
+    "gatewright_gui.window.guard",
     "gatewright_gui.pages.agents.declare_dialog",
     "gatewright.gate.callrun",
+    "gatewright.workspace.sandbox",
     "gatewright.workspace.export",
 )
 """In the order in which one gets there."""

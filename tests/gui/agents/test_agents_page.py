@@ -8,11 +8,11 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.advice import NO_SOURCE, NOTHING_AT_ALL
-from gatewright_gui.models.rowstate import Asking, RowState
-from gatewright_gui.models.toolfilter import Filters, State
-from gatewright_gui.models.tooltree import ASKING, STATE, Column
-from gatewright_gui.pages.agents.reset_dialog import ResetDialog
+from gatewright_gui.pages.agents.rights_dialog import ResetDialog
+from gatewright_gui.pages.agents.row_state import Asking, RowState
+from gatewright_gui.pages.agents.source_bar import NO_SOURCE, NOTHING_AT_ALL
+from gatewright_gui.pages.agents.tool_filter import Filters, State
+from gatewright_gui.pages.agents.tool_tree import ASKING, STATE, Column
 from gatewright_gui.pages.agents.tool_view import NARROWEST_NAME
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.qt.widget.elided_label import ElidedLabel

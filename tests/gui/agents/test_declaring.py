@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu
 
-from gatewright_gui.models.tooltree import MARK, Column
 from gatewright_gui.pages.agents.declare_dialog import DeclareDialog
+from gatewright_gui.pages.agents.tool_tree import MARK, Column
 from gatewright_gui.pages.console.call_bar import ELSEWHERE, RUN
 from gatewright_gui.pages.console.page import ConsolePage
 from gatewright_gui.window.main_window import MainWindow

@@ -13,10 +13,10 @@ from gatewright.policy.document import Agent
 from gatewright.policy.kinds.capability import ClockRead, FsRead, NetRead
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models import agentrules
-from gatewright_gui.models.limitlist import Column
+from gatewright_gui.pages.agents import agent_rules
 from gatewright_gui.pages.agents.constraint_dialog import ConstraintDialog
 from gatewright_gui.pages.agents.detail_pane import DetailPane
+from gatewright_gui.pages.agents.limit_list import Column
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.widget.number_field import NumberField
 from gatewright_gui.settings import Preferences
@@ -53,7 +53,7 @@ class Shown:
     def rule(self, what: str) -> QModelIndex:
         row = self.pane.agent.model.find(what)
         assert row is not None, what
-        return self.pane.agent.model.index(row, agentrules.Column.VALUE)
+        return self.pane.agent.model.index(row, agent_rules.Column.VALUE)
 
     def editor(self) -> QWidget:
         found = QApplication.focusWidget()
@@ -288,9 +288,7 @@ async def test_a_constraint_is_made_in_the_form_tried_and_changed_as_json(shown:
 
 async def test_dialog_refuses_ranges_that_no_value_meets_and_says_a_folder_that_keeps_paths_in(shown: Shown) -> None:
     await choose(shown, "limits")
-    shown.pane.limits.constraining.open(
-        shown.operator, shown.window.document.rights("operator")["file"].facts, None, None
-    )
+    shown.pane.limits.constrain(shown.operator, shown.window.document.rights("operator")["file"].facts, None, None)
     dialog = await opened_dialog(shown)
     dialog.argument_field.setCurrentText("path")
     dialog.fields.edit("min_length").setText("20")
@@ -313,9 +311,7 @@ async def test_dialog_refuses_ranges_that_no_value_meets_and_says_a_folder_that_
 
 async def test_escape_in_the_dialog_changes_nothing(shown: Shown) -> None:
     await choose(shown, "limits")
-    shown.pane.limits.constraining.open(
-        shown.operator, shown.window.document.rights("operator")["file"].facts, None, None
-    )
+    shown.pane.limits.constrain(shown.operator, shown.window.document.rights("operator")["file"].facts, None, None)
     dialog = await opened_dialog(shown)
     QTest.keyClicks(dialog.fields.edit("one_of"), "read, list")
 
@@ -339,10 +335,10 @@ async def test_capabilities_are_granted_changed_and_revoked(shown: Shown) -> Non
     assert shown.operator.capabilities[1] == FsRead(("desk", "vault"))
     assert shown.undo_text == "change FsRead of operator"
 
-    pane.grant(agentrules.CapabilityKind.NET_READ)
+    pane.grant(agent_rules.CapabilityKind.NET_READ)
     shown.type("*.example.org")
     shown.enter()
-    pane.grant(agentrules.CapabilityKind.CLOCK_READ)
+    pane.grant(agent_rules.CapabilityKind.CLOCK_READ)
     assert shown.operator.capabilities[3:] == (NetRead(("*.example.org",)), ClockRead())
 
     await settled(shown.window)
@@ -367,7 +363,7 @@ async def test_what_the_tools_need_and_lack_is_granted_by_enter(shown: Shown) ->
 async def test_approvals_keys_are_judged_by_keys_added_and_removed(shown: Shown) -> None:
     await choose(shown, "agent")
     pane = shown.pane.agent
-    tiers = [(row.what, row.value) for row in pane.model.rows if row.kind is agentrules.RowKind.INHERITED]
+    tiers = [(row.what, row.value) for row in pane.model.rows if row.kind is agent_rules.RowKind.INHERITED]
     assert tiers == [("read_only", "allow"), ("side_effecting", "allow"), ("privileged", "ask first")]
     pane.view.setCurrentIndex(shown.rule("side_effecting"))
     pane.view.setFocus()

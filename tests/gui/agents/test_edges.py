@@ -13,17 +13,17 @@ from gatewright.policy.preset import Preset
 from gatewright.policy.right import Layer
 from gatewright.policy.rule import ArgumentConstraints, MaxCalls, RateLimit
 from gatewright.policy.ruleedit import Standing
-from gatewright_gui.models.limitlist import Column
-from gatewright_gui.models.limitrow import value_of
-from gatewright_gui.models.rowstate import RowState
-from gatewright_gui.models.tooltree import STATE
 from gatewright_gui.pages.agents.constraint_dialog import ConstraintDialog
+from gatewright_gui.pages.agents.limit_list import Column
+from gatewright_gui.pages.agents.limits import value_of
 from gatewright_gui.pages.agents.limits_pane import LimitsPane
 from gatewright_gui.pages.agents.rights_dialog import RightsDialog
+from gatewright_gui.pages.agents.row_state import RowState
+from gatewright_gui.pages.agents.tool_tree import STATE
 from gatewright_gui.session.ruleplace import place_of
 from gatewright_gui.session.verbs import agents as agent_verbs
 from gatewright_gui.session.verbs import limits as limit_verbs
-from gatewright_gui.session.verbs.constraint import ConstraintWish
+from gatewright_gui.session.verbs.limits import ConstraintWish
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import Said, agents_page, cell, click, demo, opened_window, settled, ticked, until
 
@@ -208,7 +208,7 @@ async def test_one_argument_of_a_rule_is_bound_and_the_other_keeps_its_constrain
 async def test_a_constrained_argument_is_not_offered_for_a_second_constraint(odd: MainWindow) -> None:
     pane = limits(odd)
     facts = odd.document.rights("newcomer")["file"].facts
-    pane.constraining.open(newcomer(odd), facts, None, None)
+    pane.constrain(newcomer(odd), facts, None, None)
     dialog = await constraint_dialog(odd)
 
     offered = [dialog.argument_field.itemText(at) for at in range(dialog.argument_field.count())]
@@ -230,7 +230,7 @@ def said_in_limits(window: MainWindow) -> list[tuple[str | None, str]]:
 async def test_an_argument_is_asked_for_by_a_tick_which_the_file_says_and_undo_takes_back(mailing: MainWindow) -> None:
     pane, before = limits(mailing), mailing.document.workspace.text()
     facts = mailing.document.rights("newcomer")["send_mail"].facts
-    pane.constraining.open(newcomer(mailing), facts, None, None)
+    pane.constrain(newcomer(mailing), facts, None, None)
     dialog = await constraint_dialog(mailing)
     assert dialog.field == "subject"
     assert not dialog.accept_button.isEnabled()
@@ -273,7 +273,7 @@ async def test_the_tick_of_a_row_is_taken_away_and_its_value_limited_in_one_edit
 async def test_the_tick_is_not_offered_where_the_tool_asks_itself_or_has_a_default(mailing: MainWindow) -> None:
     pane = limits(mailing)
     facts = mailing.document.rights("newcomer")["send_mail"].facts
-    pane.constraining.open(newcomer(mailing), facts, None, None)
+    pane.constrain(newcomer(mailing), facts, None, None)
     dialog = await constraint_dialog(mailing)
     assert dialog.given_box.isEnabled()
 
@@ -341,7 +341,7 @@ async def test_a_limit_that_is_typed_while_the_file_is_read_again_is_lost_with_a
 
 async def test_an_undo_below_a_preset_dialog_has_the_lines_worked_out_anew(window: MainWindow) -> None:
     click(window, "file", "read")
-    agents_page(window).agents.presetting.open_presets(("archivist",), Preset.READ_ONLY)
+    agents_page(window).agents.rights_menu.open_presets(("archivist",), Preset.READ_ONLY)
     dialog = await rights_dialog(window)
     await until(lambda: dialog.edit is not None)
     first = dialog.edit
@@ -356,7 +356,7 @@ async def test_an_undo_below_a_preset_dialog_has_the_lines_worked_out_anew(windo
 
 
 async def test_an_agent_that_goes_while_its_preset_is_chosen_is_said(window: MainWindow) -> None:
-    agents_page(window).agents.presetting.open_presets(("newcomer",), Preset.EVERYTHING)
+    agents_page(window).agents.rights_menu.open_presets(("newcomer",), Preset.EVERYTHING)
     dialog = await rights_dialog(window)
     await until(lambda: dialog.edit is not None)
 
@@ -370,7 +370,7 @@ async def test_an_agent_that_goes_while_its_preset_is_chosen_is_said(window: Mai
 
 
 async def test_copying_says_which_rules_do_not_go_along(window: MainWindow) -> None:
-    agents_page(window).agents.presetting.open_copy("researcher")
+    agents_page(window).agents.rights_menu.open_copy("researcher")
     dialog = await rights_dialog(window)
     told = dialog.findChild(QLabel, "rights.not_copied")
 

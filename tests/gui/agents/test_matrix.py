@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.build import build_window
-from gatewright_gui.models.matrix import UNKNOWN, Place
+from gatewright_gui.pages.agents.matrix import UNKNOWN, Place
 from gatewright_gui.pages.agents.matrix_paint import box_rect
 from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 from gatewright_gui.settings import Preferences

@@ -13,13 +13,10 @@ from gatewright.policy.preset import Preset
 from gatewright.policy.rightsdiff import AgentDiff, RightChange, Standing
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.agents import COUNT
-from gatewright_gui.models.rightchanges import THEN, RightChangesModel, counts_words, lines_of
-from gatewright_gui.models.toolfilter import Filters, State
-from gatewright_gui.models.toolproblems import agents_with_problems, tools_with_problems
-from gatewright_gui.pages.agents.copy_dialog import CopyDialog
-from gatewright_gui.pages.agents.preset_dialog import PresetDialog
-from gatewright_gui.pages.agents.rights_dialog import RightsDialog
+from gatewright_gui.pages.agents.agents import COUNT, agents_with_problems, tools_with_problems
+from gatewright_gui.pages.agents.right_changes import THEN, RightChangesModel, counts_words, lines_of
+from gatewright_gui.pages.agents.rights_dialog import CopyDialog, PresetDialog, RightsDialog
+from gatewright_gui.pages.agents.tool_filter import Filters, State
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.models.values import LIMITED, rights_of
 from tests.gui.session.opened import agents_page, cell, demo, opened_window, settled, until
@@ -45,7 +42,7 @@ def press(button: QPushButton | QRadioButton | QCheckBox) -> None:
 
 async def test_preset_shows_what_it_would_change_and_is_one_edit(window: MainWindow) -> None:
     before = window.document.policy
-    agents_page(window).agents.presetting.open_presets(("archivist",), Preset.READ_ONLY)
+    agents_page(window).agents.rights_menu.open_presets(("archivist",), Preset.READ_ONLY)
     dialog = await opened_dialog(window)
     assert isinstance(dialog, PresetDialog)
     await until(lambda: dialog.edit is not None)
@@ -64,7 +61,7 @@ async def test_preset_shows_what_it_would_change_and_is_one_edit(window: MainWin
 
 
 async def test_preset_that_changes_nothing_says_so_and_cannot_be_applied(window: MainWindow) -> None:
-    agents_page(window).agents.presetting.open_presets(("newcomer",), Preset.NOTHING)
+    agents_page(window).agents.rights_menu.open_presets(("newcomer",), Preset.NOTHING)
     dialog = await opened_dialog(window)
     await until(dialog.nothing.isVisible)
     assert dialog.nothing.accessibleName() == "Nothing would change"
@@ -76,7 +73,7 @@ async def test_preset_that_changes_nothing_says_so_and_cannot_be_applied(window:
 
 
 async def test_another_preset_and_another_agent_are_worked_out_anew(window: MainWindow) -> None:
-    agents_page(window).agents.presetting.open_presets(("newcomer",), Preset.NOTHING)
+    agents_page(window).agents.rights_menu.open_presets(("newcomer",), Preset.NOTHING)
     dialog = await opened_dialog(window)
     await until(dialog.nothing.isVisible)
     everything = dialog.findChild(QRadioButton, "rights.preset.everything")
@@ -95,7 +92,7 @@ async def test_another_preset_and_another_agent_are_worked_out_anew(window: Main
 
 
 async def test_rights_are_copied_with_what_is_chosen_and_read_the_same_from_the_file(window: MainWindow) -> None:
-    agents_page(window).agents.presetting.open_copy("researcher")
+    agents_page(window).agents.rights_menu.open_copy("researcher")
     dialog = await opened_dialog(window)
     assert isinstance(dialog, CopyDialog)
     assert dialog.agents.chosen == ()

@@ -7,11 +7,18 @@ from PySide6.QtTest import QAbstractItemModelTester
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, MaxCalls, RateLimit, RuleKind, ToolRule
-from gatewright_gui.models.agentrules import AgentRow, AgentRulesModel, RowKind, agent_rows
-from gatewright_gui.models.constraint import ConstraintForm, constraint_words, form_of, json_fault, schema_of
-from gatewright_gui.models.limitlist import Column, LimitListModel
-from gatewright_gui.models.limitrow import LimitRow, Owner, limit_rows, value_of
-from gatewright_gui.models.limitvalue import limit_fault, limit_text, read_limit
+from gatewright_gui.pages.agents.agent_rules import AgentRow, AgentRulesModel, RowKind, agent_rows
+from gatewright_gui.pages.agents.constraint import ConstraintForm, constraint_words, form_of, json_fault, schema_of
+from gatewright_gui.pages.agents.limit_list import Column, LimitListModel
+from gatewright_gui.pages.agents.limits import (
+    LimitRow,
+    Owner,
+    limit_fault,
+    limit_rows,
+    limit_text,
+    read_limit,
+    value_of,
+)
 from tests.gui.models.values import CATALOG, LIMITED, NOTES, POLICY
 
 FATAL = QAbstractItemModelTester.FailureReportingMode.Fatal

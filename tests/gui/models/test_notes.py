@@ -32,14 +32,14 @@ from gatewright.policy.rule import (
 )
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.advice import sources_words
-from gatewright_gui.models.constraint import ConstraintForm, constraint_words, form_of, schema_of
-from gatewright_gui.models.limits import limits_of
-from gatewright_gui.models.notes import Note, notes_of
-from gatewright_gui.models.reasons import LAYER_WORDS, ReasonModel
-from gatewright_gui.models.rightchanges import rows_of
-from gatewright_gui.models.rowstate import Asking, RowState, operation_asking, operation_state
-from gatewright_gui.models.tooltree import verdict_words
+from gatewright_gui.pages.agents.constraint import ConstraintForm, constraint_words, form_of, schema_of
+from gatewright_gui.pages.agents.limits import limits_of
+from gatewright_gui.pages.agents.notes import Note, notes_of
+from gatewright_gui.pages.agents.right_changes import rows_of
+from gatewright_gui.pages.agents.row_state import Asking, RowState, operation_asking, operation_state
+from gatewright_gui.pages.agents.source_bar import sources_words
+from gatewright_gui.pages.agents.tool_tree import verdict_words
+from gatewright_gui.pages.agents.why_pane import LAYER_WORDS, ReasonModel
 from tests.gui.models.values import CATALOG, NOTES, POLICY
 from tests.support.rights import rights_by_layers
 

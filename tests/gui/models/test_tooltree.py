@@ -7,9 +7,9 @@ from PySide6.QtTest import QAbstractItemModelTester
 from gatewright.policy.document import Agent
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.rowstate import Asking, RowState
-from gatewright_gui.models.toolfilter import Filters, State, ToolFilterModel
-from gatewright_gui.models.tooltree import ASKING, COUNT, REASONS, STATE, VERDICT, Column, ToolTreeModel, Verbs
+from gatewright_gui.pages.agents.row_state import Asking, RowState
+from gatewright_gui.pages.agents.tool_filter import Filters, State, ToolFilterModel
+from gatewright_gui.pages.agents.tool_tree import ASKING, COUNT, REASONS, STATE, VERDICT, Column, ToolTreeModel, Verbs
 from tests.gui.models.values import CATALOG, FREE, LIMITED, rights_of
 
 CHECK = Qt.ItemDataRole.CheckStateRole

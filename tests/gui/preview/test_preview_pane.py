@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 
 from gatewright.schema.formats import FORMATS, format_named
 from gatewright_gui.models.tokens import TokenColumn
-from gatewright_gui.models.tooltree import Column
+from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.preview.preview_pane import PreviewPane
 from gatewright_gui.pages.preview.words import COUNTING
 from gatewright_gui.session.verbs import agents, rights

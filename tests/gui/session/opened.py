@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication
 
 from gatewright.workspace import create_workspace
 from gatewright_gui.app.build import build_window
-from gatewright_gui.models.tooltree import Column
 from gatewright_gui.pages.agents import AgentsPage
+from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.opening import open_workspace

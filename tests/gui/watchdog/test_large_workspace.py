@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication
 
 from gatewright_gui.app.build import build_window
 from gatewright_gui.app.warm import warm_up
-from gatewright_gui.models.matrix import Place
+from gatewright_gui.pages.agents.matrix import Place
 from gatewright_gui.pages.agents.rights_dialog import RightsDialog
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
@@ -153,7 +153,7 @@ async def test_copying_rights_to_agents_of_a_large_policy_holds_up_nothing(
 ) -> None:
     await warm_up(window.deriver)  # as it is done after every start
     async with gui_watchdog.during("ask what a copy would change"):
-        agents_page(window).tools.presetting.open_copy("agent_0000")
+        agents_page(window).tools.rights_menu.open_copy("agent_0000")
     dialog = next(one for one in window.findChildren(RightsDialog) if one.isVisible())
     async with gui_watchdog.during("choose agents"):
         for row in range(6):

@@ -10,17 +10,7 @@ from typing import Any
 
 from gatewright.schema.formats.name import NameRule, fit_names
 from gatewright.schema.formats.step import KEEP, Branch, Step, either, fields, items
-from gatewright.schema.walk import (
-    Pointer,
-    Schema,
-    as_list,
-    as_object,
-    pointer_text,
-    properties_of,
-    required_of,
-    schemas_in,
-    walk,
-)
+from gatewright.schema.walk import Pointer, Schema, as_list, as_object, pointer_text, properties_of, required_of, walk
 
 _BESIDE = frozenset(
     {"allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties"}
@@ -37,7 +27,7 @@ Tell = Callable[[str, str, bool], None]
 
 def all_fit(schema: Schema, rule: NameRule) -> bool:
     """Whether nothing has to be renamed."""
-    return all(rule.fits(name) for node in schemas_in(schema) for name in properties_of(node))
+    return all(rule.fits(name) for _, node in walk(schema) for name in properties_of(node))
 
 
 def with_fit_keys(schema: Schema, rule: NameRule, tell: Tell, place: Pointer = ()) -> tuple[Schema, Step]:

@@ -15,7 +15,7 @@ from gatewright.schema.formats.name import NameRule
 from gatewright.schema.formats.plain import Plain, plain_form
 from gatewright.schema.formats.step import KEEP, Step, Wrapped
 from gatewright.schema.formats.wrap import refused_at, wrapped
-from gatewright.schema.walk import Schema, as_object, map_children, schemas_in
+from gatewright.schema.walk import Schema, as_object, map_children, walk
 
 NAMES = NameRule(r"[a-zA-Z0-9_-]+", "[^a-zA-Z0-9_-]", 64, "1 to 64 letters, digits, `_` and `-`")
 _PLAIN_ONLY = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "definitions", "dependencies", "additionalItems"})
@@ -71,7 +71,7 @@ def _is_taken_as_it_is(shown: Schema) -> bool:
     if shown.get("type") != "object" or refused_at(shown):
         return False
     idle = NEW_ONLY if is_draft_7(shown) else frozenset[str]()
-    for node in schemas_in(shown):
+    for _, node in walk(shown):
         if not idle.isdisjoint(node):
             return False
         if not _PLAIN_ONLY.isdisjoint(node) or ("enum" in node and ("oneOf" in node or "anyOf" in node)):
@@ -96,7 +96,7 @@ def _with_items(value: Any) -> Any:
     table = as_object(value)
     if table is None:
         return value
-    if all(node.get("type") != "array" or "items" in node for node in schemas_in(table)):
+    if all(node.get("type") != "array" or "items" in node for _, node in walk(table)):
         return table
     current = map_children(table, _with_items)
     return {**current, "items": {}} if current.get("type") == "array" and "items" not in current else current

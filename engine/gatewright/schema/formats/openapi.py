@@ -18,7 +18,7 @@ from gatewright.schema.formats.merge import ANNOTATIONS, exclude_each_other, mer
 from gatewright.schema.formats.name import NameRule, fit_names
 from gatewright.schema.formats.plain import Plain, by_type, is_anything, with_text
 from gatewright.schema.formats.step import KEEP, Branch, Labels, Step, Text, either, fields, items
-from gatewright.schema.walk import Pointer, Schema, as_list, as_object, objects, properties_of, required_of, schemas_in
+from gatewright.schema.walk import Pointer, Schema, as_list, as_object, objects, properties_of, required_of, walk
 
 KEYS = NameRule(r"[a-zA-Z_][a-zA-Z0-9_]*", "[^a-zA-Z0-9_]", 64, "letters, digits and `_`, 64 at most", first="p_")
 MAX_UNROLLED, MAX_REFERENCES, MAX_NODES = 1, 3, 1_000
@@ -172,7 +172,7 @@ class _Writer:
         return {"anyOf": [first, *sent[1:]]}, step
 
     def _whole(self, schema: Schema) -> Schema:
-        refers = any("$ref" in node for node in schemas_in(schema))
+        refers = any("$ref" in node for _, node in walk(schema))
         return {**schema, "$defs": self._plain.definitions} if refers else schema
 
     def _single(self, schema: Schema, place: Pointer, inside: tuple[str, ...]) -> tuple[Schema, Step]:

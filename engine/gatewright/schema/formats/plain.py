@@ -14,7 +14,7 @@ from gatewright.schema.check import SchemaChecker
 from gatewright.schema.draft import NEW_ONLY
 from gatewright.schema.formats.merge import ANNOTATIONS, merged, same_json, types_of, values_of
 from gatewright.schema.inline import inline_references
-from gatewright.schema.walk import Schema, as_list, as_object, map_children, objects, required_of, schemas_in
+from gatewright.schema.walk import Schema, as_list, as_object, map_children, objects, required_of, walk
 
 _OLD = ("draft-07", "draft-06", "draft-04")
 _DROPPED = frozenset({"$schema", "$id", "$anchor", "$comment", "definitions"})
@@ -40,7 +40,7 @@ def plain_form(shown: Schema) -> Plain:
         name = "root" if "root" not in definitions else "whole"
         definitions[name] = body
         body, definitions = _redirected(body, name), _redirected(definitions, name)
-    tidy = _Tidier(old=old, counts=any("unevaluatedProperties" in node for node in schemas_in(inlined)))
+    tidy = _Tidier(old=old, counts=any("unevaluatedProperties" in node for _, node in walk(inlined)))
     whole = tidy.schema(body)
     if whole.get("type") != "object":
         whole = merged({"type": "object"}, whole) or {"type": "object", "allOf": [whole]}
@@ -89,7 +89,7 @@ class _Tidier:
     def _listed(self, schema: Schema) -> Schema:
         """Values beside a union: only those that fit it, without it."""
         values = values_of(schema)
-        if values is None or schema.keys().isdisjoint(_UNIONS) or any("$ref" in node for node in schemas_in(schema)):
+        if values is None or schema.keys().isdisjoint(_UNIONS) or any("$ref" in node for _, node in walk(schema)):
             return schema
         dialect = {"$schema": "http://json-schema.org/draft-07/schema#"} if self._old else {}
         checker = SchemaChecker({**schema, **dialect})

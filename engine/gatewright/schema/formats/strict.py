@@ -28,7 +28,6 @@ from gatewright.schema.walk import (
     pointer_text,
     properties_of,
     required_of,
-    schemas_in,
     walk,
 )
 
@@ -227,7 +226,7 @@ class _Writer:
 
 
 def _refers(schema: Schema) -> bool:
-    return any("$ref" in node for node in schemas_in(schema))
+    return any("$ref" in node for _, node in walk(schema))
 
 
 def _said(schema: Schema) -> Schema:

@@ -6,7 +6,7 @@ It knows no provider; which keywords are refused at the root is the caller's to 
 from __future__ import annotations
 
 from gatewright.schema.formats.step import KEEP, Step, Wrapped
-from gatewright.schema.walk import Schema, properties_of, schemas_in
+from gatewright.schema.walk import Schema, properties_of, walk
 
 REFUSED_AT_ROOT = ("oneOf", "anyOf", "allOf", "not", "enum", "const", "$ref")
 _KEYS = ("input", "arguments", "call", "input_object")
@@ -21,7 +21,7 @@ def wrapped(root: Schema) -> tuple[Schema, Step]:
     """``root`` as a parameter of an object without other parameters, and the step that undoes it."""
     if not refused_at(root):
         return root, KEEP
-    known = {name for node in schemas_in(root) for name in properties_of(node)}
+    known = {name for _, node in walk(root) for name in properties_of(node)}
     key = next((key for key in _KEYS if key not in known), "_".join(_KEYS))
     whole: Schema = {"type": "object", "properties": {key: root}, "required": [key], "additionalProperties": False}
     return whole, Wrapped(key)

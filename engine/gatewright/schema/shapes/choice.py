@@ -13,7 +13,6 @@ from gatewright.schema.walk import Schema, as_list, as_object
 
 _WORDS = frozenset({"title", "description"})
 _UNIONS = ("oneOf", "anyOf")
-_LISTING = frozenset({"enum", "const", "allOf", "pattern", *_UNIONS})
 _NAME_LISTS = (
     "enumNames",
     "enumDescriptions",
@@ -38,7 +37,7 @@ class Choice:
 def choice_of(value: object) -> Choice | None:
     """The closed list that ``value`` (a property's schema) allows, or None when it is open or not of texts."""
     schema = as_object(value)
-    if schema is None or _LISTING.isdisjoint(schema):
+    if schema is None:
         return None
     found = [
         choice

@@ -10,7 +10,6 @@ Find = Callable[[str], Schema | None]
 """What a reference names, or None."""
 
 UNIONS = ("anyOf", "oneOf")
-_APPLYING = frozenset({"$ref", "allOf", "if", "then", "else", "dependentSchemas", *UNIONS})
 
 
 def finder(root: Schema) -> Find:
@@ -37,8 +36,6 @@ def in_place(schema: Schema, find: Find | None = None, *, tests: bool = True) ->
     ``tests``: what an `if` asks as well, which the value need not fit.
     """
     conditional = ("if", "then", "else") if tests else ("then", "else")
-    if _APPLYING.isdisjoint(schema):
-        return [schema]
     found: list[Schema] = []
     stack = [schema]
     seen: set[int] = set()

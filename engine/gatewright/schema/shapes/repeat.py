@@ -18,7 +18,7 @@ from gatewright.schema.shapes.inplace import UNIONS, finder, in_place, items_of
 from gatewright.schema.shapes.naming import nested_confidence
 from gatewright.schema.shapes.nested import places
 from gatewright.schema.shapes.property import with_required, with_restricted_field
-from gatewright.schema.walk import Schema, as_list, as_object, map_children, properties_of, required_of, schemas_in
+from gatewright.schema.walk import Schema, as_list, as_object, map_children, properties_of, required_of, walk
 
 _ELEMENTS = ("unevaluatedItems", "contains")
 _OTHERS = ("additionalProperties", "unevaluatedProperties")
@@ -90,14 +90,14 @@ def with_repeats(schema: Schema, found: OperationSet) -> OperationSet:
     if found.is_keyed:
         return found
     names = _names_of_field(found)
-    held = [node for node in schemas_in(schema) if any(repeats_in(node, name, found) for name in names)]
+    held = [node for _, node in walk(schema) if any(repeats_in(node, name, found) for name in names)]
     if not held or not (_is_recursive(schema) or _are_elsewhere(held, schema, found)):
         return found
     return dataclasses.replace(found, repeats=Repeats(schema, found))
 
 
 def _is_recursive(schema: Schema) -> bool:
-    return any("$ref" in node for node in schemas_in(schema))
+    return any("$ref" in node for _, node in walk(schema))
 
 
 def _are_elsewhere(held: list[Schema], schema: Schema, found: OperationSet) -> bool:

@@ -1,30 +1,140 @@
-"""The list of agents with its keys, buttons and menu. It does not know how an agent is added; it asks verbs."""
+"""The list of agents with its keys, buttons and menu, drawn with what each model sees."""
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShowEvent
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QColor, QFont, QKeyEvent, QKeySequence, QPainter, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemDelegate,
     QAbstractItemView,
     QHBoxLayout,
     QListView,
     QMenu,
-    QVBoxLayout,
+    QStyleOptionViewItem,
     QWidget,
 )
 
-from gatewright_gui.models.agents import AGENT_ID, AgentFilterModel, AgentListModel
-from gatewright_gui.models.toolproblems import agents_with_problems
-from gatewright_gui.pages.agents.agent_delegate import ROW_HEIGHT, AgentDelegate
-from gatewright_gui.pages.agents.presetting import Presetting
+from gatewright_gui.pages.agents.agents import (
+    AGENT_ID,
+    COUNT,
+    DESCRIPTION,
+    PROBLEMS,
+    AgentCounts,
+    AgentFilterModel,
+    AgentListModel,
+    agents_with_problems,
+)
+from gatewright_gui.pages.agents.rights_menu import RightsMenu
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.menuheading import add_heading
+from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.session.agentcounts import AgentCounts
+from gatewright_gui.qt.widget.value_field import ValueField
+
+ROW_HEIGHT = 44
+_PAD = 10
+
+
+class AgentDelegate(Delegate):
+    """Two lines per agent; the name is edited in place, and what is wrong with it is said there.
+
+    `refusal` gets the old name and the new one and says why not; empty when nothing is wrong.
+    """
+
+    def __init__(self, refusal: Callable[[str, str], str], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._refusal = refusal
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
+        """Room for two lines."""
+        del option, index
+        return QSize(120, ROW_HEIGHT)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Ground, name, description."""
+        look, rect = current_look(), _rect(option)
+        paint_ground(painter, option)
+        painter.save()
+        words = rect.adjusted(_PAD, 5, -6, -5)
+        bold = QFont(painter.font())
+        bold.setWeight(QFont.Weight.DemiBold)
+        painter.setFont(bold)
+        painter.setPen(QColor(look.palette.text))
+        first = QRect(words.left(), words.top(), words.width(), 18)
+        taken = _mark(painter, first, index)
+        painter.setFont(bold)
+        _line(painter, first.adjusted(0, 0, -taken, 0), str(index.data()))
+        painter.setFont(look.small_font)
+        painter.setPen(QColor(look.palette.muted))
+        second = QRect(words.left(), words.top() + 18, words.width(), 15)
+        _line(painter, second, str(index.data(DESCRIPTION) or "no description"))
+        painter.restore()
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: N802
+        """A field over the name."""
+        del option
+        name = str(index.data())
+        field = ValueField(lambda text: "" if text.strip() == name else self._refusal(name, text.strip()), parent)
+        field.setMaxLength(64)
+        field.setFrame(True)
+        return named(field, "agents.list.name", spoken="Agent name")
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:  # noqa: N802
+        """The name, ready to be typed over; what is told of the row meanwhile leaves the field alone."""
+        if isinstance(editor, ValueField) and not editor.property("filled"):
+            editor.setText(str(index.data()))
+            editor.selectAll()
+            editor.setProperty("filled", True)
+
+    def eventFilter(self, editor: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Enter with a name that would be refused stays in the field; a field that is left says why it is refused."""
+        is_enter = isinstance(event, QKeyEvent) and event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}
+        if is_enter and event.type() == QEvent.Type.KeyPress and isinstance(editor, ValueField) and editor.refused:
+            editor.tell()
+            return True
+        return super().eventFilter(editor, event)
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """Over the whole row."""
+        del index
+        rect = _rect(option)
+        editor.setGeometry(QRect(rect.left() + 4, rect.top() + 8, rect.width() - 8, 28))
+
+
+def _mark(painter: QPainter, line: QRect, index: Index) -> int:
+    """How many operations are on, and a sign where something is wrong, at the right; the room they take."""
+    look, taken = current_look(), 0
+    count = str(index.data(COUNT) or "")
+    if count:
+        painter.save()
+        painter.setFont(look.small_font)
+        painter.setPen(QColor(look.palette.muted))
+        taken = painter.fontMetrics().horizontalAdvance(count) + 6
+        painter.drawText(line, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, count)
+        painter.restore()
+    if index.data(PROBLEMS):
+        place = QRect(line.right() - taken - 14, line.top() + 2, 14, 14)
+        look.icon("triangle-alert", "ask").paint(painter, place)
+        taken += 18
+    return taken
+
+
+def _rect(option: QStyleOptionViewItem) -> QRect:
+    rect: QRect = getattr(option, "rect")  # noqa: B009
+    return rect
+
+
+def _line(painter: QPainter, place: QRect, text: str) -> None:
+    cut = line_text(painter.fontMetrics(), text.replace("\n", " "), place.width())
+    painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, cut)
+
 
 ACTIONS = (
     ("add", "plus", "Add agent", "Ctrl+N"),
@@ -53,19 +163,13 @@ class AgentPane(QWidget):
         self.model = AgentListModel(self._renamed, self)
         self.rows = AgentFilterModel(self.model, self)
         self.search = SearchField("Filter agents")
-        self.presetting = Presetting(context, self)
+        self.rights_menu = RightsMenu(context, self)
         self.header = SectionHeader("Agents")
         self.view = self._make_view()
         self.actions_by_key = {key: self._make_action(key, icon, text, keys) for key, icon, text, keys in ACTIONS}
         for key in ("add", "duplicate", "remove"):
             self.header.add_control(self._make_button(key))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.header)
-        column.addLayout(self._search_row())
-        column.addWidget(self.nothing, 1)
-        column.addWidget(self.view, 1)
+        column_of(self.header, self._search_row(), stretch(self.nothing), stretch(self.view), into=self)
         self.counts = AgentCounts(context.document, context.deriver, context.tasks, self._looked_at, self)
         self.counts.counted.connect(self.model.set_count)
         self.view.verticalScrollBar().valueChanged.connect(self._look)
@@ -76,23 +180,17 @@ class AgentPane(QWidget):
         self._opened()
 
     def _search_row(self) -> QHBoxLayout:
-        space = current_look().tokens
-        self.search.setObjectName("agents.list.search")
+        named(self.search, "agents.list.search")
         self.search.search_changed.connect(self._filter)
         self.search.results_requested.connect(self._into_list)
         self.search.leave_requested.connect(self.view.setFocus)
         self.nothing = EmptyState("search", "No agent fits", "", action="Show all")
         self.nothing.action_requested.connect(self.search.clear)
         self.nothing.hide()
-        row = QHBoxLayout()
-        row.setContentsMargins(space.space_1, 0, space.space_1, space.space_1)
-        row.addWidget(self.search)
-        return row
+        return row_of(self.search, margins=(1, 0, 1, 1))
 
     def _make_view(self) -> QListView:
-        view = RowList()
-        view.setObjectName("agents.list")
-        view.setAccessibleName("Agents")
+        view = named(RowList(), "agents.list", spoken="Agents")
         view.setModel(self.rows)
         view.setItemDelegate(AgentDelegate(self._refusal, view))
         view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -155,14 +253,14 @@ class AgentPane(QWidget):
     def preset(self) -> None:
         """Choose a preset for the selected agents."""
         if chosen := self.chosen():
-            self.presetting.open_presets(chosen)
+            self.rights_menu.open_presets(chosen)
 
     def chosen(self) -> tuple[str, ...]:
         """The selected agents in the order of the list; the current one when none is selected."""
         rows = sorted(index.row() for index in self.view.selectionModel().selectedIndexes())
-        named = tuple(agent.agent_id for row in rows if (agent := self.rows.agent_at(row)) is not None)
+        selected = tuple(agent.agent_id for row in rows if (agent := self.rows.agent_at(row)) is not None)
         current = self._selection.agent_id
-        return named or ((current,) if current else ())
+        return selected or ((current,) if current else ())
 
     def _edit_new(self, agent_id: str | None) -> None:
         if agent_id is not None:
@@ -292,5 +390,5 @@ class AgentPane(QWidget):
         describe.setEnabled(len(chosen) == 1)
         if chosen:
             add_heading(menu, "Preset" if len(chosen) == 1 else f"Preset for {len(chosen)} agents")
-            self.presetting.fill(menu, chosen)
+            self.rights_menu.fill(menu, chosen)
         menu.popup(self.view.viewport().mapToGlobal(at))

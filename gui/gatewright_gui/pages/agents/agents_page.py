@@ -135,7 +135,7 @@ class AgentsPage(Page):
     def _into_matrix(self, _what: object = None) -> None:
         """What was chosen elsewhere is the current cell too."""
         if self.shows_matrix and not self._is_choosing:
-            from gatewright_gui.models.matrix import Place
+            from gatewright_gui.pages.agents.matrix import Place
 
             selection = self._context.selection
             place = Place(selection.tool, selection.operation) if selection.tool is not None else None
@@ -143,7 +143,7 @@ class AgentsPage(Page):
 
     def _choose_cell(self, agent_id: object, place: object) -> None:
         """The tree follows out of sight, so that preview, why and the tree speak of the same."""
-        from gatewright_gui.models.matrix import Place
+        from gatewright_gui.pages.agents.matrix import Place
 
         if not isinstance(agent_id, str) or not isinstance(place, Place):
             return
@@ -157,7 +157,7 @@ class AgentsPage(Page):
             self._is_choosing = False
 
     def _show_row(self, agent_id: object, place: object) -> None:
-        from gatewright_gui.models.matrix import Place
+        from gatewright_gui.pages.agents.matrix import Place
 
         if isinstance(agent_id, str) and isinstance(place, Place):
             self._show_tool(agent_id, place.tool, place.operation)

@@ -1,11 +1,9 @@
-"""The dialog for a constraint on one argument: a small form or JSON, and a value to try. It writes nothing.
-
-It knows no policy: why a constraint is refused and whether a value fits are asked of whoever opens it.
-"""
+"""The dialog for a constraint on one argument: a small form or JSON, and a value to try."""
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from PySide6.QtWidgets import (
@@ -13,25 +11,31 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QFormLayout,
-    QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright_gui.models.constraint import ConstraintForm, constraint_words, form_of, json_fault, schema_of
+from gatewright.policy.document import Agent
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.ruleedit import free_fields, taken_fields
+from gatewright_gui.pages.agents.constraint import ConstraintForm, constraint_words, form_of, json_fault, schema_of
 from gatewright_gui.pages.agents.constraint_form import FIELDS, LABEL_WIDTH, ConstraintFields
+from gatewright_gui.pages.agents.limits import LimitRow
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text, title_text
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
-from gatewright_gui.session.argument import Argument
+from gatewright_gui.session.argument import Argument, arguments_of, example_fault, giving_of
+from gatewright_gui.session.verbs import limits as verbs
+from gatewright_gui.session.verbs.limits import ConstraintWish
 
 SIZE = (560, 440)
 SAY_SOMETHING = "say what its value has to be, or that it must be given"
@@ -42,61 +46,75 @@ GIVING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Whose argument of which tool, for which operations (None: all). `field` None: a new constraint.
-
-    `schema` None: nothing is said of its value; `required`: it must be given.
-    """
-
-    agent_id: str
-    tool: str
-    operations: frozenset[str] | None
-    field: str | None = None
-    schema: JsonValue = None
-    required: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What the dialog asks: why a constraint is refused (empty: it is not), and why a value does not fit (None)."""
-
-    refusal: Callable[[str, JsonValue, bool], str]
-    example: Callable[[JsonValue, Argument, str], str | None]
+async def ask_constraint(
+    parent: QWidget, context: PageContext, agent: Agent, facts: ToolFacts, operation: str | None, row: LimitRow | None
+) -> None:
+    """Ask for a constraint on an argument of a tool, or for another one in the place of `row`'s, and write it."""
+    document = context.document
+    known = await context.deriver.derive(lambda workspace: arguments_of(workspace, facts.name))
+    if known is None:
+        return
+    operations = row.operations if row else frozenset({operation}) if operation else None
+    names = taken_fields(facts, operations) if row else free_fields(agent, facts, operations)
+    wish = ConstraintWish(agent.agent_id, facts.name, "", None, operations=operations)
+    if row is not None:
+        field = row.field or ""
+        names = (field, *names) if field and field not in names else names
+        wish = replace(
+            wish, field=field, schema=row.schema, required=row.is_required, standing=row.standing, was=row.field
+        )
+    arguments = [replace(known.get(name, Argument(name)), giving=giving_of(facts, name, operations)) for name in names]
+    dialog = ConstraintDialog(parent, wish, arguments, partial(verbs.constraint_refusal, document))
+    if await shown(dialog):
+        verbs.constrain(document, dialog.wish)
 
 
 class ConstraintDialog(QDialog):
-    """After it was accepted `field`, `schema` and `is_required` hold what was said."""
+    """Begins with what `before` says (no field: a new constraint); `refusal` says why one cannot be written."""
 
     def __init__(
-        self, parent: QWidget | None, subject: Subject, arguments: Sequence[Argument], answers: Answers
+        self,
+        parent: QWidget | None,
+        before: ConstraintWish,
+        arguments: Sequence[Argument],
+        refusal: Callable[[ConstraintWish], str],
     ) -> None:
         super().__init__(parent)
         self.setObjectName("constraint")
-        self._subject, self._answers = subject, answers
+        self._before, self._refuse = before, refusal
         self._arguments = {argument.name: argument for argument in arguments}
         self._fault = ""
         self._stays = False
-        title = f"Constrain an argument of {subject.tool}"
+        title = f"Constrain an argument of {before.tool}"
         self.setWindowTitle(title_text(title))
         self.setAccessibleName(title)
-        self.argument_field = QComboBox()
+        self.argument_field = named(QComboBox(), "constraint.argument", spoken="Argument")
+        self.argument_field.addItems(list(self._arguments))
         self.about = ElidedLabel(role="muted")
-        self.given_box = QCheckBox("Must be &given")
-        self.way = Segmented("How to say it")
+        self.given_box = named(QCheckBox("Must be &given"), "constraint.given")
+        self.way = named(Segmented("How to say it"), "constraint.way")
+        self.way.add_segment("form", "Form", tooltip="What most people want to say")
+        self.way.add_segment("json", "JSON", tooltip="Any JSON Schema")
         self.fields = ConstraintFields()
-        self.code = QPlainTextEdit()
-        self.example = QLineEdit()
+        self.code = named(QPlainTextEdit(), "constraint.json", spoken="JSON Schema of the argument")
+        self.code.setFont(current_look().mono_font)
+        self.code.setTabChangesFocus(True)
+        self.example = named(QLineEdit(), "constraint.example", spoken="Try a value")
         self._example_icon = IconLabel("circle-check", "allow", size=current_look().tokens.small_icon_size)
-        self.example_words = _text("constraint.fits", "muted")
-        self.words = _text("constraint.words", "muted")
-        self.fault_label = _text("constraint.fault", "error")
-        self.accept_button = QPushButton("OK")
-        self.cancel_button = QPushButton("Cancel")
+        self.example_words = named(Label(), "constraint.fits", kind="muted")
+        self.words = named(Label(), "constraint.words", kind="muted")
+        self.fault_label = named(Label(), "constraint.fault", kind="error")
+        self.accept_button = named(QPushButton("OK"), "constraint.accept", kind="primary")
+        self.cancel_button = named(QPushButton("Cancel"), "constraint.cancel")
         self._lay_out(title)
         self._connect()
         self._start()
         self.resize(*SIZE)
+
+    @property
+    def wish(self) -> ConstraintWish:
+        """What was said. Raises ValueError where it cannot be read."""
+        return replace(self._before, field=self.field, schema=self.schema, required=self.is_required)
 
     @property
     def field(self) -> str:
@@ -126,89 +144,40 @@ class ConstraintDialog(QDialog):
     # layout
 
     def _lay_out(self, title: str) -> None:
-        tokens = current_look().tokens
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_4, tokens.space_4, tokens.space_4, tokens.space_4)
-        column.setSpacing(tokens.space_2)
-        heading = Label(title)
-        heading.setProperty("kind", "heading")
-        column.addWidget(heading)
-        column.addWidget(ElidedLabel(self._scope_words(), role="muted"))
-        column.addLayout(self._argument_row())
-        column.addLayout(self._way_row())
-        self.code.setObjectName("constraint.json")
-        self.code.setAccessibleName("JSON Schema of the argument")
-        self.code.setFont(current_look().mono_font)
-        self.code.setTabChangesFocus(True)
-        column.addWidget(self.fields)
-        column.addWidget(self.code, 1)
-        column.addLayout(self._example_row())
-        column.addWidget(self.words)
-        column.addWidget(self.fault_label)
-        column.addStretch()  # below the form, so that the value to try is next to what it is tried against
-        column.addLayout(self._buttons())
-
-    def _scope_words(self) -> str:
-        operations = self._subject.operations
+        for label in (self.example_words, self.words, self.fault_label):
+            label.setWordWrap(True)
+        self.cancel_button.setAutoDefault(False)
+        self.accept_button.setDefault(True)
+        operations = self._before.operations
         where = f"only {', '.join(sorted(operations))}" if operations is not None else "all operations that take it"
-        return f"for {self._subject.agent_id}, {where}"
-
-    def _argument_row(self) -> QFormLayout:
         rows = QFormLayout()
         rows.setHorizontalSpacing(current_look().tokens.space_2)
         rows.setVerticalSpacing(current_look().tokens.space_1)
-        self.argument_field.setObjectName("constraint.argument")
-        self.argument_field.setAccessibleName("Argument")
-        self.argument_field.addItems(list(self._arguments))
-        label = Label("&Argument")
-        label.setBuddy(self.argument_field)
-        label.setMinimumWidth(LABEL_WIDTH)
-        rows.addRow(label, self.argument_field)
+        rows.addRow(_label("&Argument", self.argument_field), self.argument_field)
         rows.addRow("", self.about)
-        self.given_box.setObjectName("constraint.given")
         rows.addRow("", self.given_box)
-        return rows
-
-    def _way_row(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        self.way.setObjectName("constraint.way")
-        self.way.add_segment("form", "Form", tooltip="What most people want to say")
-        self.way.add_segment("json", "JSON", tooltip="Any JSON Schema")
-        row.addWidget(self.way)
-        row.addStretch(1)
-        return row
+        example = _label("T&ry a value", self.example)
+        column_of(
+            named(Label(title), kind="heading"),
+            ElidedLabel(f"for {self._before.agent_id}, {where}", role="muted"),
+            rows,
+            row_of(self.way, stretch()),
+            self.fields,
+            stretch(self.code),
+            row_of(example, stretch(self.example), self._example_icon, stretch(self.example_words), space=2),
+            self.words,
+            self.fault_label,
+            stretch(factor=0),  # below the form, so that the value to try is next to what it is tried against
+            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
+            into=self,
+            space=2,
+            margins=4,
+        )
 
     def _show_way(self, key: str) -> None:
         """The form, or the JSON, which takes all the room there is."""
         self.fields.setVisible(key == "form")
         self.code.setVisible(key == "json")
-
-    def _example_row(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(current_look().tokens.space_2)
-        label = Label("T&ry a value")
-        label.setBuddy(self.example)
-        label.setMinimumWidth(LABEL_WIDTH)
-        self.example.setObjectName("constraint.example")
-        self.example.setAccessibleName("Try a value")
-        row.addWidget(label)
-        row.addWidget(self.example, 1)
-        row.addWidget(self._example_icon)
-        row.addWidget(self.example_words, 1)
-        return row
-
-    def _buttons(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(current_look().tokens.space_2)
-        row.addStretch(1)
-        self.cancel_button.setObjectName("constraint.cancel")
-        self.cancel_button.setAutoDefault(False)
-        self.accept_button.setObjectName("constraint.accept")
-        self.accept_button.setProperty("kind", "primary")
-        self.accept_button.setDefault(True)
-        row.addWidget(self.cancel_button)
-        row.addWidget(self.accept_button)
-        return row
 
     def _connect(self) -> None:
         self.argument_field.currentIndexChanged.connect(self._argument_changed)
@@ -221,12 +190,12 @@ class ConstraintDialog(QDialog):
         self.accept_button.clicked.connect(self.accept)
 
     def _start(self) -> None:
-        subject = self._subject
-        if subject.field is not None:
-            self.argument_field.setCurrentText(subject.field)
-        self._fill(subject.schema, required=subject.required)
+        before = self._before
+        if before.field:
+            self.argument_field.setCurrentText(before.field)
+        self._fill(before.schema, required=before.required)
         first = self.fields.edit("one_of") if self.way.current == "form" else self.code
-        (self.argument_field if subject.field is None else first).setFocus()
+        (first if before.field else self.argument_field).setFocus()
 
     # what is done in it
 
@@ -253,8 +222,8 @@ class ConstraintDialog(QDialog):
         self._show()
 
     def _argument_changed(self, _index: int) -> None:
-        is_own = self.field == self._subject.field
-        self._fill(self._subject.schema if is_own else None, required=is_own and self._subject.required)
+        is_own = self.field == self._before.field
+        self._fill(self._before.schema if is_own else None, required=is_own and self._before.required)
 
     def _way_changed(self, key: object) -> None:
         """What was said goes along; JSON that the form cannot say stays JSON."""
@@ -313,7 +282,7 @@ class ConstraintDialog(QDialog):
             return "no operation of it takes an argument"
         if schema is None and not self.is_required:
             return SAY_SOMETHING
-        return self._answers.refusal(self.field, schema, self.is_required)
+        return self._refuse(self.wish)
 
     def _show_example(self, schema: JsonValue) -> None:
         text = self.example.text()
@@ -322,7 +291,7 @@ class ConstraintDialog(QDialog):
         if not can:
             self.example_words.setText("")
             return
-        wrong = self._answers.example(schema, self._argument, text)
+        wrong = example_fault(schema, self._argument, text)
         self._example_icon.set_icon("circle-x" if wrong else "circle-check", "deny" if wrong else "allow")
         self.example_words.setText(f"denied: {wrong}".replace("`", "") if wrong else "goes through")
 
@@ -338,9 +307,8 @@ def _has_comma(form: ConstraintForm) -> bool:
     return any("," in text or text != text.strip() or not text for text in form.one_of or ())
 
 
-def _text(object_name: str, kind: str) -> QLabel:
-    label = Label()
-    label.setObjectName(object_name)
-    label.setProperty("kind", kind)
-    label.setWordWrap(True)
+def _label(text: str, field: QWidget) -> Label:
+    label = Label(text)
+    label.setBuddy(field)
+    label.setMinimumWidth(LABEL_WIDTH)
     return label

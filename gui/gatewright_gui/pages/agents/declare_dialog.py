@@ -23,7 +23,14 @@ from PySide6.QtWidgets import (
 
 from gatewright.policy.right import ToolFacts
 from gatewright.schema import Survey
-from gatewright_gui.models.declaration import CHOICE, Choice, ChoiceModel, OperationListModel, choices_of, chosen_row
+from gatewright_gui.pages.agents.declaration import (
+    CHOICE,
+    Choice,
+    ChoiceModel,
+    OperationListModel,
+    choices_of,
+    chosen_row,
+)
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget.delegate import Delegate

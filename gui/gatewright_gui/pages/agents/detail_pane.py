@@ -131,7 +131,7 @@ class DetailPane(QWidget):
         if self.part == "limits":
             self.limits.show_rule(address)
         elif self.part == "agent":
-            from gatewright_gui.models.agentrules import Column
+            from gatewright_gui.pages.agents.agent_rules import Column
 
             self.agent.view.show_row(self.agent.model.row_of(address), Column.VALUE)
 

@@ -12,8 +12,8 @@ from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
 
 from gatewright.policy.tier import SafetyTier
-from gatewright_gui.models.toolfilter import NO_FILTERS, Filters, State
-from gatewright_gui.models.tooltree import TIER_WORDS
+from gatewright_gui.pages.agents.tool_filter import NO_FILTERS, Filters, State
+from gatewright_gui.pages.agents.tool_tree import TIER_WORDS
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.menuheading import add_heading
 from gatewright_gui.qt.plaintext import button_text, line_text, tip_text

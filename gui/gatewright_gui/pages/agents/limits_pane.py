@@ -1,16 +1,10 @@
-"""The limits of the current row, edited in place. It calls verbs, nothing else; what a limit does is said by models."""
+"""The limits of the current row, edited in place or in the dialog of a constraint."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QModelIndex, Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QMenu,
-    QPushButton,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtWidgets import QPushButton, QStyleOptionViewItem, QWidget
 
 from gatewright.base.problem import Address
 from gatewright.policy.document import Agent
@@ -26,18 +20,26 @@ from gatewright.policy.rule import (
     RuleKind,
 )
 from gatewright.policy.ruleedit import free_fields, taken_fields
-from gatewright_gui.models.limitlist import Choice, Column, LimitListModel, choices_for
-from gatewright_gui.models.limitrow import LimitRow, limit_rows
-from gatewright_gui.pages.agents.constraining import Constraining
-from gatewright_gui.pages.agents.limit_delegate import LimitDelegate
-from gatewright_gui.pages.agents.rule_table import RuleTable
+from gatewright_gui.pages.agents.limit_list import Choice, Column, LimitListModel, choices_for
+from gatewright_gui.pages.agents.limits import (
+    MAX_CALLS,
+    RATE_EXAMPLE,
+    LimitRow,
+    limit_fault,
+    limit_rows,
+    limit_text,
+)
+from gatewright_gui.pages.agents.rule_table import LINK, ROW, RuleDelegate, RuleTable
+from gatewright_gui.pages.agents.rules_pane import RulesPane
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.layout import column_of, named, stretch
+from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.menuheading import add_heading
 from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.delegate import Index
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.session.filetext import lines_of
+from gatewright_gui.qt.widget.number_field import NumberField
+from gatewright_gui.qt.widget.value_field import ValueField
 from gatewright_gui.session.verbs import limits as verbs
 
 NEW: tuple[tuple[str, str, str, RuleKind], ...] = (
@@ -53,77 +55,69 @@ MORE: tuple[tuple[str, str, str, RuleKind], ...] = (
 WIDTHS = {int(Column.KIND): (70, 130), int(Column.FOR): (70, 110), int(Column.WHERE): (60, 130)}
 NO_LIMIT = "No limit. Add one with the button above: calls, a pause, a rate, or what an argument may be."
 NO_ROW = "Choose a tool or an operation: its limits are edited here."
+TASK = "constrain"
 
 
-class LimitsPane(QWidget):
-    """Its header has the buttons; whoever holds the pane lays it out."""
+class LimitDelegate(RuleDelegate):
+    """Editors for a number, a time, a rate, a scope, and the operations that a rule is for, which `choices` gives."""
 
-    line_requested = Signal(object)
-    """Line of the policy file."""
-
-    def __init__(self, context: PageContext, parent: QWidget | None = None) -> None:
+    def __init__(self, choices: Callable[[LimitRow], Sequence[Choice]], parent: QWidget) -> None:
         super().__init__(parent)
-        self.setObjectName("agents.limits")
-        self._context = context
+        self._choices = choices
+
+    def role_of(self, index: Index) -> Role:
+        """What is inherited is muted; what leads to a line has the colour of links."""
+        return "accent" if index.data(LINK) else "text" if index.data(ROW).is_own else "muted"
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: N802
+        """The editor that fits the kind."""
+        row = index.data(ROW)
+        if not isinstance(row, LimitRow):
+            return super().createEditor(parent, option, index)
+        if index.column() == Column.FOR:
+            choices = ((one.text, one.operations, None) for one in self._choices(row))
+            return self.choice_field(parent, "agents.limits.for", f"{row.title}: for which operations", choices)
+        if isinstance(row.kind, MaxCalls) and 1 <= row.kind.calls <= MAX_CALLS:
+            number = NumberField("Max calls in a session", 1, MAX_CALLS, unit="calls", parent=parent)
+            number.setFrame(False)
+            return named(number, "agents.limits.calls")
+        field = named(ValueField(partial(_fault, row.kind), parent), "agents.limits.value", spoken=row.title)
+        field.setPlaceholderText(_hint(row.kind))
+        return field
+
+
+class LimitsPane(RulesPane[LimitRow]):
+    """The limits of a tool, or of one operation of it."""
+
+    def __init__(self, context: PageContext) -> None:
+        add = named(
+            QPushButton("Add"),
+            spoken="Add limit",
+            tip="Limit the tool, or only the current operation (Ins in the list)",
+        )
+        super().__init__(context, "agents.limits", add, IconButton("trash", "Remove the limit (Del)"))
         self._agent: Agent | None = None
         self._facts: ToolFacts | None = None
         self._operation: str | None = None
         self.model = LimitListModel(self, self)
-        self.view = RuleTable("Limits", WIDTHS, Column.WHERE)
-        self.header = SectionHeader("")
-        self.add_button = QPushButton("Add")
-        self.menu = QMenu(self)
-        self.remove_button = IconButton("trash", "Remove the limit (Del)")
-        self.constraining = Constraining(context, self)
-        self._nothing = Label(NO_ROW)
-        self._stack = QStackedWidget()
-        self._lay_out()
-        self._connect()
-
-    # layout
-
-    def _lay_out(self) -> None:
-        self.view.setObjectName("agents.limits.list")
-        self.view.setModel(self.model)
-        self.view.setItemDelegate(LimitDelegate(self._choices, self.view))
-        self.view.settle(Column.VALUE)
-        self.add_button.setObjectName("agents.limits.add")
-        self.add_button.setAccessibleName("Add limit")
-        self.add_button.setToolTip("Limit the tool, or only the current operation (Ins in the list)")
-        self.add_button.setMenu(self.menu)
-        tie_icon(self.add_button, "plus", "muted")
-        self.remove_button.setObjectName("agents.limits.remove")
-        self.header.add_control(self.add_button)
-        self.header.add_control(self.remove_button)
-        self._nothing.setObjectName("agents.limits.none")
-        self._nothing.setProperty("kind", "muted")
+        self.view = RuleTable("Limits", WIDTHS)
+        self.set_table(self.view, self.model, LimitDelegate(self._choices, self.view), Column.VALUE)
+        self.view.doubleClicked.connect(self._double_clicked)
+        self._nothing = named(Label(NO_ROW), "agents.limits.none", kind="muted")
         self._nothing.setWordWrap(True)
         self._nothing.setMargin(8)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.view, 1)
-        column.addWidget(self._nothing)
-
-    def _connect(self) -> None:
-        self.menu.aboutToShow.connect(self._fill_menu)
-        self.view.add_requested.connect(self.open_menu)
-        self.view.remove_requested.connect(self.remove_current)
-        self.view.edit_requested.connect(self.edit_current)
-        self.view.doubleClicked.connect(self._double_clicked)
-        self.view.line_clicked.connect(self._go)
-        self.view.itemDelegate().closeEditor.connect(self._editor_closing)
-        self.view.selectionModel().currentChanged.connect(self._current_changed)
-        self.remove_button.clicked.connect(self.remove_current)
+        column_of(stretch(self.view), self._nothing, into=self)
 
     # what is shown
 
     def show_row(self, agent: Agent | None, facts: ToolFacts | None, operation: str | None) -> None:
         """Show the limits of a tool, or of one operation of it."""
-        same = self._facts is not None and facts is not None and self._facts.name == facts.name
-        same = same and self._operation == operation and bool(agent and self._agent)
-        if not same or (agent and self._agent and agent.agent_id != self._agent.agent_id):
+        was, now = (
+            (one and one.agent_id, held and held.name, op)
+            for one, held, op in ((self._agent, self._facts, self._operation), (agent, facts, operation))
+        )
+        if was != now:
             self.model.drop_draft()
         self._agent, self._facts, self._operation = agent, facts, operation
         rows: tuple[LimitRow, ...] = ()
@@ -131,37 +125,22 @@ class LimitsPane(QWidget):
             rows = limit_rows(self._context.document.policy, agent, facts, operation)
         self.model.set_limits(rows)
         self.add_button.setEnabled(facts is not None and agent is not None)
-        self._show_state()
-        if self.model.addresses:
-            self._context.tasks.start(self._find_lines(), "agents.limits.lines", replace=True)
+        self.editor_closed()
+        self.find_lines()
 
     def show_rule(self, address: Address) -> None:
         """Make the rule that stands there the current one."""
         self.view.show_row(self.model.row_of(address), Column.VALUE)
 
-    def _show_state(self) -> None:
+    def editor_closed(self) -> None:
+        """Rows, or why there are none."""
         is_empty = self.model.rowCount() == 0
         self._nothing.setText(NO_LIMIT if self._facts is not None else NO_ROW)
         self._nothing.setVisible(is_empty)
         if not is_empty and not self.view.currentIndex().isValid():
             self.view.setCurrentIndex(self.model.index(0, Column.VALUE))
-        self._current_changed()
+        self.current_changed()
         self.view.fit()
-
-    def _current_changed(self, *_: object) -> None:
-        row = self._current()
-        self.remove_button.setEnabled(row is not None and row.is_own)
-
-    async def _find_lines(self) -> None:
-        addresses = self.model.addresses
-        lines = await self._context.deriver.derive(lambda workspace: lines_of(workspace, addresses))
-        if lines is not None:
-            path = self._context.document.path
-            self.model.set_lines(lines, path.name if path else "")
-            self.view.fit()
-
-    def _current(self) -> LimitRow | None:
-        return self.model.row_at(self.view.currentIndex().row())
 
     def _choices(self, row: LimitRow) -> tuple[Choice, ...]:
         rows = self._facts.operations if self._facts else ()
@@ -186,21 +165,21 @@ class LimitsPane(QWidget):
 
     def remove_current(self) -> None:
         """Take the current limit away; the next row is current then."""
-        row = self._current()
+        row = self.current
         if row is not None and row.standing is not None:
             verbs.remove_rule(self._context.document, row.standing, row.field)
 
     def edit_current(self) -> None:
         """Edit the value of the current limit; go to the line of one that is inherited or has no value."""
-        row = self._current()
+        row = self.current
         if row is None:
             return
         if row.is_own and isinstance(row.kind, ArgumentConstraints):
             self._constrain(row)
         elif row.has_value:
-            self._edit(self.view.currentIndex().row(), Column.VALUE)
+            self.edit_cell(self.view.currentIndex().row(), Column.VALUE)
         else:
-            self._go(self.view.currentIndex().row())
+            self.go(self.view.currentIndex().row())
 
     def begin(self, kind: RuleKind) -> None:
         """A new limit for the current row: its value is asked for in place, and nothing is written before."""
@@ -208,24 +187,12 @@ class LimitsPane(QWidget):
             return
         operations = frozenset({self._operation}) if self._operation else None
         at = self.model.begin(kind, operations, has_operations=self._facts.has_operations)
-        self._show_state()
+        self.editor_closed()
         row = self.model.row_at(at)
         if row is not None and not row.has_value:
             self.change(row, kind)
             return
-        self._edit(at, Column.VALUE)
-
-    def open_menu(self) -> None:
-        """The ways to limit the row."""
-        if self.add_button.isEnabled():
-            self.add_button.showMenu()
-
-    def _edit(self, row: int, column: Column) -> None:
-        index = self.model.index(row, column)
-        self.view.setFocus()
-        self.view.setCurrentIndex(index)
-        self.view.scrollTo(index)
-        self.view.edit(index)
+        self.edit_cell(at, Column.VALUE)
 
     def _double_clicked(self, index: QModelIndex) -> None:
         row = self.model.row_at(index.row())
@@ -234,22 +201,8 @@ class LimitsPane(QWidget):
         if isinstance(row.kind, ArgumentConstraints):
             self._constrain(row)
 
-    def _editor_closing(self, _editor: object) -> None:
-        """Once the view is done with the field."""
-        QTimer.singleShot(0, self, self._editor_closed)
-
-    def _editor_closed(self) -> None:
-        if self.view.state() != QAbstractItemView.State.EditingState:
-            self.model.drop_draft()
-            self._show_state()
-            self.view.keep_keys()
-
-    def _go(self, row: int) -> None:
-        line = self.model.line_at(row)
-        if line is not None:
-            self.line_requested.emit(line)
-
-    def _fill_menu(self) -> None:
+    def fill_menu(self) -> None:
+        """The ways to limit the row."""
         self.menu.clear()
         facts = self._facts
         if facts is None:
@@ -275,12 +228,26 @@ class LimitsPane(QWidget):
         action = self.menu.addAction(text)
         action.setObjectName(f"agents.limits.add.{key}")
         tie_icon(action, icon)
-        action.triggered.connect(partial(self._begin_soon, kind))
-
-    def _begin_soon(self, kind: RuleKind, _checked: bool = False) -> None:
-        """Once the menu is gone, so that it does not take the keys from the field."""
-        QTimer.singleShot(0, self, partial(self.begin, kind))
+        action.triggered.connect(partial(self.soon, partial(self.begin, kind)))
 
     def _constrain(self, row: LimitRow | None) -> None:
         if self._agent is not None and self._facts is not None:
-            self.constraining.open(self._agent, self._facts, self._operation, row)
+            self.constrain(self._agent, self._facts, self._operation, row)
+
+    def constrain(self, agent: Agent, facts: ToolFacts, operation: str | None, row: LimitRow | None) -> None:
+        """Ask for a new constraint, or for another one in the place of a row's: one dialog at a time."""
+        from gatewright_gui.pages.agents.constraint_dialog import ask_constraint
+
+        asking = ask_constraint(self.window(), self._context, agent, facts, operation, row)
+        self._context.tasks.start(asking, TASK, replace=True)
+
+
+def _fault(kind: RuleKind, text: str) -> str:
+    """What stands there may stay, though one could not type it anew."""
+    return "" if text == limit_text(kind) else limit_fault(kind, text)
+
+
+def _hint(kind: RuleKind) -> str:
+    if isinstance(kind, RateLimit):
+        return RATE_EXAMPLE
+    return "scope, or empty" if isinstance(kind, RequiresConsent) else "such as 1.5 s, 2 min, 100 ms"

@@ -7,7 +7,7 @@ from PySide6.QtCore import QPointF, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QMouseEvent, QPainter
 from PySide6.QtWidgets import QHeaderView, QWidget
 
-from gatewright_gui.models.matrix import MatrixModel
+from gatewright_gui.pages.agents.matrix import MatrixModel
 from gatewright_gui.pages.agents.matrix_paint import CELL_WIDTH
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import line_text

@@ -1,28 +1,37 @@
-"""A plan for the rights of several agents, with every line that it would change before it is made.
+"""A preset, copied rights or a reset for several agents, with every line that would change before it is made.
 
-It knows neither presets nor copies: who opens it gives the choice, and works the lines out.
+Over 400 lines, since the three of them are a few lines each beside the dialog that they share.
 """
 
-from PySide6.QtCore import QRect, QSize, Qt, Signal
+from collections.abc import Iterable, Sequence
+
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QButtonGroup,
+    QCheckBox,
     QComboBox,
     QDialog,
     QHBoxLayout,
     QHeaderView,
+    QLabel,
     QListView,
     QPushButton,
+    QRadioButton,
     QStackedWidget,
     QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
 )
 
+from gatewright.base.errors import EditRefused
+from gatewright.policy.copyrights import Along, rules_by_name
+from gatewright.policy.document import Agent
 from gatewright.policy.edit import Edit
+from gatewright.policy.preset import Preset
 from gatewright.policy.rightsdiff import ChangeKind, Standing
-from gatewright_gui.models.agentchoice import AgentChoiceModel
-from gatewright_gui.models.rightchanges import (
+from gatewright_gui.pages.agents.right_changes import (
     AFTER,
     AGENT,
     BEFORE,
@@ -31,24 +40,34 @@ from gatewright_gui.models.rightchanges import (
     OTHER,
     THEN,
     WHAT,
-    AgentLines,
+    AgentChoiceModel,
     RightChangesModel,
     counts_words,
+    lines_of,
 )
-from gatewright_gui.pages.agents.agent_delegate import Index, paint_ground
+from gatewright_gui.pages.agents.rights_menu import PRESETS
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.layout import Gap, Part, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
-from gatewright_gui.qt.plaintext import line_text, title_text
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.plaintext import line_text, tip_text, title_text
+from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.qt.widget.search_field import SearchField
-from gatewright_gui.session.verbs.presets import Plan, Planned
+from gatewright_gui.session.verbs import presets as verbs
+from gatewright_gui.session.verbs.presets import CopyPlan, Plan, Planned, PresetPlan, ResetPlan
 
+WORK = "agents.rights.lines"
 SIZE = (900, 580)
 _LEFT = 232
+_MANY_AGENTS = 8
+"""More agents than these can be searched."""
+_NAMED = 12
+"""So many tools are named at most."""
 _KINDS = (*map(str, ChangeKind), OTHER)
 _STANDINGS: dict[Standing, tuple[str, Role]] = {
     Standing.ON: ("circle-check", "allow"),
@@ -67,7 +86,7 @@ class ChangeDelegate(Delegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Ground, picture, words."""
-        paint_ground(painter, option, index)
+        paint_ground(painter, option)
         rect: QRect = getattr(option, "rect")  # noqa: B009
         look, left = current_look(), rect.left() + 6
         standing = index.data(BEFORE if index.column() == NOW else AFTER) if index.column() >= NOW else None
@@ -85,34 +104,41 @@ class ChangeDelegate(Delegate):
 
 
 class RightsDialog(QDialog):
-    """After it was accepted `edit` holds what was shown. Every `plan_changed` wants `begin`, `add`s and `finish`."""
+    """A subclass lays out its choice and says the plan; what a plan changes is worked out beside the window."""
 
-    plan_changed = Signal()
-    """Another plan is to be worked out: `plan`."""
-
-    def __init__(self, parent: QWidget | None, title: str, accept_text: str, agents: AgentChoiceModel) -> None:
+    def __init__(
+        self,
+        parent: QWidget | None,
+        context: PageContext,
+        title: str,
+        accept_text: str,
+        agents: Sequence[Agent],
+        chosen: Iterable[str] = (),
+    ) -> None:
         super().__init__(parent)
         self.setObjectName("rights")
         self.setWindowTitle(title_text(title))
         self.setAccessibleName(title)
-        self.agents = agents
-        self.agents.setParent(self)
+        self._context = context
+        self.agents = AgentChoiceModel(agents, chosen, self)
         self.changes = RightChangesModel(self)
         self.edit: Edit | None = None
+        """What is made when it is accepted; None while that is not known, or where nothing would change."""
         self._is_known = False
-        self.agent_search = SearchField("Filter agents")
-        self.agent_view = QListView()
-        self.agent_view.setItemDelegate(Delegate(self.agent_view))
-        self.all_button = QPushButton("All")
-        self.search = SearchField("Filter the changes")
-        self.kind = QComboBox()
-        self.table = TableView("What would change")
+        self.agents_label = Label("&Agents")
+        self.agent_search = named(SearchField("Filter agents"), "rights.agents.search")
+        self.agent_view = named(QListView(), "rights.agents", spoken="Agents")
+        self.all_button = named(QPushButton("All"), "rights.all", kind="link")
+        self.summary = named(ElidedLabel(), "rights.summary")
+        self.search = named(SearchField("Filter the changes"), "rights.search")
+        self.kind = named(QComboBox(), "rights.kind", spoken="Kind of change")
+        self.table = named(TableView("What would change"), "rights.changes")
         self.nothing = EmptyState("check", "Nothing would change", "")
         self.progress = ProgressStrip()
-        self.fault = Label()
-        self.accept_button = QPushButton(accept_text)
-        self.accept_button.setEnabled(False)  # until it is known what would be made
-        self.cancel_button = QPushButton("Cancel")
+        self.fault = named(Label(), "rights.fault", kind="error")
+        self.accept_button = named(QPushButton(accept_text), "rights.accept", kind="primary")
+        self.cancel_button = named(QPushButton("Cancel"), "rights.cancel")
+        self._place = QStackedWidget()
         self.resize(*SIZE)
 
     def plan(self) -> Plan:
@@ -121,109 +147,57 @@ class RightsDialog(QDialog):
 
     # layout
 
-    def lay_out(self, choice: QWidget) -> None:
+    def lay_out(self, *choice: Part, has_agents: bool = True) -> None:
         """Put the parts in place, the choice at the left above the agents."""
-        space = current_look().tokens
-        halves = QHBoxLayout()
-        halves.setSpacing(space.space_4)
-        self._left = left = QVBoxLayout()
-        left.setSpacing(space.space_2)
-        left.addWidget(choice)
-        left.addSpacing(space.space_2)
-        self._lay_out_agents(left)
-        holder = QWidget()
-        holder.setFixedWidth(_LEFT)
-        left.setContentsMargins(0, 0, 0, 0)
-        holder.setLayout(left)
-        halves.addWidget(holder)
-        halves.addLayout(self._changes_half(), 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(space.space_4, space.space_4, space.space_4, space.space_4)
-        column.setSpacing(space.space_2)
-        column.addLayout(halves, 1)
-        column.addWidget(self.fault)
-        column.addLayout(self._buttons())
+        self._set_up()
+        agents: tuple[Part, ...] = (
+            row_of(self.agents_label, stretch(), self.all_button),
+            self.agent_search,
+            stretch(self.agent_view),
+        )
+        left = holding(column_of(*choice, Gap(2), *(agents if has_agents else (stretch(),)), space=2))
+        left.setFixedWidth(_LEFT)
+        column_of(
+            stretch(row_of(left, stretch(self._changes_half()), space=4)),
+            self.fault,
+            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
+            into=self,
+            space=2,
+            margins=4,
+        )
         self._connect()
 
-    def _lay_out_agents(self, column: QVBoxLayout) -> None:
-        space = current_look().tokens
-        heading = QHBoxLayout()
-        self.agents_label = Label("&Agents")
+    def _set_up(self) -> None:
         self.agents_label.setBuddy(self.agent_view)
-        heading.addWidget(self.agents_label)
-        heading.addStretch(1)
-        self.all_button.setObjectName("rights.all")
-        self.all_button.setProperty("kind", "link")
         self.all_button.setAutoDefault(False)
-        heading.addWidget(self.all_button)
-        column.addLayout(heading)
-        self.agent_search.setObjectName("rights.agents.search")
-        self.agent_search.setVisible(self.agents.every > 8)
-        column.addWidget(self.agent_search)
-        self.agent_view.setObjectName("rights.agents")
-        self.agent_view.setAccessibleName("Agents")
+        self.agent_search.setVisible(self.agents.every > _MANY_AGENTS)
+        self.agent_view.setItemDelegate(Delegate(self.agent_view))
         self.agent_view.setModel(self.agents)
         self.agent_view.setUniformItemSizes(True)
         self.agent_view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.agent_view.setMinimumHeight(3 * space.row_height)
+        self.agent_view.setMinimumHeight(3 * current_look().tokens.row_height)
         self.agent_view.ensurePolished()
-        column.addWidget(self.agent_view, 1)
-
-    def hide_agents(self) -> None:
-        """There is no choice of agents."""
-        for part in (self.agents_label, self.all_button, self.agent_search, self.agent_view):
-            part.hide()
-        self._left.addStretch(1)
+        self.fault.setWordWrap(True)
+        self.fault.hide()
+        self.cancel_button.setAutoDefault(False)
+        self.accept_button.setDefault(True)
+        self.accept_button.setEnabled(False)  # until it is known what would be made
 
     def _changes_half(self) -> QVBoxLayout:
-        space = current_look().tokens
-        column = QVBoxLayout()
-        column.setSpacing(space.space_2)
-        self.summary = ElidedLabel()
-        self.summary.setObjectName("rights.summary")
-        column.addWidget(self.summary)
-        row = QHBoxLayout()
-        row.setSpacing(space.space_2)
-        self.search.setObjectName("rights.search")
-        self.kind.setObjectName("rights.kind")
-        self.kind.setAccessibleName("Kind of change")
         self.kind.setMinimumWidth(170)
-        row.addWidget(self.search, 1)
-        row.addWidget(self.kind)
-        column.addLayout(row)
-        self.table.setObjectName("rights.changes")
         self.table.setModel(self.changes)
         self.table.setItemDelegate(ChangeDelegate(self.table))
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.setTabKeyNavigation(False)
-        header = self.table.horizontalHeader()
         for at, width in ((AGENT, 110), (NOW, 150), (THEN, 172)):
             self.table.setColumnWidth(at, width)
+        header = self.table.horizontalHeader()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(WHAT, QHeaderView.ResizeMode.Stretch)
-        self._place = QStackedWidget()
         self._place.addWidget(self.table)
         self._place.addWidget(self.nothing)
-        column.addWidget(self._place, 1)
-        column.addWidget(self.progress)
-        return column
-
-    def _buttons(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(current_look().tokens.space_2)
-        row.addStretch(1)
-        self.fault.setObjectName("rights.fault")
-        self.fault.setProperty("kind", "error")
-        self.fault.setWordWrap(True)
-        self.fault.hide()
-        self.cancel_button.setObjectName("rights.cancel")
-        self.cancel_button.setAutoDefault(False)
-        self.accept_button.setObjectName("rights.accept")
-        self.accept_button.setProperty("kind", "primary")
-        self.accept_button.setDefault(True)
-        row.addWidget(self.cancel_button)
-        row.addWidget(self.accept_button)
-        return row
+        searches: QHBoxLayout = row_of(stretch(self.search), self.kind, space=2)
+        return column_of(self.summary, searches, stretch(self._place), self.progress, space=2)
 
     def _connect(self) -> None:
         self.agents.chosen_changed.connect(self.choose)
@@ -241,12 +215,25 @@ class RightsDialog(QDialog):
 
     # what is chosen
 
+    async def ask(self) -> None:
+        """Show it until it is answered, and make the edit that was accepted."""
+        document = self._context.document
+        document.policy_changed.connect(self._work_out_anew)
+        try:
+            self.choose()
+            accepted = await shown(self)
+        finally:
+            document.policy_changed.disconnect(self._work_out_anew)
+            self._context.tasks.cancel(WORK)
+        if accepted and self.edit is not None:
+            verbs.make(document, self.edit)
+
     def choose(self, _why: object = None) -> None:
         """The plan is another one."""
         chosen = len(self.agents.chosen)
         self.agents_label.setText(f"&Agents  {chosen:,} of {self.agents.every:,}")
         self.all_button.setText("None" if self.agents.are_all_shown_chosen else "All")
-        self.plan_changed.emit()
+        self._work_out_anew()
 
     def _choose_all(self) -> None:
         self.agents.choose_shown(on=not self.agents.are_all_shown_chosen)
@@ -257,8 +244,37 @@ class RightsDialog(QDialog):
 
     # what would change
 
-    def begin(self) -> None:
-        """A new plan is being worked out."""
+    def _work_out_anew(self, _why: object = None) -> None:
+        self._context.tasks.start(self._work_out(), WORK, replace=True)
+
+    async def _work_out(self) -> None:
+        """Agent by agent, so that lines come early and another choice ends it soon."""
+        plan, deriver = self.plan(), self._context.deriver
+        self._begin()
+        if not plan.agent_ids:
+            self._finish(None)
+            return
+        try:
+            for done, agent_id in enumerate(plan.agent_ids, 1):
+                lines = await deriver.derive(
+                    lambda workspace, name=agent_id, room=self.changes.room: lines_of(
+                        verbs.difference(workspace, plan, name), room
+                    ),
+                    aside=True,
+                )
+                if lines is None:
+                    return  # the policy is another one: it is worked out anew
+                self.changes.add(lines)
+                said = f"Working out what would change: {done:,} of {len(plan.agent_ids):,} agents"
+                self.progress.set_progress(done / len(plan.agent_ids), said)
+                self._show()
+            planned = await deriver.derive(lambda workspace: verbs.planned(workspace, plan), aside=True)
+        except EditRefused as error:  # an agent of the plan is gone
+            planned = Planned(verbs.NO_EDIT, str(error))
+        if planned is not None:
+            self._finish(planned)
+
+    def _begin(self) -> None:
         self.edit, self._is_known = None, False
         self.changes.clear()
         self.fault.hide()
@@ -266,13 +282,7 @@ class RightsDialog(QDialog):
         self.progress.start("Working out what would change")
         self._show()
 
-    def add(self, lines: AgentLines, done: int, every: int) -> None:
-        """What changes of one more agent."""
-        self.changes.add(lines)
-        self.progress.set_progress(done / every, f"Working out what would change: {done:,} of {every:,} agents")
-        self._show()
-
-    def finish(self, planned: Planned | None) -> None:
+    def _finish(self, planned: Planned | None) -> None:
         """All lines are there; None when nothing is chosen."""
         self.progress.stop()
         self._is_known = True
@@ -311,18 +321,107 @@ class RightsDialog(QDialog):
         empty = self.changes.rowCount() == 0
         self._place.setCurrentWidget(self.nothing if empty and self._is_known else self.table)
         if empty and self._is_known:
-            self._say_nothing()
+            self.nothing.set_state(*self._why_empty())
         self.accept_button.setEnabled(self.edit is not None)
         self.accept_button.setToolTip("" if self.edit is not None else "There is nothing to change")
 
-    def _say_nothing(self) -> None:
+    def _why_empty(self) -> tuple[str, str, str]:
         if not self.agents.chosen:
-            self.nothing.set_state("users", "No agent is chosen", "Tick the agents that it is for.")
-        elif self.changes.counts:
-            self.nothing.set_state("search", "Nothing fits", "No change fits the filter.")
-        elif self.edit is not None:
-            self.nothing.set_state("check", "Nothing would change for the model", "Only how the file says it differs.")
-        elif self.fault.text():
-            self.nothing.set_state("ban", "It cannot be done", "The reason is below.")
-        else:
-            self.nothing.set_state("check", "Nothing would change", "It is so already.")
+            return "users", "No agent is chosen", "Tick the agents that it is for."
+        if self.changes.counts:
+            return "search", "Nothing fits", "No change fits the filter."
+        if self.edit is not None:
+            return "check", "Nothing would change for the model", "Only how the file says it differs."
+        if self.fault.text():
+            return "ban", "It cannot be done", "The reason is below."
+        return "check", "Nothing would change", "It is so already."
+
+
+class PresetDialog(RightsDialog):
+    """A preset for one or several agents; one is chosen at first."""
+
+    def __init__(self, parent: QWidget | None, context: PageContext, agent_ids: Iterable[str], preset: Preset) -> None:
+        super().__init__(parent, context, "Preset", "Apply", context.document.agents, agent_ids)
+        self._buttons: dict[Preset, QRadioButton] = {}
+        group = QButtonGroup(self)
+        parts: list[Part] = []
+        for one, text, says in PRESETS:
+            button = self._buttons[one] = named(QRadioButton(text), f"rights.preset.{one.name.lower()}")
+            button.setAccessibleDescription(says)
+            button.setChecked(one is preset)
+            group.addButton(button)
+            note = _said(says, wraps=False)
+            note.setIndent(22)
+            parts += (button, note, Gap(1))
+        self.lay_out(column_of(*parts, _said("Limits and every other rule stay.", wraps=False)))
+        group.buttonClicked.connect(self.choose)
+        self._buttons[preset].setFocus()
+
+    @property
+    def preset(self) -> Preset:
+        """The chosen one."""
+        return next(preset for preset, button in self._buttons.items() if button.isChecked())
+
+    def plan(self) -> PresetPlan:
+        """The chosen preset for the chosen agents."""
+        return PresetPlan(self.preset, self.agents.chosen)
+
+
+class CopyDialog(RightsDialog):
+    """To whom the rights of an agent are copied, and what goes along; nobody is chosen at first."""
+
+    def __init__(self, parent: QWidget | None, context: PageContext, source_id: str) -> None:
+        others = [agent for agent in context.document.agents if agent.agent_id != source_id]
+        super().__init__(parent, context, f"Copy the rights of {source_id}", "Copy", others)
+        self._source_id = source_id
+        told = _said(f"Tools, operations and what asks first are copied from {source_id}. Also copy:", kind="")
+        self.limits = named(QCheckBox("&Limits and other rules on tools"), "rights.along.limits")
+        self.limits.setChecked(True)
+        self.sources = named(QCheckBox("&Sources"), "rights.along.sources")
+        self.capabilities = named(QCheckBox("&Capabilities"), "rights.along.capabilities")
+        boxes = (self.limits, self.sources, self.capabilities)
+        for box in boxes:
+            box.toggled.connect(self.choose)
+        stay = [rule.name for rule in rules_by_name(context.document.policy, source_id)]
+        self.lay_out(column_of(told, *boxes, *([_not_copied(source_id, stay)] if stay else []), space=1))
+        self.agent_view.setFocus()
+
+    def plan(self) -> CopyPlan:
+        """The rights with what goes along, for the chosen agents."""
+        along = Along(self.limits.isChecked(), self.sources.isChecked(), self.capabilities.isChecked())
+        return CopyPlan(self._source_id, along, self.agents.chosen)
+
+
+class ResetDialog(RightsDialog):
+    """Tools of one agent as they are by themselves; nothing else is asked."""
+
+    def __init__(self, parent: QWidget | None, context: PageContext, agent_id: str, tools: Sequence[str]) -> None:
+        agent = context.document.policy.agents[agent_id]
+        super().__init__(parent, context, "Reset to defaults", "Reset", [agent], [agent_id])
+        self._tools = tuple(tools)
+        more = f", and {len(tools) - _NAMED} more" if len(tools) > _NAMED else ""
+        self.lay_out(
+            _said(f"For {agent_id}:", kind=""),
+            named(_said(f"{', '.join(tools[:_NAMED])}{more}", kind=""), "rights.tools"),
+            _said("Gone are the rule that lists the operations of a tool, and the keys that say whether it asks."),
+            _said("A tool that is on has every operation on then, so far as no other layer turns it off. Limits stay."),
+            has_agents=False,
+        )
+
+    def plan(self) -> ResetPlan:
+        """The tools of the agent."""
+        return ResetPlan(self._tools, self.agents.chosen)
+
+
+def _said(text: str, *, kind: str = "small", wraps: bool = True) -> QLabel:
+    label = named(Label(text), kind=kind)
+    label.setWordWrap(wraps)
+    return label
+
+
+def _not_copied(source_id: str, names: Sequence[str]) -> QLabel:
+    """What binds the agent by its name and nobody else: without a word one would think that it goes along."""
+    what = "1 policy rule is" if len(names) == 1 else f"{len(names)} policy rules are"
+    told = named(_said(f"Not copied: {what} for {source_id} by name."), "rights.not_copied")
+    told.setToolTip(tip_text("\n".join(names)))
+    return told

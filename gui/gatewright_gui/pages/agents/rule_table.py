@@ -1,24 +1,220 @@
-"""A small table of rules below the tree: Enter edits, Del removes, Ins adds, a click on a link goes to its line.
+"""A small table of rules that is edited in place: its rows, its view, its editors."""
 
-It does not know what its rows are. One column gets the room that the others, as wide as what they show, leave over.
-"""
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
-from collections.abc import Mapping
-from typing import Any, cast
+from PySide6.QtCore import QAbstractItemModel, QAbstractTableModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtGui import QIcon, QKeyEvent, QMouseEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QHeaderView,
+    QLineEdit,
+    QStyleOptionViewItem,
+    QWidget,
+)
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QWidget
-
+from gatewright.base.problem import Address
+from gatewright_gui.qt.layout import named
+from gatewright_gui.qt.look import Role, role_colour
+from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
+from gatewright_gui.qt.widget.delegate import Index
 from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.number_field import NumberField
+from gatewright_gui.qt.widget.value_field import ValueDelegate, ValueField
 
+ROW = Qt.ItemDataRole.UserRole + 1
+LINK = Qt.ItemDataRole.UserRole + 2
+"""Words that lead to a line, in the last column; empty where nothing does."""
 _PAD = 10
 _SHARE = 0.66
 """Of the width, for all columns but the one that is stretched."""
 
 
+class RuleRow(Protocol):
+    """What the table needs of a row."""
+
+    @property
+    def key(self) -> Hashable:
+        """What stays the same of the row over an edit."""
+        ...
+
+    @property
+    def address(self) -> Address | None:
+        """Where it stands; None: nowhere in the file."""
+        ...
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it can be removed here."""
+        ...
+
+
+R = TypeVar("R", bound=RuleRow)
+
+
+class RuleRows(QAbstractTableModel, Generic[R]):
+    """Rows that stand in the policy file, one of them at most a draft that is not written yet.
+
+    Rows keep their identity over an edit. A subclass names the columns, where the rows stand is the last of them.
+    """
+
+    headers: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: list[R] = []
+        self._draft: R | None = None
+        self._lines: Mapping[Address, int] = {}
+        self._file = ""
+
+    def text(self, row: R, column: int, link: str) -> str:
+        """What a cell shows; `link`: the words that lead to the row's line."""
+        raise NotImplementedError
+
+    def typed(self, row: R, column: int) -> object:
+        """What an editor of the cell begins with."""
+        raise NotImplementedError
+
+    def tip(self, row: R, column: int, text: str) -> str:
+        """The tooltip of a cell that shows `text`, but of a link."""
+        raise NotImplementedError
+
+    @property
+    def rows(self) -> tuple[R, ...]:
+        """What is shown."""
+        return tuple(self._rows)
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """The places whose lines are wanted."""
+        return tuple(dict.fromkeys(row.address for row in self._rows if row.address is not None))
+
+    def set_lines(self, lines: Mapping[Address, int], file: str = "") -> None:
+        """Where the places stand now, and in which file."""
+        self._lines, self._file = lines, file
+        self._replace(0, self._rows)
+
+    def row_at(self, row: int) -> R | None:
+        """What a row shows."""
+        return self._rows[row] if 0 <= row < len(self._rows) else None
+
+    def row_of(self, address: Address) -> int | None:
+        """The row that stands at a place."""
+        return next((at for at, row in enumerate(self._rows) if row.address == address), None)
+
+    def line_at(self, row: int) -> int | None:
+        """The line at which a row stands, once it is known."""
+        held = self.row_at(row)
+        return self._lines.get(held.address) if held is not None and held.address is not None else None
+
+    # rows
+
+    def drop_draft(self) -> None:
+        """Forget a new row that was not written."""
+        if self._draft is not None:
+            at = self._rows.index(self._draft)
+            self._draft = None
+            self._remove(at, 1)
+
+    def begin_draft(self, at: int, draft: R) -> None:
+        """A new row that is being made."""
+        self._draft = draft
+        self._insert(at, [draft])
+
+    def change_draft(self, at: int, draft: R) -> None:
+        """The new row says something else, and is not written yet."""
+        self._draft = draft
+        self._replace(at, [draft])
+
+    def written(self, row: R, write: Callable[[], bool]) -> bool:
+        """Write a row; a draft becomes the row that was written, where that stands in the list."""
+        if row != self._draft:
+            return write()
+        draft, self._draft = self._draft, None
+        if write():
+            return True
+        self._draft = draft
+        return False
+
+    def take(self, new: Sequence[R]) -> None:
+        """Keep what is alike at both ends and change the middle, so that selection and open editors stay."""
+        before, after = [row.key for row in self._rows], [row.key for row in new]
+        shorter = min(len(before), len(after))
+        head = next((i for i in range(shorter) if before[i] != after[i]), shorter)
+        room = shorter - head
+        tail = next((i for i in range(room) if before[-1 - i] != after[-1 - i]), room)
+        if len(before) - head - tail:
+            self._remove(head, len(before) - head - tail)
+        if len(after) - head - tail:
+            self._insert(head, new[head : len(after) - tail])
+        self._replace(0, new)
+
+    def _insert(self, at: int, rows: Sequence[R]) -> None:
+        self.beginInsertRows(QModelIndex(), at, at + len(rows) - 1)
+        self._rows[at:at] = rows
+        self.endInsertRows()
+
+    def _remove(self, at: int, count: int) -> None:
+        self.beginRemoveRows(QModelIndex(), at, at + count - 1)
+        del self._rows[at : at + count]
+        self.endRemoveRows()
+
+    def _replace(self, at: int, rows: Sequence[R]) -> None:
+        self._rows[at : at + len(rows)] = rows
+        if rows:
+            self.dataChanged.emit(self.index(at, 0), self.index(at + len(rows) - 1, len(self.headers) - 1))
+
+    # Qt
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many rows."""
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """As many as have a name."""
+        return 0 if parent.isValid() else len(self.headers)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Names of the columns."""
+        shown = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
+        return self.headers[section] if shown else None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts, and what delegates draw and edit from."""
+        row = self.row_at(index.row()) if index.isValid() else None
+        if row is None:
+            return None
+        column, line = index.column(), self.line_at(index.row())
+        link, is_last = "" if line is None else f"line {line}", column == len(self.headers) - 1
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self.text(row, column, link)
+            case Qt.ItemDataRole.EditRole:
+                return self.typed(row, column)
+            case Qt.ItemDataRole.ToolTipRole:
+                text = self.text(row, column, link)
+                if is_last:
+                    return f"{text} of {self._file}. Click: go there" if link else text or None
+                return self.tip(row, column, text) or None
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{self.headers[column]}: {self.text(row, column, link) or 'none'}"
+            case _ if role == ROW:
+                return row
+            case _ if role == LINK:
+                return link if is_last else ""
+            case _:
+                return None
+
+
 class RuleTable(TableView):
-    """`bounds`: least and most width of the other columns, in pixels."""
+    """Enter edits, Del removes, Ins adds, a click on a link goes to its line.
+
+    One column gets the room that the others leave over; `bounds`: least and most width of those, in pixels.
+    """
 
     add_requested = Signal()
     remove_requested = Signal()
@@ -26,12 +222,9 @@ class RuleTable(TableView):
     line_clicked = Signal(object)
     """Row: int."""
 
-    def __init__(
-        self, name: str, bounds: Mapping[int, tuple[int, int]], link_column: int, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, name: str, bounds: Mapping[int, tuple[int, int]], parent: QWidget | None = None) -> None:
         super().__init__(name, parent)
         self._bounds = bounds
-        self._link_column = link_column
         triggers = QAbstractItemView.EditTrigger
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setEditTriggers(triggers.DoubleClicked | triggers.SelectedClicked)
@@ -102,5 +295,70 @@ class RuleTable(TableView):
         """A click on a link goes to the line."""
         super().mouseReleaseEvent(event)
         index = self.indexAt(event.position().toPoint())
-        if event.button() == Qt.MouseButton.LeftButton and index.isValid() and index.column() == self._link_column:
+        is_last = index.isValid() and index.column() == self.model().columnCount() - 1
+        if event.button() == Qt.MouseButton.LeftButton and is_last:
             self.line_clicked.emit(index.row())
+
+
+class RuleDelegate(ValueDelegate):
+    """Texts in the colour of their role, and editors that begin with what can be typed. A subclass makes them."""
+
+    def role_of(self, index: Index) -> Role:
+        """The colour of the words of a cell."""
+        raise NotImplementedError
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """The colour."""
+        super().initStyleOption(option, index)
+        item = cast_any(option)
+        for which in (item.palette.ColorRole.Text, item.palette.ColorRole.HighlightedText):
+            item.palette.setColor(which, role_colour(self.role_of(index)))
+
+    def choice_field(
+        self, parent: QWidget, name: str, spoken: str, choices: Iterable[tuple[str, object, QIcon | None]]
+    ) -> QComboBox:
+        """A list of words, values and pictures; a choice is handed over at once."""
+        field = named(QComboBox(parent), name, spoken=spoken)
+        for text, value, icon in choices:
+            field.addItem(icon or QIcon(), label_text(text, LONGEST_LINE, keep=""), value)
+        field.activated.connect(partial(self._hand_over, field))
+        return field
+
+    def _hand_over(self, field: QComboBox, _index: int) -> None:
+        self.commitData.emit(field)
+        self.closeEditor.emit(field, self.EndEditHint.NoHint)
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:  # noqa: N802
+        """What stands there, as it can be typed or chosen."""
+        value = index.data(Qt.ItemDataRole.EditRole)
+        if isinstance(editor, NumberField):
+            editor.setValue(int(value))
+            editor.selectAll()
+        elif isinstance(editor, QComboBox):
+            values = [editor.itemData(at) for at in range(editor.count())]
+            editor.setCurrentIndex(values.index(value) if value in values else 0)
+        elif isinstance(editor, QLineEdit):
+            editor.setText(str(value))
+
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:  # noqa: N802
+        """Hand over what can be taken."""
+        where = model.index(index.row(), index.column())
+        if isinstance(editor, NumberField):
+            editor.interpretText()
+            model.setData(where, str(editor.value()))
+        elif isinstance(editor, QComboBox):
+            model.setData(where, editor.currentData())
+        elif isinstance(editor, ValueField) and not editor.refused:
+            model.setData(where, editor.text())
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """Over the cell, never too narrow to type in."""
+        del index
+        rect = cast_any(option).rect
+        rect.setWidth(max(rect.width(), min(editor.sizeHint().width(), 160)))
+        editor.setGeometry(rect)
+
+
+def cast_any(option: QStyleOptionViewItem) -> Any:
+    """Its members are untyped in the bindings."""
+    return option

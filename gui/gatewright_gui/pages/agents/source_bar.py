@@ -1,17 +1,59 @@
-"""The line over the tree: which sources the agent works on, and what it still lacks. It changes nothing itself."""
+"""The sources of an agent in one line, and what to do next where its model sees nothing yet."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from typing import Literal
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 
 from gatewright.policy.document import Agent, Policy
-from gatewright_gui.models.advice import Advice, sources_words
+from gatewright.policy.right import ToolRight
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, line_text
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
+
+NOTHING_TICKED = "Nothing is ticked yet. Tick what this agent may do."
+NOTHING_AT_ALL = "Choose a source, then tick what this agent may do."
+NO_SOURCE = "No source is attached: what needs one stays off."
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One line for the operator."""
+
+    tone: Literal["info", "warning"]
+    text: str
+
+
+def advice_for(policy: Policy, agent: Agent, rights: Iterable[ToolRight]) -> Advice | None:
+    """The next step for an agent of a policy with these rights; None when there is none to name."""
+    ticked = (right for right in rights if right.shown or right.ticked_count)
+    first = next(ticked, None)
+    stranded = bool(policy.sources) and not policy.sources_of(agent)
+    if first is None:
+        return Advice("info", NOTHING_AT_ALL if stranded else NOTHING_TICKED)
+    if stranded and any(right.facts.needs_source for right in chain((first,), ticked)):
+        return Advice("warning", NO_SOURCE)
+    return None
+
+
+def sources_words(policy: Policy, agent: Agent) -> str:
+    """The agent's sources in a few words."""
+    attached = policy.sources_of(agent)
+    if not attached:
+        return "none"
+    if len(attached) == 1:
+        only = attached[0].source_id
+        return f"every source ({only})" if agent.sources is None else only
+    if agent.sources is None:
+        return "every source"
+    return f"{len(attached)} of {len(policy.sources)}"
+
 
 _WIDEST = 200
 """Pixels for the words on the button."""

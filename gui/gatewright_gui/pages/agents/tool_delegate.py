@@ -3,8 +3,6 @@
 from PySide6.QtCore import (
     QAbstractItemModel,
     QEvent,
-    QModelIndex,
-    QPersistentModelIndex,
     QPoint,
     QRect,
     QSize,
@@ -14,15 +12,13 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QColor, QCursor, QFont, QMouseEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem
 
-from gatewright_gui.models.rowstate import Asking, RowState
-from gatewright_gui.models.tooltree import ASKING, COUNT, DEPENDING, IS_TOOL, MARK, STATE, VERDICT, Column
-from gatewright_gui.pages.agents.agent_delegate import paint_ground
+from gatewright_gui.pages.agents.row_state import Asking, RowState
+from gatewright_gui.pages.agents.tool_tree import ASKING, COUNT, DEPENDING, IS_TOOL, MARK, STATE, VERDICT, Column
 from gatewright_gui.qt.look import CheckState, Role, current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
 
-Index = QModelIndex | QPersistentModelIndex
 BOX = 16
 MARK_SIZE = 14
 _GAP = 6
@@ -63,7 +59,7 @@ class ToolDelegate(Delegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Ground, then what the column holds."""
-        paint_ground(painter, option, index)
+        paint_ground(painter, option)
         rect: QRect = getattr(option, "rect")  # noqa: B009
         painter.save()
         match index.column():

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from gatewright_gui.models.advice import advice_for
-from gatewright_gui.models.notes import Note, notes_of, problem_notes, reading_notes
-from gatewright_gui.models.rowstate import Asking
-from gatewright_gui.models.toolfilter import NO_FILTERS, Filters, ToolFilterModel
-from gatewright_gui.models.toolproblems import tools_with_problems
-from gatewright_gui.models.tooltree import ASKING, OPERATION, REASONS, TOOL, ToolTreeModel, Verbs
+from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.agents.declaring import Declaring
 from gatewright_gui.pages.agents.detail_pane import DetailPane
 from gatewright_gui.pages.agents.filter_bar import FilterBar
-from gatewright_gui.pages.agents.presetting import Presetting
-from gatewright_gui.pages.agents.source_bar import SourceBar
+from gatewright_gui.pages.agents.notes import Note, notes_of, problem_notes, reading_notes
+from gatewright_gui.pages.agents.rights_menu import RightsMenu
+from gatewright_gui.pages.agents.row_state import Asking
+from gatewright_gui.pages.agents.source_bar import SourceBar, advice_for
+from gatewright_gui.pages.agents.tool_filter import NO_FILTERS, Filters, ToolFilterModel
+from gatewright_gui.pages.agents.tool_tree import ASKING, OPERATION, REASONS, TOOL, ToolTreeModel, Verbs
 from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look, tie_icon
@@ -63,7 +62,7 @@ class ToolPane(QWidget):
         self.description = QuietField()
         self.title = Label()
         self.declaring = Declaring(context, self)
-        self.presetting = Presetting(context, self)
+        self.rights_menu = RightsMenu(context, self)
         self.first_row: tuple[str | None, str | None] = (None, None)
         """Tool and operation to begin with when rows come; the first of all where they are not there."""
         self._agent_id = ""
@@ -148,7 +147,7 @@ class ToolPane(QWidget):
 
     def _fill_presets(self) -> None:
         self.preset_menu.clear()
-        self.presetting.fill(self.preset_menu, (self._agent_id,))
+        self.rights_menu.fill(self.preset_menu, (self._agent_id,))
 
     def _bulk(self) -> tuple[tuple[str, str, str, Callable[[], None]], ...]:
         return (
@@ -443,7 +442,7 @@ class ToolPane(QWidget):
 
     def reset(self) -> None:
         """Ask whether the selected tools are to have their own defaults again."""
-        self.presetting.open_reset(self._agent_id, [target.tool for target in self.view.targets()])
+        self.rights_menu.open_reset(self._agent_id, [target.tool for target in self.view.targets()])
 
     def _try(self, tool: str, operation: str | None, _checked: bool = False) -> None:
         self._context.navigator.go_to_call(self._agent_id, tool, operation)

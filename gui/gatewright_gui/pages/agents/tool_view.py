@@ -8,9 +8,9 @@ from PySide6.QtCore import QItemSelection, QItemSelectionModel, QItemSelectionRa
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QWidget
 
-from gatewright_gui.models.toolfilter import ToolFilterModel
-from gatewright_gui.models.tooltree import OPERATION, TOOL, Column, ToolTreeModel
 from gatewright_gui.pages.agents.tool_delegate import ToolDelegate, hit_of
+from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
+from gatewright_gui.pages.agents.tool_tree import OPERATION, TOOL, Column, ToolTreeModel
 from gatewright_gui.qt.widget.item_view import TreeView
 
 if TYPE_CHECKING:

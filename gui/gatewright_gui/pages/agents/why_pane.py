@@ -1,6 +1,10 @@
-"""Why a row is as it is: every reason in order, with its line of the policy. It does not work the reasons out."""
+"""Why a row is as it is: every reason in order with its line of the policy file, then what depends on the call."""
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt, Signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -10,17 +14,112 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright_gui.models.reasons import WHY, ReasonModel, Why
-from gatewright_gui.pages.agents.agent_delegate import paint_ground
+from gatewright.base.problem import Address
+from gatewright.policy.right import Layer, Reason
+from gatewright.policy.verdict import Verdict
+from gatewright_gui.pages.agents.notes import PROBLEM, Note
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, chip_width, paint_chip
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.qt.widget.section_header import SectionHeader
 
-Index = QModelIndex | QPersistentModelIndex
+WHY = Qt.ItemDataRole.UserRole + 1
+LAYER_WORDS = {
+    Layer.TOOLS: "tools list",
+    Layer.RULE: "tool rule",
+    Layer.APPROVALS: "approvals",
+    Layer.SOURCE: "source",
+    Layer.CAPABILITY: "capability",
+    Layer.POLICY: "policy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """One reason; `line` of the policy file, None when it follows from no line (a default).
+
+    `verdict` None: a note, what it says depends on the call.
+    """
+
+    verdict: Verdict | None
+    layer: str
+    text: str
+    line: int | None
+    file: str = ""
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether it says that something is wrong with the policy."""
+        return self.verdict is None and self.layer == PROBLEM
+
+    @property
+    def where(self) -> str:
+        """File and line; empty when it follows from no line."""
+        if not self.line:
+            return ""
+        return f"{self.file}:{self.line}" if self.file else f"line {self.line}"
+
+
+class ReasonModel(QAbstractListModel):
+    """Reasons in the order in which they decide, then the notes."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._reasons: tuple[Reason | Note, ...] = ()
+        self._lines: Mapping[Address, int] = {}
+        self._file = ""
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """The places whose lines are wanted."""
+        return tuple(reason.address for reason in self._reasons if reason.address is not None)
+
+    def set_reasons(self, reasons: Sequence[Reason], notes: Sequence[Note] = ()) -> None:
+        """Show these; lines that were known stay until others come."""
+        new = (*reasons, *notes)
+        if new == self._reasons:
+            return
+        self.beginResetModel()
+        self._reasons = new
+        self.endResetModel()
+
+    def set_lines(self, lines: Mapping[Address, int], file: str = "") -> None:
+        """Where the places stand now, and in which file."""
+        self._lines, self._file = lines, file
+        if self._reasons:
+            self.dataChanged.emit(self.index(0), self.index(len(self._reasons) - 1))
+
+    def why_at(self, row: int) -> Why | None:
+        """The reason of a row."""
+        if not 0 <= row < len(self._reasons):
+            return None
+        reason = self._reasons[row]
+        line = self._lines.get(reason.address) if reason.address is not None else None
+        file = self._file if line else ""
+        if isinstance(reason, Note):
+            return Why(None, reason.layer, reason.text, line, file)
+        return Why(reason.verdict, LAYER_WORDS[reason.layer], reason.text, line, file)
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many reasons."""
+        return 0 if parent.isValid() else len(self._reasons)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """The sentence, and the whole reason under `WHY`."""
+        why = self.why_at(index.row()) if index.isValid() else None
+        if why is None:
+            return None
+        if role == WHY:
+            return why
+        if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
+            where = f", line {why.line}" if why.line else ""
+            return f"{why.verdict or 'note'}, {why.layer}: {why.text}{where}"
+        return None
+
+
 _CHIP_LEFT = 8
 _GAP = 8
 _WHERE_ROOM = 18
@@ -49,7 +148,7 @@ class WhyDelegate(Delegate):
         why = index.data(WHY)
         if not isinstance(why, Why):
             return
-        paint_ground(painter, option, index)
+        paint_ground(painter, option)
         look = current_look()
         rect: QRect = getattr(option, "rect")  # noqa: B009
         painter.save()

@@ -1,8 +1,8 @@
 """What paints the cells of views: the words of strangers and their tooltips are shown as plain text."""
 
 from PySide6.QtCore import QEvent, QLocale, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtGui import QHelpEvent
-from PySide6.QtWidgets import QAbstractItemView, QStyledItemDelegate, QStyleOptionViewItem, QToolTip
+from PySide6.QtGui import QHelpEvent, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QToolTip, QWidget
 
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text, tip_text
 
@@ -25,3 +25,10 @@ class Delegate(QStyledItemDelegate):
             return super().helpEvent(event, view, option, index)
         QToolTip.showText(event.globalPos(), tip_text(text), view.viewport(), view.visualRect(index))
         return True
+
+
+def paint_ground(painter: QPainter, option: QStyleOptionViewItem) -> None:
+    """The ground of a cell: hover, selection, focus, as the style sheet says."""
+    widget: QWidget | None = getattr(option, "widget", None)
+    if widget is not None:
+        widget.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelItemViewItem, option, painter, widget)

@@ -1,7 +1,9 @@
-"""Verbs on an agent's tool rules: limits and constraints. They know neither the list nor the dialog."""
+"""Verbs on an agent's tool rules: limits and constraints."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy import ruleedit
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import Edit
@@ -9,9 +11,25 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import RuleKind
 from gatewright.policy.ruleedit import Limit, Standing
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.verbs.constraint import ConstraintWish
 
 Operations = frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintWish:
+    """An argument of a tool for some operations (None: all). `standing` and `was`: the one that stands, if any.
+
+    `schema` None: its value may be anything; `required`: a call must give it.
+    """
+
+    agent_id: str
+    tool: str
+    field: str
+    schema: JsonValue
+    required: bool = False
+    operations: frozenset[str] | None = None
+    standing: Standing | None = None
+    was: str | None = None
 
 
 def set_limit(document: Document, agent_id: str, tool: str, limit: Limit, operations: Operations) -> bool:

@@ -1,4 +1,4 @@
-"""A field in a cell that says while one types whether its text can be taken. It does not know what is typed."""
+"""A field in a cell that says while one types whether its text can be taken."""
 
 from collections.abc import Callable
 

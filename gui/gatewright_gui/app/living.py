@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -13,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 
 from gatewright_gui.app.build import new_window
 from gatewright_gui.app.collector import Collector
+from gatewright_gui.app.firstpaint import FirstPaint
 from gatewright_gui.app.warm import warm_up
 from gatewright_gui.theme import ThemeChoice
 from gatewright_gui.window.main_window import MainWindow
@@ -31,9 +33,7 @@ async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | N
         window.deriver.hold()
         window.show()
         await open_first(window, workspace)
-        await asyncio.sleep(0)  # what is open is painted before the rest begins
-        window.deriver.release()
-        window.tasks.start(warm_up(window.deriver), "warm")
+        FirstPaint(window).painted.connect(partial(_go_on, window))
         await ended.wait()
     finally:
         sys.excepthook = hook
@@ -42,6 +42,12 @@ async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | N
         with suppress(OSError):
             window.preferences.save()
     return 0
+
+
+def _go_on(window: MainWindow) -> None:
+    """With all that did not have to be there at once."""
+    window.deriver.release()
+    window.tasks.start(warm_up(window.deriver), "warm")
 
 
 async def open_first(window: MainWindow, workspace: Path | None) -> None:

@@ -1,6 +1,6 @@
-"""The agents of a policy as a list; a name can be edited, which asks a verb. It is told counts and problems."""
+"""The agents as a list, what is wrong with them or their tools, and how many operations their models see."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import (
@@ -10,9 +10,16 @@ from PySide6.QtCore import (
     QPersistentModelIndex,
     QSortFilterProxyModel,
     Qt,
+    Signal,
 )
 
+from gatewright.base.problem import Problem
 from gatewright.policy.document import Agent
+from gatewright.policy.right import Layer, ToolRight
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.derive import Deriver
+from gatewright_gui.session.document import ChangeSet, Document
+from gatewright_gui.session.rightsbeside import count_beside
 
 Index = QModelIndex | QPersistentModelIndex
 AGENT_ID = Qt.ItemDataRole.UserRole + 1
@@ -180,3 +187,90 @@ class AgentFilterModel(QSortFilterProxyModel):
 
 def _first_difference(longer: list[str], shorter: list[str]) -> int:
     return next((row for row, name in enumerate(shorter) if longer[row] != name), len(shorter))
+
+
+_MISFITS = frozenset({"rule-unknown-operation"})
+
+
+def tools_with_problems(
+    problems: Sequence[Problem], agent_id: str, rights: Mapping[str, ToolRight]
+) -> dict[str, tuple[str, ...]]:
+    """Tool -> what is wrong with it for one agent: problems that are about it, and rules that close it."""
+    found: dict[str, list[str]] = {}
+    for problem in problems:
+        subject = problem.subject
+        if subject is not None and (not subject.agents or agent_id in subject.agents):
+            for name in dict.fromkeys(tool for tool, _ in subject.tools if tool in rights):
+                found.setdefault(name, []).append(problem.message)
+    for name, right in rights.items():
+        closing = [r.text for r in right.reasons if r.layer is not Layer.TOOLS and r.code in _MISFITS]
+        if closing:
+            found.setdefault(name, []).extend(closing)
+    return {name: tuple(dict.fromkeys(said)) for name, said in found.items()}
+
+
+def agents_with_problems(problems: Sequence[Problem], agents: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Agent -> the problems that are about it by name."""
+    known = set(agents)
+    found: dict[str, list[str]] = {}
+    for problem in problems:
+        for name in problem.subject.agents if problem.subject is not None else ():
+            if name in known:
+                found.setdefault(name, []).append(problem.message)
+    return {name: tuple(said) for name, said in found.items()}
+
+
+TASK = "agents.counts"
+
+
+class AgentCounts(QObject):
+    """Asks for one agent at a time; `wanted` says which are looked at now, and is asked again after every answer."""
+
+    counted = Signal(object, object, object)
+    """Agent, operations that are on, operations in all: str, int, int."""
+
+    def __init__(
+        self,
+        document: Document,
+        deriver: Deriver,
+        tasks: TaskOwner,
+        wanted: Callable[[], Sequence[str]],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document, self._deriver, self._tasks, self._wanted = document, deriver, tasks, wanted
+        self._known: set[str] = set()
+        document.opened.connect(self._forget)
+        document.policy_changed.connect(self._changed)
+
+    def look(self) -> None:
+        """Others may be looked at now."""
+        if self._next() is not None and TASK not in self._tasks.names:
+            self._tasks.start(self._count(), TASK)
+
+    def _next(self) -> str | None:
+        return next((name for name in self._wanted() if name not in self._known), None)
+
+    async def _count(self) -> None:
+        while (agent_id := self._next()) is not None:
+            if agent_id not in self._document.policy.agents:
+                self._known.add(agent_id)
+                continue
+            found = await self._deriver.derive(
+                lambda workspace, name=agent_id: count_beside(workspace, name), aside=True
+            )
+            if found is not None:
+                self._known.add(agent_id)
+                self.counted.emit(agent_id, *found)
+            elif not self._document.is_open:
+                return
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self.look()
+
+    def _changed(self, changes: ChangeSet) -> None:
+        if changes.everything or changes.sources:
+            self._known.clear()
+        self._known -= changes.agents
+        self.look()

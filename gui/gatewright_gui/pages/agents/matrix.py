@@ -14,8 +14,8 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from gatewright.policy.document import Agent
 from gatewright.policy.right import Reason
-from gatewright_gui.models.notes import Note
-from gatewright_gui.session.rightgrid import (
+from gatewright_gui.pages.agents.notes import Note
+from gatewright_gui.pages.agents.right_grid import (
     OPERATION_CELLS,
     Cell,
     GridTool,

@@ -19,7 +19,7 @@ from gatewright.policy.rule import ANY_TOOL, AllowedOperations, ContinueLoop, To
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import names_tool, split_name
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.tooltree import COLUMNS, FLAGS, LEAF_FLAGS, ToolTreeModel
+from gatewright_gui.pages.agents.tool_tree import COLUMNS, FLAGS, LEAF_FLAGS, ToolTreeModel
 
 Index = QModelIndex | QPersistentModelIndex
 

@@ -13,7 +13,7 @@ from gatewright.policy.right import OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.rule import ANY_TOOL, AllowedOperations, RequiresConsent
 from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.limits import PlacedRule, rules_on, sentence
+from gatewright_gui.pages.agents.limits import PlacedRule, rules_on, sentence
 from gatewright_gui.session.readings import Reading
 
 PROBLEM = "problem"

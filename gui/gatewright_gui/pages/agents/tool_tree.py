@@ -15,10 +15,10 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 from gatewright.policy.document import Agent, Source
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolRight
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models import rowstate
-from gatewright_gui.models.limits import limits_of
-from gatewright_gui.models.rowstate import Asking, RowState
 from gatewright_gui.models.tokens import count_words
+from gatewright_gui.pages.agents import row_state
+from gatewright_gui.pages.agents.limits import limits_of
+from gatewright_gui.pages.agents.row_state import Asking, RowState
 from gatewright_gui.session.readings import Reading
 
 Index = QModelIndex | QPersistentModelIndex
@@ -330,7 +330,7 @@ class ToolTreeModel(QAbstractItemModel):
             return _ASK_TIPS[_asking(tool, operation)]
         if column is Column.VERDICT:
             rows = (operation,) if operation else tool.operations
-            depending = dict.fromkeys(text for row in rows if (text := rowstate.depending_words(row)))
+            depending = dict.fromkeys(text for row in rows if (text := row_state.depending_words(row)))
             reasons = (reason.text.replace("`", "") for reason in _reasons(tool, operation)[:8])
             return "\n".join((*reasons, *depending)) or "nothing limits it"
         return self._text(tool, operation, column)
@@ -394,25 +394,25 @@ def _looks_alike(one: ToolRight, other: ToolRight) -> bool:
 
 
 def _state(tool: ToolRight, operation: OperationRight | None) -> RowState:
-    return rowstate.operation_state(operation) if operation else rowstate.tool_state(tool)
+    return row_state.operation_state(operation) if operation else row_state.tool_state(tool)
 
 
 def _verdict(tool: ToolRight, operation: OperationRight | None) -> Verdict:
-    return operation.verdict if operation else rowstate.tool_verdict(tool)
+    return operation.verdict if operation else row_state.tool_verdict(tool)
 
 
 def _asking(tool: ToolRight, operation: OperationRight | None) -> Asking:
-    return rowstate.operation_asking(operation) if operation else rowstate.tool_asking(tool)
+    return row_state.operation_asking(operation) if operation else row_state.tool_asking(tool)
 
 
 def _reasons(tool: ToolRight, operation: OperationRight | None) -> tuple[Reason, ...]:
-    return rowstate.operation_reasons(operation) if operation else rowstate.tool_reasons(tool)
+    return row_state.operation_reasons(operation) if operation else row_state.tool_reasons(tool)
 
 
 def _check_state(tool: ToolRight, operation: OperationRight | None) -> Qt.CheckState:
     if operation is not None:
         return Qt.CheckState.Checked if operation.ticked else Qt.CheckState.Unchecked
-    state = rowstate.tool_state(tool)
+    state = row_state.tool_state(tool)
     if state is RowState.OVERRULED:
         return Qt.CheckState.Checked if tool.ticked_count == len(tool.operations) else Qt.CheckState.PartiallyChecked
     return _BOXES[state]

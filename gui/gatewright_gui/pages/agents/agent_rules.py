@@ -1,4 +1,4 @@
-"""What an agent is granted and what asks first, as the rows of one table. Edits go to verbs; it knows no widget.
+"""What an agent is granted and what asks first, as the rows of one table; edits go to verbs.
 
 Capabilities: those granted, then those that its tools need and lack. Approvals: the tiers, the agent's own keys, then
 the keys of the defaults that it inherits.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, Protocol
 
-from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QObject, Qt
 
 from gatewright.base.problem import Address
 from gatewright.policy.approvaledit import TIER_KEYS
@@ -20,11 +20,9 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
 from gatewright.policy.toolname import chosen_tools
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.placedrows import PlacedRows
+from gatewright_gui.pages.agents.rule_table import RuleRows
+from gatewright_gui.qt.widget.delegate import Index
 
-Index = QModelIndex | QPersistentModelIndex
-ROW = Qt.ItemDataRole.UserRole + 1
-LINK = Qt.ItemDataRole.UserRole + 2
 VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}
 TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
 
@@ -173,7 +171,7 @@ def _whole(capability: Capability) -> str:
     return "as the tool declares" if has_scope(kind_of(capability)) else "granted"
 
 
-class AgentRulesModel(PlacedRows[AgentRow]):
+class AgentRulesModel(RuleRows[AgentRow]):
     """A new row that is not written yet stands with those of its kind."""
 
     headers = ("What", "Value", "About", "Where")
@@ -187,7 +185,7 @@ class AgentRulesModel(PlacedRows[AgentRow]):
         new = list(rows)
         if self._draft is not None and new:
             new.insert(_place_for(new, self._draft), self._draft)
-        self._take(new)
+        self.take(new)
 
     def find(self, what: str) -> int | None:
         """The row of a kind of capability or of a key."""
@@ -198,31 +196,26 @@ class AgentRulesModel(PlacedRows[AgentRow]):
         self.drop_draft()
         draft = AgentRow(kind, what, about="not written yet")
         at = _place_for(self._rows, draft)
-        self._begin_draft(at, draft)
+        self.begin_draft(at, draft)
         return at
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Texts, and what delegates draw and edit from."""
-        row = self.row_at(index.row()) if index.isValid() else None
-        if row is None:
-            return None
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return self._text(row, index)
-            case Qt.ItemDataRole.EditRole:
-                return (
-                    row.verdict if row.verdict is not None and index.column() == Column.VALUE else self._raw(row, index)
-                )
-            case Qt.ItemDataRole.ToolTipRole:
-                return self._tooltip(row, index) or None
-            case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{self.headers[index.column()]}: {self._text(row, index) or 'none'}"
-            case _ if role == ROW:
-                return row
-            case _ if role == LINK:
-                return self._link(index.row()) if index.column() == Column.WHERE else ""
-            case _:
-                return None
+    def text(self, row: AgentRow, column: int, link: str) -> str:
+        """What a cell shows."""
+        return (row.what, row.value, row.about, link)[column]
+
+    def typed(self, row: AgentRow, column: int) -> object:
+        """A verdict, or what one types over; words for no scope are not typed."""
+        if column != Column.VALUE:
+            return row.what
+        if row.verdict is not None:
+            return row.verdict
+        is_words = row.granted is None or row.value == _whole(row.granted.capability)
+        return "" if is_words else row.value
+
+    def tip(self, row: AgentRow, column: int, text: str) -> str:
+        """The whole text; of what is missing, what can be done."""
+        del column
+        return f"{row.what} is not granted, {row.about}. Enter: grant it" if row.kind is RowKind.MISSING else text
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """Ask a verb: a scope or a verdict in VALUE, a key in WHAT."""
@@ -230,12 +223,12 @@ class AgentRulesModel(PlacedRows[AgentRow]):
         if row is None or not self.flags(index) & Qt.ItemFlag.ItemIsEditable:
             return False
         if index.column() == Column.WHAT:
-            return str(value) != row.what and self._written(row, lambda: self._verbs.rename(row, str(value).strip()))
+            return str(value) != row.what and self.written(row, lambda: self._verbs.rename(row, str(value).strip()))
         if row.kind in {RowKind.APPROVAL, RowKind.INHERITED}:
             return value != row.verdict and self._verbs.verdict(row.what, Verdict(value))
-        if row.granted is not None and str(value).strip() == self._raw(row, index):
+        if row.granted is not None and str(value).strip() == self.typed(row, Column.VALUE):
             return False  # words may be rounder than the value
-        return self._written(row, lambda: self._verbs.scope(row, str(value)))
+        return self.written(row, lambda: self._verbs.scope(row, str(value)))
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Headings are not chosen; scopes, verdicts and the agent's own keys can be edited."""
@@ -259,48 +252,6 @@ class AgentRulesModel(PlacedRows[AgentRow]):
                 return column == Column.VALUE and has_scope(CapabilityKind(row.what))
             case RowKind.HEADING:
                 return False
-
-    def _written(self, row: AgentRow, write: Any) -> bool:
-        """What is new becomes the row that was written, where it stands in the list."""
-        if row != self._draft:
-            return bool(write())
-        draft, self._draft = self._draft, None
-        if write():
-            return True
-        self._draft = draft
-        return False
-
-    def _raw(self, row: AgentRow, index: Index) -> str | Verdict:
-        """What one types over or chooses; words for no scope are not typed."""
-        if row.verdict is not None and index.column() == Column.VALUE:
-            return row.verdict
-        if index.column() != Column.VALUE:
-            return row.what
-        is_words = row.granted is None or row.value == _whole(row.granted.capability)
-        return "" if is_words else row.value
-
-    def _text(self, row: AgentRow, index: Index) -> str:
-        match index.column():
-            case Column.WHAT:
-                return row.what
-            case Column.VALUE:
-                return row.value
-            case Column.ABOUT:
-                return row.about
-            case _:
-                return self._link(index.row())
-
-    def _tooltip(self, row: AgentRow, index: Index) -> str:
-        text = self._text(row, index)
-        if index.column() == Column.WHERE:
-            return f"{text} of {self._file}. Click: go there" if text else ""
-        if row.kind is RowKind.MISSING:
-            return f"{row.what} is not granted, {row.about}. Enter: grant it"
-        return text
-
-    def _link(self, row: int) -> str:
-        line = self.line_at(row)
-        return "" if line is None else f"line {line}"
 
 
 def _place_for(rows: Sequence[AgentRow], draft: AgentRow) -> int:

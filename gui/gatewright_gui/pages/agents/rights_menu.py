@@ -1,0 +1,72 @@
+"""The menu of presets and of copied rights, and the dialogs that it opens, one at a time."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QMenu, QWidget
+
+from gatewright.policy.preset import Preset
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.look import tie_icon
+
+if TYPE_CHECKING:
+    from gatewright_gui.pages.agents.rights_dialog import RightsDialog
+
+PRESETS: tuple[tuple[Preset, str, str], ...] = (
+    (Preset.EVERYTHING, "&Everything", "all, and none asks first"),
+    (Preset.STANDARD, "&Standard", "all; privileged ones ask first"),
+    (Preset.READ_ONLY, "&Read only", "only what reads"),
+    (Preset.NOTHING, "&Nothing", "no operation at all"),
+)
+TASK = "agents.rights"
+
+
+class RightsMenu(QObject):
+    """What is chosen in a dialog is one edit, the one whose lines were shown."""
+
+    def __init__(self, context: PageContext, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._context, self._parent = context, parent
+
+    def fill(self, menu: QMenu, agent_ids: Sequence[str]) -> None:
+        """Rows for presets of these agents, and for copying the rights of a single one."""
+        chosen = tuple(agent_ids)
+        for preset, text, says in PRESETS:
+            action = menu.addAction(f"{text}…")
+            action.setObjectName(f"agents.preset.{preset.name.lower()}")
+            action.setToolTip(says)
+            action.triggered.connect(partial(self._open_preset, chosen, preset))
+        menu.addSeparator()
+        copy = menu.addAction("&Copy rights to agents…")
+        copy.setObjectName("agents.copy_rights")
+        tie_icon(copy, "users")
+        copy.setEnabled(len(chosen) == 1 and len(self._context.document.agents) > 1)
+        if len(chosen) == 1:
+            copy.triggered.connect(lambda _checked=False: self.open_copy(chosen[0]))
+
+    def open_presets(self, agent_ids: Sequence[str], preset: Preset = Preset.STANDARD) -> None:
+        """Ask which preset, for these agents at first."""
+        from gatewright_gui.pages.agents.rights_dialog import PresetDialog
+
+        self._open(PresetDialog(self._parent.window(), self._context, agent_ids, preset))
+
+    def _open_preset(self, agent_ids: Sequence[str], preset: Preset, _checked: bool = False) -> None:
+        self.open_presets(agent_ids, preset)
+
+    def open_copy(self, agent_id: str) -> None:
+        """Ask to whom the rights of an agent are to be copied."""
+        from gatewright_gui.pages.agents.rights_dialog import CopyDialog
+
+        self._open(CopyDialog(self._parent.window(), self._context, agent_id))
+
+    def open_reset(self, agent_id: str, tools: Sequence[str]) -> None:
+        """Ask whether tools of an agent are to be as they are by themselves."""
+        from gatewright_gui.pages.agents.rights_dialog import ResetDialog
+
+        if agent_id in self._context.document.policy.agents and tools:
+            self._open(ResetDialog(self._parent.window(), self._context, agent_id, tools))
+
+    def _open(self, dialog: "RightsDialog") -> None:
+        self._context.tasks.start(dialog.ask(), TASK, replace=True)
