@@ -220,7 +220,7 @@ def boxes(tour: Tour) -> None:
     reasons = [reason.text for reason in rights[operation].reasons]
     tour.check("the reasons are the engine's, in its order", told[: len(reasons)], reasons)
     tour.show("why", f"why: {next(iter(told), '')}")
-    free = [name for name in rights if tour.cell(name, Column.VERDICT).data() == "allow"]
+    free = [name for name, right in rights.items() if right.verdict is Verdict.ALLOW]
     if free:
         asking = "replace" if "replace" in free else free[0]
         tour.click_in(tour.cell(asking, Column.ASK), ask_rect)
