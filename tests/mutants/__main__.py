@@ -29,7 +29,7 @@ from tests.mutants.reach import FOLDER, Reach
 from tests.support.checkout import ROOT
 
 ENGINE = Path("engine", "gatewright")
-PARTS = ("gate", "policy", "sources")
+PARTS = ("gate", "compile", "policy", "sources")
 TESTS = ("tests/engine", "tests/golden")
 WANTED = 0.9
 MOST_SECONDS = 240.0
