@@ -67,7 +67,7 @@ def _run(words: list[str]) -> int:
             return launch(*map(Path, words[1:]))
         from gatewright.cli.table import run
 
-        return run(words)
+        return run(words, PLANNED)
     except PolicyInvalid as error:
         return _report_problems(error, as_json="--json" in words)
     except GatewrightError as error:

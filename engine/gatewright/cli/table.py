@@ -10,11 +10,10 @@ from typer.exceptions import TyperException
 
 from gatewright.cli import app, approvals, audit, check, decide, export, init, permission, preview, schema, selfcheck
 from gatewright.cli.exit import Exit
-from gatewright.cli.main import PLANNED
 from gatewright.cli.output import ErrorLog, print_error, print_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 COMMANDS = {
     "gui": app.gui,
@@ -34,11 +33,14 @@ COMMANDS = {
 GROUPS = {"approvals": approvals.table, "audit": audit.table}
 
 
-def run(words: list[str]) -> int:
-    """Run the command that the words name; its exit code. Raises what the command raises."""
+def run(words: list[str], planned: Collection[str]) -> int:
+    """Run the command that the words name; its exit code. ``planned``: names that say that they are not supported yet.
+
+    Raises what the command raises.
+    """
     logging.lastResort = ErrorLog(logging.WARNING)  # a program that has the engine as a library keeps its own
     try:
-        result: object = typer.main.get_command(_typer()).main(words, "gatewright", standalone_mode=False)
+        result: object = typer.main.get_command(_typer(planned)).main(words, "gatewright", standalone_mode=False)
     except typer.Exit as error:
         return error.exit_code
     except typer.Abort:
@@ -49,7 +51,7 @@ def run(words: list[str]) -> int:
     return result if isinstance(result, int) else Exit.OK
 
 
-def _typer() -> typer.Typer:
+def _typer(planned: Collection[str]) -> typer.Typer:
     table = typer.Typer(
         add_completion=False,
         no_args_is_help=True,
@@ -61,7 +63,7 @@ def _typer() -> typer.Typer:
         table.command(name)(function)
     for name, group in GROUPS.items():
         table.add_typer(group(), name=name)
-    for name in sorted(PLANNED):
+    for name in sorted(planned):
         table.command(name, hidden=True, context_settings={"ignore_unknown_options": True})(_planned(name))
     table.callback(invoke_without_command=True)(_top)
     return table

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gatewright.base.jsonvalue import digest
 from gatewright.compile.finding import Finding
@@ -15,12 +15,20 @@ from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.compile.snapshot import Snapshot
+    from gatewright.compile.agent import AgentSnapshot
     from gatewright.policy.right import ToolRight
 
 Cell = Mapping[str, Verdict]
 _DENY = Verdict.DENY
 _NAMED = 80
+
+
+class _Compiled(Protocol):
+    """The snapshot that answered."""
+
+    @property
+    def policy_digest(self) -> str: ...
+    def agent(self, agent_id: str) -> AgentSnapshot | None: ...
 
 
 class OperationProof(tuple[Any, ...]):
@@ -100,7 +108,7 @@ class OperationProof(tuple[Any, ...]):
         return reason and Finding(reason.verdict, reason.code, reason.text, reason.address, reason.rule_id)
 
     @property
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> _Compiled:
         return self[0]
 
 

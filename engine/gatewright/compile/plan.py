@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError
 from gatewright.compile.bound_rule import BoundRule
-from gatewright.compile.condition import CompiledPolicyRule, Constraint, compiled_rules, constraints_of
+from gatewright.compile.condition import Constraint, compiled_rules, constraints_of
 from gatewright.compile.finding import Finding
+from gatewright.compile.operation_plan import CombinedPlans, OperationPlan
 from gatewright.compile.redactor import Redactor
-from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.reach import source_rules
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolRight
@@ -25,45 +25,17 @@ from gatewright.policy.setting import settings_of
 from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.selector import KEYED_FIELD
-from gatewright.tools.parameter import Parameter, Role
+from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gatewright.compile.combined import CombinedPlans
     from gatewright.compile.narrowing import Limit
     from gatewright.compile.shape import ShapeCache, ToolShape
     from gatewright.policy.document import Agent, Policy, Source
     from gatewright.policy.layer import Layers
     from gatewright.policy.right import ToolFacts
     from gatewright.tools.tool import Tool
-
-
-@dataclass(frozen=True, slots=True)
-class OperationPlan:
-    """One shown operation. ``roles``: its parameters that are paths, labels, sources. ``asks``: why it asks anyhow.
-
-    ``actions``: what it may do to a place, the mildest first. ``capabilities``: the kinds that it needs.
-    ``policy_rules``: those that may match, deny before ask before allow, then file order. ``constraints``: the agent's,
-    the tool's own, and those of its sources. ``source_denials``: by source, why a call that goes there is denied.
-    ``parts``: the operations of a batch, whose plans together this is.
-    """
-
-    name: str
-    actions: tuple[Action, ...]
-    right: OperationRight
-    asks: tuple[Finding, ...]
-    roles: tuple[Parameter, ...]
-    capabilities: frozenset[CapabilityKind] = frozenset()
-    policy_rules: tuple[CompiledPolicyRule, ...] = ()
-    constraints: tuple[Constraint, ...] = ()
-    source_denials: Mapping[str, Finding] = field(default_factory=dict[str, Finding], hash=False)
-    parts: tuple[OperationPlan, ...] = ()
-
-    @property
-    def each(self) -> tuple[OperationPlan, ...]:
-        """The operations of a batch one by one; of a single operation itself."""
-        return self.parts or (self,)
 
 
 @dataclass(frozen=True)
@@ -97,8 +69,6 @@ class ToolPlan:
     @cached_property
     def combined(self) -> CombinedPlans:
         """The plans of calls of several operations at once."""
-        from gatewright.compile.combined import CombinedPlans
-
         return CombinedPlans(self.operations, (row.operation for row in self.right.operations))
 
     @cached_property

@@ -9,7 +9,7 @@ from gatewright.base.door import door
 if TYPE_CHECKING:
     from gatewright.compile.view import AgentView
     from gatewright.gate.alarm import Alarm
-    from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Approver
+    from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Approver, Remember
     from gatewright.gate.approvalstore import ApprovalStore
     from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
     from gatewright.gate.broker import PermissionBroker
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from gatewright.gate.chain import AuditReport, AuditRow, RowKind
     from gatewright.gate.decision import Decision, RuleRef, StageTrace
     from gatewright.gate.gate import Gate
-    from gatewright.gate.grant import Grant, Remember
+    from gatewright.gate.grant import Grant
     from gatewright.gate.outcome import Outcome
-    from gatewright.gate.proof import DecisionProof, ProofInvalid, ProvenCall, Verification
+    from gatewright.gate.proof import DecisionProof, ProofInvalid
     from gatewright.gate.rates import RateBook
     from gatewright.gate.selfcheck import Difference, SelfCheck, selfcheck
     from gatewright.gate.session import Phase, Session, SessionFacts
     from gatewright.gate.sessionstore import SessionStore
     from gatewright.gate.state import STATE_FOLDER, is_durable, key_folder, state_folder
+    from gatewright.gate.verify import ProvenCall, Verification
     from gatewright.gate.violation import (
         ConstraintViolation,
         CooldownActive,
@@ -97,7 +98,7 @@ door(
     __name__,
     {
         "gatewright.gate.alarm": ("Alarm",),
-        "gatewright.gate.approval": ("ApprovalLimits", "Approval", "ApprovalRequest", "Approver"),
+        "gatewright.gate.approval": ("ApprovalLimits", "Approval", "ApprovalRequest", "Approver", "Remember"),
         "gatewright.gate.approvalstore": ("ApprovalStore",),
         "gatewright.gate.audit": ("AuditEntry", "AuditLog", "AuditUnavailable"),
         "gatewright.gate.broker": ("PermissionBroker",),
@@ -105,15 +106,16 @@ door(
         "gatewright.gate.chain": ("AuditReport", "AuditRow", "RowKind"),
         "gatewright.gate.decision": ("Decision", "RuleRef", "StageTrace"),
         "gatewright.gate.gate": ("Gate",),
-        "gatewright.gate.grant": ("Grant", "Remember"),
+        "gatewright.gate.grant": ("Grant",),
         "gatewright.gate.outcome": ("Outcome",),
-        "gatewright.gate.proof": ("DecisionProof", "ProofInvalid", "ProvenCall", "Verification"),
+        "gatewright.gate.proof": ("DecisionProof", "ProofInvalid"),
         "gatewright.gate.rates": ("RateBook",),
         "gatewright.gate.selfcheck": ("Difference", "SelfCheck", "selfcheck"),
         "gatewright.gate.session": ("Phase", "Session", "SessionFacts"),
         "gatewright.gate.sessionstore": ("SessionStore",),
         "gatewright.gate.state": ("STATE_FOLDER", "is_durable", "key_folder", "state_folder"),
         "gatewright.compile.view": ("AgentView",),
+        "gatewright.gate.verify": ("ProvenCall", "Verification"),
         "gatewright.gate.violation": (
             "ConstraintViolation",
             "CooldownActive",

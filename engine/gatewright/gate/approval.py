@@ -8,16 +8,48 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol, cast
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate.grant import Ask, Remember
 
 MOST_SECONDS = 366 * 86_400.0
 """The longest time for which an answer may be remembered."""
 
 REFUSED_CODE = "approval-refused"
 _MOST_TIMEOUT_S = 7 * 86_400.0
+
+
+class Remember(StrEnum):
+    """How long an answer lasts: this call only, for a time, or for the rule's scope in this session."""
+
+    ONCE = "once"
+    DURATION = "duration"
+    SCOPE = "scope"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One thing that asks. ``key``: what tells it from every other; ``once_only``: it hangs on the content.
+
+    ``about``: the one place or block whose level asks, to be told; empty where any arguments ask the same.
+    """
+
+    key: str
+    scope: str | None = None
+    once_only: bool = False
+    about: str = ""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: key, scope, once_only, about."""
+        return {"key": self.key, "scope": self.scope, "once_only": self.once_only, "about": self.about}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JsonValue]) -> Ask:
+        """The reverse of ``to_json``."""
+        scope = data["scope"]
+        about = str(data.get("about", ""))
+        return cls(str(data["key"]), None if scope is None else str(scope), data["once_only"] is True, about)
 
 
 @dataclass(frozen=True, slots=True)

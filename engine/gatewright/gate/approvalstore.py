@@ -67,7 +67,8 @@ class ApprovalStore:
 
     def find(self, subject: Subject) -> Grant | None:
         """A refusal of exactly this call, else a grant that answers everything it asks; uses nothing up."""
-        from gatewright.gate.grant import Remember, covers
+        from gatewright.gate.approval import Remember
+        from gatewright.gate.grant import covers
 
         wall_s = self._clock.wall_s()
         found = [grant for grant in self._granted() if covers(grant, subject, wall_s)]
@@ -86,7 +87,7 @@ class ApprovalStore:
 
     def spend(self, grant: Grant) -> bool:
         """Whether the grant still stands now; one for a single execution vanishes in the same transaction."""
-        from gatewright.gate.grant import Remember
+        from gatewright.gate.approval import Remember
 
         try:
             if grant.kind is not Remember.ONCE or not grant.approved:
@@ -240,7 +241,8 @@ class ApprovalStore:
         return held[1]
 
     def _remember(self, change: Change, request: ApprovalRequest, approval: Approval) -> Grant:
-        from gatewright.gate.grant import Grant, Remember
+        from gatewright.gate.approval import Remember
+        from gatewright.gate.grant import Grant
 
         now_s = self._clock.wall_s()
         kind = approval.remember if approval.lasts else Remember.ONCE

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import errno
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -382,3 +382,7 @@ def _lost(anchor: Anchor, home: Home) -> str:
 def _incomplete(database: Database, ring: KeyRing, what: str) -> AuditUnavailable:
     text = f"{database.what} exists and its {what} is not in `{ring.folder}`"
     return AuditUnavailable(f"{text}; put the {what} back, or move the log away to begin a new one")
+
+
+RowBuilder = Callable[[AuditLog], Sequence[AuditEntry]]
+"""Makes audit rows once the log is known to be there (digests are keyed by the log)."""

@@ -356,7 +356,7 @@ class _Posting:
 
     def give_up(self) -> None:
         """Take the question out, and with it an approval that nobody will use now."""
-        from gatewright.gate.grant import Remember
+        from gatewright.gate.approval import Remember
 
         answer = self.withdraw()
         if answer is None or not answer.approved or answer.remember is not Remember.ONCE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from gatewright.arguments.url import UrlTarget
     from gatewright.base.clock import Clock
     from gatewright.compile.agent import AgentSnapshot
-    from gatewright.compile.plan import OperationPlan, ToolPlan
+    from gatewright.compile.operation_plan import OperationPlan
+    from gatewright.compile.plan import ToolPlan
     from gatewright.gate.approval import Answer
-    from gatewright.gate.audit import AuditEntry, AuditLog
+    from gatewright.gate.audit import RowBuilder
     from gatewright.gate.grant import Grant, GrantBook
     from gatewright.gate.rates import RateBook
     from gatewright.gate.recorder import Recorder
     from gatewright.gate.reuse import PureResults
-    from gatewright.gate.session import Session, SessionFacts
-    from gatewright.gate.stages.execute import Execution
+    from gatewright.gate.session import Reservation, Session, SessionFacts
     from gatewright.policy.target import Assessment, BlockTarget, CapabilityCheck, FileTarget, Located, NameTarget
     from gatewright.tools.blockport import BlockPort
     from gatewright.tools.port import RootPort, SourcePort
@@ -36,9 +36,6 @@ MOST_AT_ONCE = 8
 
 RawArguments = str | bytes | Mapping[str, JsonValue] | JsonRefused
 """What a model sent; `JsonRefused`: it could not even be put together, and why."""
-
-RowBuilder = Callable[["AuditLog"], "Sequence[AuditEntry]"]
-"""Makes audit rows once the log is known to be there (digests are keyed by the log)."""
 
 
 class Status(StrEnum):
@@ -50,6 +47,14 @@ class Status(StrEnum):
     FAILED = "failed"
     TIMED_OUT = "timed_out"
     ABANDONED = "abandoned"
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """An execution that was recorded and began: the slot it holds, and when, by the clock of the machine."""
+
+    taken: Reservation
+    began_s: float
 
 
 @dataclass(frozen=True, slots=True)

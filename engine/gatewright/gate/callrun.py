@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message, record
-from gatewright.gate.approval import Answer, Approval, ApprovalRequest
-from gatewright.gate.audit import AuditUnavailable
+from gatewright.gate.approval import Answer, Approval, ApprovalRequest, Remember
+from gatewright.gate.audit import AuditUnavailable, RowBuilder
 from gatewright.gate.broker import PermissionBroker
-from gatewright.gate.call import CallState, RowBuilder, Status
+from gatewright.gate.call import CallState, Status
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import NO_FACTS, Decision
-from gatewright.gate.grant import Remember
 from gatewright.gate.outcome import Outcome
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest

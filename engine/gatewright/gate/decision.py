@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address, Place
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from gatewright.gate.proof import DecisionProof, Prover
+    from gatewright.gate.proof import DecisionProof
 
 Places = Callable[[Address], Place | None]
 NO_FACTS: Mapping[str, JsonValue] = MappingProxyType({})
@@ -64,6 +64,24 @@ class RuleRef:
         """Shape: id, file, line."""
         place = self.place
         return {"id": self.rule_id, "file": place.file if place else None, "line": place.line if place else None}
+
+
+class Prover(Protocol):
+    """Makes the proof of a decision when it is asked for."""
+
+    @property
+    def decision_id(self) -> str:
+        """The id of the decision."""
+        ...
+
+    @property
+    def policy_digest(self) -> str:
+        """The digest of the policy that decided."""
+        ...
+
+    def proof(self, decision: Decision) -> DecisionProof:
+        """The proof, the same one each time."""
+        ...
 
 
 class StageTrace(NamedTuple):

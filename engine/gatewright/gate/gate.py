@@ -37,16 +37,17 @@ if TYPE_CHECKING:
     from gatewright.gate.accumulator import BrokenCall, ToolCall
     from gatewright.gate.alarm import OnAlarm
     from gatewright.gate.approval import Approver
-    from gatewright.gate.audit import AuditLog
+    from gatewright.gate.audit import AuditLog, RowBuilder
     from gatewright.gate.batch import OnCallStage
     from gatewright.gate.broker import PermissionBroker
-    from gatewright.gate.call import RawArguments, RowBuilder
+    from gatewright.gate.call import RawArguments
     from gatewright.gate.decision import Decision, Places
     from gatewright.gate.grant import GrantBook
     from gatewright.gate.outcome import Outcome
     from gatewright.gate.pipeline import OnStage, Passage
-    from gatewright.gate.proof import DecisionProof, ProvenCall, Verification
+    from gatewright.gate.proof import DecisionProof
     from gatewright.gate.session import Session
+    from gatewright.gate.verify import ProvenCall, Verification
     from gatewright.policy.document import Policy
     from gatewright.policy.edit import ChangeSet
     from gatewright.policy.right import Reason

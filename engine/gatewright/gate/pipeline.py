@@ -16,7 +16,7 @@ from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, Stage, StageResult
 from gatewright.gate.decision import Decision, RuleRef, StageTrace, dotted
-from gatewright.gate.proof import Prover
+from gatewright.gate.prover import Prover
 from gatewright.gate.stages.approval import APPROVAL
 from gatewright.gate.stages.arguments import ARGUMENTS
 from gatewright.gate.stages.capability import CAPABILITY

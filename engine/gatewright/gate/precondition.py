@@ -16,7 +16,7 @@ from gatewright.policy.permission import Action
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from gatewright.compile.plan import OperationPlan
+    from gatewright.compile.operation_plan import OperationPlan
     from gatewright.gate.call import CallState
 
 _WRITING = frozenset({Action.APPEND, Action.OVERWRITE})

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate.approval import Remember
 from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind
 from gatewright.gate.excerpt import bounded
-from gatewright.gate.grant import Remember
 from gatewright.gate.scrub import scrub_text, scrub_value
 from gatewright.gate.stages.capability import CAPABILITY
 from gatewright.policy.kinds.capability import CapabilityKind

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gatewright.record import renew_after_fork
 
 if TYPE_CHECKING:
-    from gatewright.gate.call import RowBuilder
+    from gatewright.gate.audit import RowBuilder
 
 T = TypeVar("T")
 

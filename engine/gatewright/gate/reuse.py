@@ -12,18 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from gatewright.base.jsonvalue import canonical_json
 from gatewright.record import fork_safe_lock
-from gatewright.tools.declaration import Determinism
 
 if TYPE_CHECKING:
-    from gatewright.gate.call import CallState
     from gatewright.gate.session import Session
 
 MAX_RESULTS = 128
 MAX_BYTES = 4 * 1024 * 1024
 
-_Key = tuple[object, ...]
+Key = tuple[object, ...]
+"""What makes two calls of a session equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +43,10 @@ class _Shelf:
     """The results of one session, the one used longest ago first."""
 
     def __init__(self) -> None:
-        self.rows: OrderedDict[_Key, KeptResult] = OrderedDict()
+        self.rows: OrderedDict[Key, KeptResult] = OrderedDict()
         self.size = 0
 
-    def put(self, key: _Key, kept: KeptResult) -> None:
+    def put(self, key: Key, kept: KeptResult) -> None:
         old = self.rows.pop(key, None)
         self.size += kept.size - (old.size if old else 0)
         self.rows[key] = kept
@@ -63,33 +61,18 @@ class PureResults:
         self._lock = fork_safe_lock()
         self._shelves: WeakKeyDictionary[Session, _Shelf] = WeakKeyDictionary()
 
-    def find(self, state: CallState) -> KeptResult | None:
-        """The result of an earlier, equal call of this session."""
-        if not _is_pure(state):
-            return None
+    def find(self, session: Session, key: Key) -> KeptResult | None:
+        """The result of an earlier, equal call of the session."""
         with self._lock:
-            shelf = self._shelves.get(state.session)
-            key = _key(state) if shelf is not None else ()
+            shelf = self._shelves.get(session)
             kept = shelf.rows.get(key) if shelf is not None else None
             if shelf is not None and kept is not None:
                 shelf.rows.move_to_end(key)
             return kept
 
-    def keep(self, state: CallState) -> None:
-        """Keep what became of a call that succeeded."""
-        if not _is_pure(state) or state.reused:
-            return
-        kept = KeptResult(state.output or "", state.normal, state.output_hash, state.output_bytes)
+    def keep(self, session: Session, key: Key, kept: KeptResult) -> None:
+        """Keep what became of a call that succeeded; what is too large is not kept."""
         if kept.size > MAX_BYTES // 4:
             return
         with self._lock:
-            self._shelves.setdefault(state.session, _Shelf()).put(_key(state), kept)
-
-
-def _is_pure(state: CallState) -> bool:
-    return state.plan.tool.determinism is Determinism.PURE
-
-
-def _key(state: CallState) -> _Key:
-    who = (state.agent_id, state.user_id, state.plan.scrub)
-    return (state.plan.tool, state.chosen.name, *who, canonical_json(state.arguments))
+            self._shelves.setdefault(session, _Shelf()).put(key, kept)

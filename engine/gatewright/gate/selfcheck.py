@@ -35,7 +35,8 @@ from gatewright.schema.walk import as_object, properties_of
 if TYPE_CHECKING:
     from gatewright.compile.agent import AgentSnapshot
     from gatewright.compile.condition import Constraint
-    from gatewright.compile.plan import OperationPlan, ToolPlan
+    from gatewright.compile.operation_plan import OperationPlan
+    from gatewright.compile.plan import ToolPlan
     from gatewright.compile.shape import ToolShape
     from gatewright.gate.gate import Gate
     from gatewright.schema.check import SchemaChecker

@@ -5,19 +5,63 @@ It reads no live session, clock, rate or standing approval; files are looked at 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gatewright.gate.call import CallState
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate.call import CallState, RawArguments
 from gatewright.gate.pipeline import ACTING, Passage
-from gatewright.gate.proof import Verification, call_digest, sent_digest, tool_digest
+from gatewright.gate.prover import call_digest, sent_digest, tool_digest
 from gatewright.gate.session import Session
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.gate.decision import Decision
     from gatewright.gate.inforce import InForce
-    from gatewright.gate.proof import DecisionProof, ProvenCall
+    from gatewright.gate.proof import DecisionProof
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenCall:
+    """The call that a proof is held against. ``arguments``: as the model sent them, or the canonical ones."""
+
+    agent_id: str
+    tool: str
+    arguments: RawArguments = field(hash=False)
+    user_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What held of a proof. ``again``: what the gate says now, with the facts of then; None when it was not asked.
+
+    ``mac``: written by us and unchanged; ``call``: for this call; ``policy``: the policy of then is still in force;
+    ``decision``: deciding again gave the same. A proof whose policy has moved on is no pass, nor a forgery.
+    """
+
+    mac: bool
+    call: bool = False
+    policy: bool = False
+    decision: bool = False
+    problems: tuple[str, ...] = ()
+    again: Decision | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything did."""
+        return self.mac and self.call and self.policy and self.decision
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: holds, mac, call, policy, decision, problems."""
+        return {
+            "holds": self.holds,
+            "mac": self.mac,
+            "call": self.call,
+            "policy": self.policy,
+            "decision": self.decision,
+            "problems": list(self.problems),
+        }
+
 
 _ACTING = frozenset(stage.name for stage in ACTING)
 

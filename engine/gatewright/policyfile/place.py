@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.problem import Address, Place
 from gatewright.policy.document import Dialect
+from gatewright.policyfile.scan import BOM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gatewright.base.report import RawPath
     from gatewright.policyfile.scan import Item, Tree
-
-BOM = "\ufeff"
 
 
 class Places:

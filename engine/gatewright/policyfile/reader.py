@@ -17,13 +17,14 @@ from gatewright.base.row import Raw, Row
 from gatewright.policy.document import Agent, Defaults, Dialect, Policy
 from gatewright.policyfile.check import Checked, PolicyCheck
 from gatewright.policyfile.names import Names
-from gatewright.policyfile.place import BOM, Places
+from gatewright.policyfile.place import Places
 from gatewright.policyfile.readagent import read_agents, read_defaults
 from gatewright.policyfile.readcatalog import read_catalogs
 from gatewright.policyfile.readpolicy import read_policy_rules
 from gatewright.policyfile.readsource import read_sources
 from gatewright.policyfile.readworkspace import read_workspace
 from gatewright.policyfile.report import problems_of
+from gatewright.policyfile.scan import BOM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

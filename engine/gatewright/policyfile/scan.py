@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from gatewright.policyfile.place import BOM
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,6 +32,10 @@ _SCALAR = re.compile(r"\d{4}-\d\d-\d\d[ ]\d\d:[^\s,\]}#]++|[^\s,\]}#]++")
 
 
 _GAP_MARKS = frozenset(" \t\r\n#")
+
+
+BOM = "\ufeff"
+"""What a file in UTF-8 may begin with."""
 
 
 class Kind(Enum):

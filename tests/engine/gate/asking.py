@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gatewright.gate import ApprovalRequest, ApprovalStore, Gate, PermissionBroker
-from gatewright.gate.grant import Ask
+from gatewright.gate.approval import Ask
 from tests.engine.gate.world import POLICY, World
 from tests.support.clock import ManualClock
 

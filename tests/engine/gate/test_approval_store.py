@@ -13,8 +13,9 @@ import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Approval, ApprovalStore, Grant, Remember
+from gatewright.gate.approval import Ask
 from gatewright.gate.approvalstore import FILE_NAME, MOST_BYTES, ONCE_S, QuestionTooLarge
-from gatewright.gate.grant import Ask, Subject
+from gatewright.gate.grant import Subject
 from gatewright.record import SHARED_KEY
 from tests.engine.gate.asking import a_request, small_store
 from tests.support.clock import ManualClock

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.combined import MOST_KEPT, combined_name, uses_of
+from gatewright.compile.operation_plan import MOST_KEPT, combined_name, uses_of
 from gatewright.gate import Approval, Decision, Gate, ProvenCall, Remember, Session, Status
 from gatewright.gate.session import Reservation
 from gatewright.gate.violation import MaxCallsExceeded, violation_of

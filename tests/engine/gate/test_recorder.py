@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 
 from gatewright.gate import AuditEntry, AuditLog
-from gatewright.gate.call import RowBuilder
+from gatewright.gate.audit import RowBuilder
 from gatewright.gate.heavy import LARGE, apart
 from gatewright.gate.recorder import Recorder
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 
 from gatewright.gate import Decision, Outcome, Session, Status
-from gatewright.gate.proof import ProvenCall
+from gatewright.gate.verify import ProvenCall
 from gatewright.gate.violation import (
     ConstraintViolation,
     CooldownActive,

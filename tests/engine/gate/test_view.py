@@ -11,7 +11,8 @@ import pytest
 
 from gatewright.base.errors import NotSupported, SchemaError, WorkspaceError
 from gatewright.compile.agent import AgentSnapshot
-from gatewright.compile.plan import OperationPlan, ToolPlan
+from gatewright.compile.operation_plan import OperationPlan
+from gatewright.compile.plan import ToolPlan
 from gatewright.compile.snapshot import Snapshot
 from gatewright.compile.view import AgentView
 from gatewright.gate import Gate, selfcheck

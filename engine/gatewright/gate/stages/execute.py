@@ -12,25 +12,26 @@ import asyncio
 import hashlib
 import logging
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import canonical_json
 from gatewright.compile.finding import Finding
 from gatewright.gate import message, record
 from gatewright.gate.audit import AuditUnavailable
-from gatewright.gate.call import CallState, EffectStage, StageResult, Status, denied
+from gatewright.gate.call import CallState, EffectStage, Execution, StageResult, Status, denied
 from gatewright.gate.chain import RowKind
 from gatewright.gate.context import running_context
 from gatewright.gate.output import valid
+from gatewright.gate.reuse import KeptResult, Key, PureResults
 from gatewright.gate.stages.approval import spend
 from gatewright.gate.stages.rules import release, reserve, settle, succeeded
 from gatewright.tools.context import StopSignal
+from gatewright.tools.declaration import Determinism
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.audit import AuditEntry, AuditLog
-    from gatewright.gate.call import RowBuilder
+    from gatewright.gate.audit import AuditEntry, AuditLog, RowBuilder
     from gatewright.gate.session import Reservation
     from gatewright.tools.context import ToolExecutionContext
 
@@ -46,14 +47,6 @@ _ENDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """An execution that was recorded and began: the slot it holds, and when, by the clock of the machine."""
-
-    taken: Reservation
-    began_s: float
-
-
 class _Exited(BaseException):
     """A tool tried to end the program."""
 
@@ -66,13 +59,29 @@ async def _run(state: CallState) -> StageResult:
     if objection is not None:
         return objection
     state.execution = Execution(taken, time.monotonic())
-    kept = state.ports.results.find(state) if state.ports.results is not None else None
+    kept = _find_result(state)
     if kept is not None:
         state.reused, state.output, state.normal = True, kept.output, kept.normal
         state.output_hash, state.output_bytes = kept.output_hash, kept.output_bytes
         return StageResult(note="reused: the same call gave this result before")
     await _execute(state)
     return StageResult(note=state.detail or "executed")
+
+
+def _find_result(state: CallState) -> KeptResult | None:
+    """What an equal call of a pure tool gave in this session."""
+    results = _results_of(state)
+    return results.find(state.session, _result_key(state)) if results is not None else None
+
+
+def _results_of(state: CallState) -> PureResults | None:
+    """Where results of the tool are kept; None where they are not."""
+    return state.ports.results if state.plan.tool.determinism is Determinism.PURE else None
+
+
+def _result_key(state: CallState) -> Key:
+    who = (state.agent_id, state.user_id, state.plan.scrub)
+    return (state.plan.tool, state.chosen.name, *who, canonical_json(state.arguments))
 
 
 async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
@@ -239,8 +248,9 @@ async def finish(state: CallState) -> None:
         fail(state, "audit-unavailable", message.RESULT_UNRECORDED, "the end could not be recorded")
         state.result, state.has_result = None, False
         state.normal, state.output_hash, state.output_bytes = b"", "", 0
-    elif state.status is Status.ALLOWED and state.ports.results is not None:
-        state.ports.results.keep(state)
+    elif state.status is Status.ALLOWED and not state.reused and (results := _results_of(state)) is not None:
+        kept = KeptResult(state.output or "", state.normal, state.output_hash, state.output_bytes)
+        results.keep(state.session, _result_key(state), kept)
 
 
 def _settle(state: CallState) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.combined import uses_of
+from gatewright.compile.operation_plan import uses_of
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.violation import KEY, OperationNotAllowed, to_json
 from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Missing, Steps, holds_batch, path_text, steps_of, values_at

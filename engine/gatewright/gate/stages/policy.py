@@ -21,7 +21,7 @@ from gatewright.schema.walk import as_object, pointer_text, properties_of
 
 if TYPE_CHECKING:
     from gatewright.compile.condition import CompiledPolicyRule
-    from gatewright.compile.plan import OperationPlan
+    from gatewright.compile.operation_plan import OperationPlan
     from gatewright.policy.policyrule import PolicyRule
 
 _DENIED = "this call is not allowed with these arguments; change them or go on without it"

@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from gatewright.compile.finding import Finding
 from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationRight
 from gatewright.policy.tier import SafetyTier
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from typing import TypeVar
 
-    from gatewright.compile.condition import CompiledPolicyRule
-    from gatewright.compile.finding import Finding
-    from gatewright.compile.plan import OperationPlan
+    from gatewright.compile.condition import CompiledPolicyRule, Constraint
+    from gatewright.policy.kinds.capability import CapabilityKind
     from gatewright.tools.parameter import Parameter
     from gatewright.tools.tool import Tool
 
@@ -36,6 +36,33 @@ MOST_KEPT = 64
 _TIERS = tuple(SafetyTier)
 _ORDER = {Verdict.DENY: 0, Verdict.ASK: 1, Verdict.ALLOW: 2}
 _ANY_OF_THEM: Mapping[str, int] = {"": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class OperationPlan:
+    """One shown operation. ``roles``: its parameters that are paths, labels, sources. ``asks``: why it asks anyhow.
+
+    ``actions``: what it may do to a place, the mildest first. ``capabilities``: the kinds that it needs.
+    ``policy_rules``: those that may match, deny before ask before allow, then file order. ``constraints``: the agent's,
+    the tool's own, and those of its sources. ``source_denials``: by source, why a call that goes there is denied.
+    ``parts``: the operations of a batch, whose plans together this is.
+    """
+
+    name: str
+    actions: tuple[Action, ...]
+    right: OperationRight
+    asks: tuple[Finding, ...]
+    roles: tuple[Parameter, ...]
+    capabilities: frozenset[CapabilityKind] = frozenset()
+    policy_rules: tuple[CompiledPolicyRule, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    source_denials: Mapping[str, Finding] = field(default_factory=dict[str, Finding], hash=False)
+    parts: tuple[OperationPlan, ...] = ()
+
+    @property
+    def each(self) -> tuple[OperationPlan, ...]:
+        """The operations of a batch one by one; of a single operation itself."""
+        return self.parts or (self,)
 
 
 class CombinedPlans:
