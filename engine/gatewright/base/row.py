@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from gatewright.base.duration import parse_duration
+from gatewright.base.errors import JsonRefused
+from gatewright.base.jsonvalue import JsonValue, checked_object
 from gatewright.base.printable import is_visible
 from gatewright.base.report import Report, shown
 from gatewright.base.size import parse_size
@@ -66,8 +68,8 @@ class Row:
             return None
         return value
 
-    def integer(self, key: str, low: int = -MAX_INT, high: int = MAX_INT) -> int | None:
-        """A whole number within the limits, or None."""
+    def integer(self, key: str, low: int | None = None, high: int = MAX_INT) -> int | None:
+        """A whole number, within the limits if there are any; else None."""
         if key not in self.raw:
             return None
         return whole_number(self.raw[key], self.at(key), self.report, f"`{key}`", low, high)
@@ -159,12 +161,14 @@ def words_of(values: list[object], path: RawPath, report: Report, what: str) -> 
     return found if len(found) == len(values) else None
 
 
-def whole_number(value: object, path: RawPath, report: Report, what: str, low: int, high: int = MAX_INT) -> int | None:
-    """``value`` if it is a whole number within the limits, or None."""
+def whole_number(
+    value: object, path: RawPath, report: Report, what: str, low: int | None = None, high: int = MAX_INT
+) -> int | None:
+    """``value`` if it is a whole number, within the limits if there are any; else None."""
     if type(value) is not int:
         report.error(path, "wrong-type", f"{what} must be a whole number, not {kind_of(value)}")
         return None
-    if not low <= value <= high:
+    if low is not None and not low <= value <= high:
         limits = f"{low:,} or more" if high == MAX_INT and value < low else f"{low:,} to {high:,}"
         report.error(path, "bad-value", f"{what} must be {limits}")
         return None
@@ -202,6 +206,15 @@ def option(value: object, path: RawPath, report: Report, what: str, options: Map
     message = f"{what} is {listed}, not {shown(value)}"
     report.error(path, "unknown-variant", message, near=report.near(value, options))
     return None
+
+
+def json_table(value: object, path: RawPath, report: Report) -> dict[str, JsonValue] | None:
+    """A table that is also a JSON object within the limits, or None after an error."""
+    try:
+        return checked_object(value)
+    except JsonRefused as refused:
+        report.error(path, "bad-value", f"this table must be what JSON can say: {refused}")
+        return None
 
 
 def name_error(word: str) -> str | None:

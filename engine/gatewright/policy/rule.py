@@ -1,4 +1,4 @@
-"""Tool rules: sixteen kinds as values. It does not know sessions, nor how a kind is enforced.
+"""Tool rules: a kind with its value, the tool it is on, the operations it is for. Nothing here enforces one.
 
 A kind's class name is its spelling in the policy file. Durations are seconds.
 """
@@ -6,122 +6,33 @@ A kind's class name is its spelling in the policy file. Durations are seconds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
+from gatewright.base.report import Report, shown
+from gatewright.base.row import json_table, name_error, whole_number
 from gatewright.policy.identity import new_identity
+from gatewright.policy.kinds.access import AllowedOperations, ArgumentConstraints, Needed, RequiresConsent
+from gatewright.policy.kinds.limit import Cooldown, MaxCalls, Periodic, RateLimit
+from gatewright.policy.kinds.order import (
+    ContinueLoop,
+    ExclusiveGroups,
+    ExitLoop,
+    RequiredBeforeExit,
+    RequiredBeforeExitIf,
+    RequiresFollowingTools,
+    RequiresPrecedingTools,
+    StartConstraint,
+)
+from gatewright.policy.toolname import ANY_TOOL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gatewright.base.jsonvalue import JsonValue
 
 DEFAULT_PRIORITY = 5
-ANY_TOOL = "*"
+MAX_PRIORITY = 255
 OPERATION_CONDITION = "operation:"
-
-
-@dataclass(frozen=True, slots=True)
-class AllowedOperations:
-    """Only these operations; several rules intersect."""
-
-    operations: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class ContinueLoop:
-    """After a successful call the loop goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExitLoop:
-    """After a successful call the loop ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class StartConstraint:
-    """Must succeed before any other tool."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequiresPrecedingTools:
-    """The tools of the conditions must have succeeded earlier."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequiresFollowingTools:
-    """Must come before the tools of the conditions."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExclusiveGroups:
-    """At most one tool of each group per session."""
-
-    groups: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredBeforeExit:
-    """Must have succeeded before the loop may end."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredBeforeExitIf:
-    """As RequiredBeforeExit, if the tools of the conditions were called."""
-
-
-@dataclass(frozen=True, slots=True)
-class MaxCalls:
-    """At most ``calls`` per session."""
-
-    calls: int
-
-
-@dataclass(frozen=True, slots=True)
-class Cooldown:
-    """At least ``seconds`` from start to start."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class RateLimit:
-    """Never more than ``calls`` started in any stretch of ``per_s`` seconds, across sessions and processes."""
-
-    calls: int
-    per_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Periodic:
-    """The model is reminded every ``seconds``."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class RequiresConsent:
-    """Ask unless a standing grant covers it."""
-
-    scope: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentConstraints:
-    """Every call's fields must satisfy these schemas; ``required``: the fields that a call must give."""
-
-    fields: Mapping[str, JsonValue] = field(hash=False)
-    required: tuple[str, ...] = ()
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """Every argument that the rule says something of, each once."""
-        return tuple(dict.fromkeys((*self.fields, *self.required)))
-
-
-@dataclass(frozen=True, slots=True)
-class Needed:
-    """Marks a tool that a source needs."""
-
 
 RuleKind = (
     AllowedOperations
@@ -141,6 +52,8 @@ RuleKind = (
     | ArgumentConstraints
     | Needed
 )
+
+RULE_KINDS: dict[str, type[RuleKind]] = {kind.__name__: kind for kind in get_args(RuleKind)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +83,44 @@ class ToolRule:
     def binds(self, operation: str) -> bool:
         """Whether a call of that operation comes under the rule."""
         return self.operations is None or operation in self.operations
+
+    def check(self, report: Report) -> None:
+        """Report what could not stand in a file, whichever tools there are."""
+        for key, text in (("tool_name", self.tool_name), ("id", self.rule_id)):
+            if text is not None and (why := name_error(text)):
+                report.error((key,), "bad-value", f"`{key}` {why}")
+        self.rule_type.check(("rule_type", self.kind), report)
+        whole_number(self.priority, ("priority",), report, "`priority`", 0, MAX_PRIORITY)
+        for index, code, message in condition_faults(self.conditions, self.tool_name, self.rule_type):
+            report.error(("conditions",) if index is None else ("conditions", index), code, message)
+        if self.metadata is not None:
+            json_table(dict(self.metadata), ("metadata",), report)
+
+
+def condition_faults(
+    conditions: Sequence[str], tool_name: str | None, kind: RuleKind | None
+) -> Iterator[tuple[int | None, str, str]]:
+    """What is wrong with conditions, whichever tools there are: which of them (None: all together), code, message.
+
+    ``tool_name`` or ``kind`` None: of a rule in which these cannot be read.
+    """
+    seen: set[str] = set()
+    for index, condition in enumerate(conditions):
+        if why := name_error(condition.removeprefix(OPERATION_CONDITION)):
+            yield index, "bad-condition", f"{shown(condition)} is no condition here: the name {why}"
+        elif condition in seen:
+            yield index, "duplicate", f"{shown(condition)} stands here twice"
+        elif condition.startswith(OPERATION_CONDITION):
+            if tool_name == ANY_TOOL:
+                message = f"{shown(condition)} names an operation of one tool: it cannot stand with `*`"
+                yield index, "operations-on-plain-tool", message
+        elif kind is not None and not kind.names_tools:
+            message = f"{shown(condition)} is no condition here: `{type(kind).__name__}` takes only `operation:NAME`"
+            yield index, "bad-condition", message
+        elif kind is not None and condition == ANY_TOOL:
+            message = f"`*` is no condition: name the tools that `{type(kind).__name__}` speaks of"
+            yield index, "bad-condition", message
+        seen.add(condition)
+    if kind is not None and kind.names_tools and all(text.startswith(OPERATION_CONDITION) for text in conditions):
+        example = "such as `tool` or `tool.operation`"
+        yield None, "bad-condition", f"`{type(kind).__name__}` says nothing without a tool in `conditions`, {example}"

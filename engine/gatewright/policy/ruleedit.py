@@ -17,23 +17,15 @@ from gatewright.policy.edit import AgentChange, Edit
 from gatewright.policy.rule import (
     ANY_TOOL,
     OPERATION_CONDITION,
-    AllowedOperations,
     ArgumentConstraints,
     ContinueLoop,
     Cooldown,
-    ExclusiveGroups,
     ExitLoop,
     MaxCalls,
-    Needed,
     Periodic,
     RateLimit,
-    RequiredBeforeExit,
-    RequiredBeforeExitIf,
     RequiresConsent,
-    RequiresFollowingTools,
-    RequiresPrecedingTools,
     RuleKind,
-    StartConstraint,
     ToolRule,
 )
 from gatewright.policy.toolname import chosen_tools, names_tool
@@ -102,7 +94,7 @@ def bind_rule(
     if set(conditions) == set(rule.conditions):
         return Edit("", ())
     where = _what(rule.tool_name, conditions) if operations is not None else f"all operations of `{rule.tool_name}`"
-    what = _noun(rule.rule_type) if field is None else f"{_noun(rule.rule_type)} of `{field}`"
+    what = rule.rule_type.noun if field is None else f"{rule.rule_type.noun} of `{field}`"
     bound = (replace(rule, conditions=conditions),)
     if field is not None:
         _check_field(facts, field, conditions)
@@ -115,7 +107,7 @@ def remove_rule(policy: Policy, standing: Standing) -> Edit:
     """Take a rule away."""
     agent, rule = _standing(policy, standing)
     what = _what(rule.tool_name, rule.conditions)
-    name = f"remove the {_noun(rule.rule_type)} of {what} for `{agent.agent_id}`"
+    name = f"remove the {rule.rule_type.noun} of {what} for `{agent.agent_id}`"
     return _edit(name, agent, _put(agent, standing.index, None))
 
 
@@ -328,32 +320,8 @@ def _words(kind: RuleKind, what: str) -> str:
         case ContinueLoop():
             return f"go on after {what}"
         case _:
-            return f"change the {_noun(kind)} of {what}"
+            return f"change the {kind.noun} of {what}"
 
 
 def _calls(calls: int) -> str:
     return f"{calls:,} call{'' if calls == 1 else 's'}"
-
-
-_NOUNS: dict[type[object], str] = {
-    AllowedOperations: "list of operations",
-    ContinueLoop: "rule that goes on",
-    ExitLoop: "rule that ends the loop",
-    StartConstraint: "start",
-    RequiresPrecedingTools: "order before",
-    RequiresFollowingTools: "order after",
-    ExclusiveGroups: "groups",
-    RequiredBeforeExit: "requirement before the end",
-    RequiredBeforeExitIf: "requirement before the end",
-    MaxCalls: "limit of calls",
-    Cooldown: "pause",
-    RateLimit: "rate",
-    Periodic: "reminder",
-    RequiresConsent: "consent",
-    ArgumentConstraints: "constraint",
-    Needed: "need",
-}
-
-
-def _noun(kind: RuleKind) -> str:
-    return _NOUNS[type(kind)]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gatewright.policy.rule import ANY_TOOL
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gatewright.policy.right import ToolFacts
-
+ANY_TOOL = "*"
 _DIGITS = 9
 """The longest major: a longer number is a name, since Python would not even read one of thousands of digits."""
+
+
+class _Versioned(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def major(self) -> int: ...
+
+
+_Tool = TypeVar("_Tool", bound=_Versioned)
 
 
 def split_name(written: str) -> tuple[str, int | None]:
@@ -30,11 +37,11 @@ def names_tool(written: str, tool_name: str, major: int) -> bool:
     return name == tool_name and wanted in {None, major}
 
 
-def chosen_tools(catalog: Iterable[ToolFacts], listed: tuple[str, ...] | None) -> dict[str, ToolFacts]:
+def chosen_tools(catalog: Iterable[_Tool], listed: tuple[str, ...] | None) -> dict[str, _Tool]:
     """One major per name, in catalog order: the one that ``listed`` asks for by ``name@major``, else the highest."""
     asked_for = [split_name(written) for written in listed or () if "@" in written]
     wanted = {name: major for name, major in asked_for if major is not None}
-    chosen: dict[str, ToolFacts] = {}
+    chosen: dict[str, _Tool] = {}
     for facts in catalog:
         held = chosen.get(facts.name)
         asked = wanted.get(facts.name) if held is not None else None

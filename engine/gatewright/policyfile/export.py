@@ -16,7 +16,6 @@ from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.plain import plain_rule
 from gatewright.policyfile.render import block, statements
-from gatewright.policyfile.rulekind import WITH_CONDITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +132,7 @@ def _lost_rule(rule: ToolRule) -> Iterator[str]:
         return
     if rule.operations is not None:
         yield "the conditions on operations"
-    if rule.kind in WITH_CONDITIONS and any("." in condition for condition in rule.conditions):
+    if kind.names_tools and any("." in condition for condition in rule.conditions):
         yield "the operations of tools in the conditions"
     if isinstance(kind, Cooldown | Periodic) and kind.seconds != int(kind.seconds):
         yield "the fraction of a second"

@@ -13,9 +13,7 @@ from gatewright.policyfile.patchvalue import set_scalars, set_words, written_dur
 from gatewright.policyfile.plain import (
     duration_like,
     plain_approvals,
-    plain_constraints,
     plain_kind,
-    plain_payload,
     plain_rule,
 )
 from gatewright.policyfile.render import block
@@ -121,7 +119,7 @@ class AgentPatch:
         elif isinstance(kind, Cooldown | Periodic):
             self._editor.set_value(payload, duration_like(written, kind.seconds))
         else:
-            self._editor.set_value(payload, plain_payload(kind))
+            self._editor.set_value(payload, kind.plain())
         return True
 
     def _change_members(self, place: RawPath, payload: Item, old: ToolRule, new: ToolRule) -> bool:
@@ -134,7 +132,7 @@ class AgentPatch:
             return True
         if not isinstance(before, ArgumentConstraints) or not isinstance(after, ArgumentConstraints):
             return False
-        held, wanted = plain_constraints(before), plain_constraints(after)
+        held, wanted = before.plain(), after.plain()
         if not held.keys() & wanted.keys() or held.keys() != payload.members.keys():
             return False
         if before.required and after.required:

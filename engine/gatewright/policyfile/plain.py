@@ -6,31 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from gatewright.base.duration import parse_duration, plain_duration, plain_number
 from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults
 from gatewright.policy.kinds.capability import plain_capability
 from gatewright.policy.permission import Permission
-from gatewright.policy.rule import (
-    DEFAULT_PRIORITY,
-    AllowedOperations,
-    ArgumentConstraints,
-    ContinueLoop,
-    Cooldown,
-    ExclusiveGroups,
-    ExitLoop,
-    MaxCalls,
-    Needed,
-    Periodic,
-    RateLimit,
-    RequiredBeforeExit,
-    RequiredBeforeExitIf,
-    RequiresConsent,
-    RequiresFollowingTools,
-    RequiresPrecedingTools,
-    StartConstraint,
-)
+from gatewright.policy.rule import DEFAULT_PRIORITY
 
 if TYPE_CHECKING:
     from gatewright.policy.document import Agent, Catalog, PermissionRule, Roots, Source, ToolSettings
@@ -58,47 +40,10 @@ def plain_rule(rule: ToolRule, *, adjacent: bool = False) -> Plain:
 
 def plain_kind(kind: RuleKind, *, adjacent: bool = False) -> object:
     """The value of ``rule_type``."""
-    name, payload = type(kind).__name__, plain_payload(kind)
+    name, payload = type(kind).__name__, kind.plain()
     if adjacent:
         return {"type": name} if payload is None else {"type": name, "value": payload}
     return name if payload is None else {name: payload}
-
-
-def plain_payload(kind: RuleKind) -> object:
-    """The payload of a kind; None when it has none."""
-    match kind:
-        case AllowedOperations(operations):
-            return sorted(operations)
-        case ExclusiveGroups(groups):
-            return [list(group) for group in groups]
-        case MaxCalls(calls):
-            return calls
-        case Cooldown(seconds) | Periodic(seconds):
-            return plain_duration(seconds)
-        case RateLimit(calls, per_s):
-            return {"calls": calls, "per": plain_duration(per_s)}
-        case RequiresConsent(scope):
-            return {} if scope is None else {"scope": scope}
-        case ArgumentConstraints():
-            return plain_constraints(kind)
-        case (
-            ContinueLoop()
-            | ExitLoop()
-            | StartConstraint()
-            | RequiresPrecedingTools()
-            | RequiresFollowingTools()
-            | RequiredBeforeExit()
-            | RequiredBeforeExitIf()
-            | Needed()
-        ):
-            return None
-        case _:
-            assert_never(kind)
-
-
-def plain_constraints(kind: ArgumentConstraints) -> Plain:
-    """The schema of each field, and the names of those that must be given."""
-    return {**kind.fields, "required": list(kind.required)} if kind.required else {**kind.fields}
 
 
 def plain_policy_rule(rule: PolicyRule) -> Plain:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.base.report import shown
+from gatewright.base.row import json_table
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.readschema import check_json_schema
-from gatewright.policyfile.rulekind import json_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

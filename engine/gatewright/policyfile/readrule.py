@@ -5,30 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.report import shown
-from gatewright.base.row import Raw
+from gatewright.base.row import Raw, json_table
 from gatewright.policy.rule import (
     ANY_TOOL,
     DEFAULT_PRIORITY,
+    MAX_PRIORITY,
+    OPERATION_CONDITION,
+    RULE_KINDS,
     AllowedOperations,
     ArgumentConstraints,
     ExclusiveGroups,
     StartConstraint,
     ToolRule,
+    condition_faults,
 )
-from gatewright.policy.toolname import split_name
 from gatewright.policyfile.checkconstraint import check_constraints, check_together, warn_open
-from gatewright.policyfile.readcondition import Listed, read_conditions
-from gatewright.policyfile.rulekind import KIND_NAMES, json_table, kind_name, payload_path, read_kind
+from gatewright.policyfile.readschema import check_schemas
+from gatewright.policyfile.rulekind import kind_name, payload_path, read_kind
 
 if TYPE_CHECKING:
     from gatewright.base.report import RawPath
     from gatewright.base.row import Row
     from gatewright.policy.right import ToolFacts
+    from gatewright.policy.rule import RuleKind
     from gatewright.policyfile.names import Names
 
-SOURCE_KINDS = frozenset(
-    {"AllowedOperations", "ArgumentConstraints", "MaxCalls", "Cooldown", "RateLimit", "RequiresConsent", "Needed"}
-)
+Listed = tuple[str, ...] | None
 RULE_KEYS = ("tool_name", "rule_type", "conditions", "priority", "id", "metadata")
 
 
@@ -56,10 +58,10 @@ def read_rules(rows: list[Row], names: Names, listed: Listed) -> tuple[ToolRule,
 def read_required_tools(rows: list[Row], names: Names) -> tuple[ToolRule, ...]:
     """The rules of one source, which bind the calls that go to it; kinds that are about a whole session are errors."""
     for row in rows:
-        kind = kind_name(row.raw.get("rule_type"))
-        if kind in KIND_NAMES and kind not in SOURCE_KINDS:
+        kind = RULE_KINDS.get(name := kind_name(row.raw.get("rule_type")) or "")
+        if kind is not None and not kind.fits_source:
             message = (
-                f"`{kind}` is about a whole session, not about the calls that go to one source: put it at an agent"
+                f"`{name}` is about a whole session, not about the calls that go to one source: put it at an agent"
             )
             row.report.error(row.at("rule_type"), "not-for-a-source", message)
     return read_rules(rows, names, None)
@@ -72,8 +74,8 @@ def read_rule(row: Row, names: Names, listed: Listed) -> ToolRule | None:
     kind = None
     if row.require("rule_type", "a tool rule"):
         kind = read_kind(row.raw["rule_type"], row.at("rule_type"), row.report)
-    priority = row.integer("priority", 0, 255)
-    conditions = read_conditions(row, names, tool_name, kind, listed)
+    priority = row.integer("priority", 0, MAX_PRIORITY)
+    conditions = _conditions(row, names, tool_name, kind, listed)
     rule_id = row.text("id", filled=True)
     metadata = row.table("metadata")
     data = json_table(metadata.raw, metadata.path, row.report) if metadata else None
@@ -83,6 +85,30 @@ def read_rule(row: Row, names: Names, listed: Listed) -> ToolRule | None:
     rule = ToolRule(tool_name, kind, conditions, priority, rule_id, data)
     _check_kind(row, names, rule, listed)
     return rule
+
+
+def _conditions(
+    row: Row, names: Names, tool_name: str | None, kind: RuleKind | None, listed: Listed
+) -> tuple[str, ...]:
+    """The conditions as written, every fault reported."""
+    written = row.texts("conditions")
+    found = tuple(condition for _, condition in written)
+    faults = {position: fault for position, *fault in condition_faults(found, tool_name, kind)}
+    for position, (index, condition) in enumerate(written):
+        path = row.at("conditions", index)
+        if position in faults:
+            row.report.error(path, *faults[position])
+        elif not condition.startswith(OPERATION_CONDITION):
+            if kind is not None:
+                names.tool_or_operation(condition, path)
+        elif tool_name is not None and (facts := names.seen(tool_name, listed)) is not None:
+            if facts.has_operations:
+                names.operation(facts, condition.removeprefix(OPERATION_CONDITION), path)
+            else:
+                row.report.error(path, "operations-on-plain-tool", f"`{facts.name}` has no operations to choose from")
+    if None in faults:
+        row.fault("conditions" if "conditions" in row.raw else "rule_type", *faults[None])
+    return found
 
 
 def _tool_name(row: Row, names: Names) -> str | None:
@@ -102,8 +128,10 @@ def _check_kind(row: Row, names: Names, rule: ToolRule, listed: Listed) -> None:
         case ExclusiveGroups(groups):
             _check_groups(row, names, groups)
         case ArgumentConstraints():
+            place = payload_path(row.raw["rule_type"], row.at("rule_type"))
+            check_schemas(rule.rule_type, place, row.report)
             if (facts := _constrained(rule, names, listed)) is not None:
-                check_constraints(rule, facts, payload_path(row.raw["rule_type"], row.at("rule_type")), row.report)
+                check_constraints(rule, facts, place, row.report)
         case StartConstraint() if rule.tool_name == ANY_TOOL:
             row.fault("tool_name", "bad-value", "`StartConstraint` names the one tool to start with, not `*`")
         case _:
@@ -137,15 +165,9 @@ def _check_operations(row: Row, names: Names, tool_name: str, listed: Listed) ->
 def _check_groups(row: Row, names: Names, groups: tuple[tuple[str, ...], ...]) -> None:
     place = payload_path(row.raw["rule_type"], row.at("rule_type"))
     for index, group in enumerate(groups):
-        seen: dict[str, str] = {}
         for position, written in enumerate(group):
-            path = (*place, index, position)
-            if written == ANY_TOOL:
-                row.report.error(path, "bad-value", "`*` cannot stand in a group: name its tools")
-            elif (held := seen.setdefault(split_name(written)[0], written)) != written:
-                row.report.error(path, "duplicate", f"{shown(written)} stands in the group already, as {shown(held)}")
-            else:
-                names.tool(written, path)
+            if written != ANY_TOOL:
+                names.tool(written, (*place, index, position))
 
 
 def _payload_texts(value: object) -> list[tuple[int, str]]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gatewright.base.report import RawPath, Report
+    from gatewright.policy.rule import ArgumentConstraints
 
 _CORE = "$schema $id $anchor $ref $defs $comment definitions allOf anyOf oneOf not if then else"
 _OBJECT = (
@@ -50,6 +51,13 @@ class Fault:
     message: str
     near: str | None = None
     at_key: bool = False
+
+
+def check_schemas(kind: ArgumentConstraints, path: RawPath, report: Report) -> None:
+    """Report what keeps the constraints at ``path`` from being enforced; one that is no schema is reported already."""
+    for name, schema in kind.fields.items():
+        if isinstance(schema, dict | bool):
+            check_json_schema(schema, (*path, name), report)
 
 
 def check_json_schema(schema: JsonValue, path: RawPath, report: Report) -> None:

@@ -9,10 +9,23 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.capabilityedit import grant
 from gatewright.policy.document import Agent
 from gatewright.policy.kinds.capability import NetRead
-from gatewright.policy.rule import ArgumentConstraints, MaxCalls, RateLimit, ToolRule
+from gatewright.policy.rule import (
+    AllowedOperations,
+    ArgumentConstraints,
+    Cooldown,
+    ExclusiveGroups,
+    MaxCalls,
+    Periodic,
+    RateLimit,
+    RequiresConsent,
+    RequiresPrecedingTools,
+    RuleKind,
+    ToolRule,
+)
 from gatewright.policy.ruleedit import set_constraint, set_limit
 from gatewright.policyfile.editfault import agent_fault, rule_fault
 from gatewright.workspace import Workspace, create_workspace
+from tests.engine.policyfile.catalog import load
 
 
 @pytest.mark.parametrize(
@@ -33,6 +46,46 @@ def test_a_schema_that_cannot_be_enforced_is_said_with_its_place(schema: JsonVal
 def test_a_good_rule_has_no_fault() -> None:
     assert rule_fault(ToolRule("file", ArgumentConstraints({"path": {"pattern": "^notes/"}}))) is None
     assert rule_fault(ToolRule("file", MaxCalls(3), ("operation:read",))) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        (MaxCalls(-1), "{ MaxCalls = -1 }"),
+        (Cooldown(-1.0), "{ Cooldown = -1 }"),
+        (Periodic(0.0), "{ Periodic = 0 }"),
+        (RateLimit(0, 60.0), "{ RateLimit = { calls = 0, per = 60 } }"),
+        (RateLimit(1, 0.0), "{ RateLimit = { calls = 1, per = 0 } }"),
+        (RequiresConsent(" x"), "{ RequiresConsent = { scope = ' x' } }"),
+        (AllowedOperations(frozenset({""})), "{ AllowedOperations = [''] }"),
+        (ExclusiveGroups(((),)), "{ ExclusiveGroups = [[]] }"),
+        (ExclusiveGroups((("file", "*"),)), "{ ExclusiveGroups = [['file', '*']] }"),
+        (ExclusiveGroups((("file", "file@1"),)), "{ ExclusiveGroups = [['file', 'file@1']] }"),
+        (ArgumentConstraints({"path": "x"}), "{ ArgumentConstraints = { path = 'x' } }"),
+        (ArgumentConstraints({}, ("path", "path")), "{ ArgumentConstraints = { required = ['path', 'path'] } }"),
+        (RequiresPrecedingTools(), "'RequiresPrecedingTools'"),
+    ],
+)
+def test_an_edit_is_refused_in_the_words_that_a_file_is_refused_in(kind: RuleKind, written: str) -> None:
+    text = f"gatewright = 1\n[agents.a]\n[[agents.a.tool_rules]]\ntool_name = 'file'\nrule_type = {written}\n"
+
+    refused = rule_fault(ToolRule("file", kind)) or ""
+    assert any(refused.endswith(problem.message) for problem in load(text).problems if problem.is_error)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (ToolRule("file ", MaxCalls(1)), "`tool_name` may not begin or end with a space"),
+        (ToolRule("file", MaxCalls(1), priority=256), "`priority` must be 0 to 255"),
+        (ToolRule("file", MaxCalls(1), rule_id=""), "`id` may not be blank"),
+        (ToolRule("file", MaxCalls(1), ("calc",)), "takes only `operation:NAME`"),
+        (ToolRule("file", MaxCalls(1), ("operation:a", "operation:a")), "stands here twice"),
+        (ToolRule("*", MaxCalls(1), ("operation:a",)), "cannot stand with `*`"),
+    ],
+)
+def test_a_rule_that_no_file_could_hold_is_refused(rule: ToolRule, said: str) -> None:
+    assert said in (rule_fault(rule) or "")
 
 
 def test_only_what_is_new_at_an_agent_is_looked_at() -> None:

@@ -1,0 +1,129 @@
+"""The kinds that say what of a tool may be called, with which arguments, and whether somebody has to agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self, cast
+
+from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.row import Raw, Row, json_table, name_error
+from gatewright.policy.kinds.kind import ABSENT, Kind, check_names, needs_value, read_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gatewright.base.jsonvalue import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedOperations(Kind):
+    """Only these operations; several rules intersect."""
+
+    operations: frozenset[str]
+    noun = "list of operations"
+    fits_source = True
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        names = read_names(payload, path, report, "AllowedOperations", '["read", "list"]')
+        if names is None:
+            return None
+        check_names(names, path, report)
+        return cls(frozenset(names))
+
+    def plain(self) -> object:
+        return sorted(self.operations)
+
+    def check(self, path: RawPath, report: Report) -> None:
+        check_names(sorted(self.operations), path, report)
+
+
+@dataclass(frozen=True, slots=True)
+class RequiresConsent(Kind):
+    """Ask unless a standing grant covers it."""
+
+    scope: str | None = None
+    noun = "consent"
+    fits_source = True
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        if payload is ABSENT:
+            return cls()
+        if not isinstance(payload, dict):
+            needs_value(path, report, "RequiresConsent", '{} or { scope = "writing" }')
+            return None
+        row = Row(cast("Raw", payload), path, report)
+        row.only(("scope",), "`RequiresConsent`")
+        return cls(row.text("scope")).checked(path, report)
+
+    def plain(self) -> object:
+        return {} if self.scope is None else {"scope": self.scope}
+
+    def check(self, path: RawPath, report: Report) -> None:
+        if self.scope is not None and (why := name_error(self.scope)):
+            report.error((*path, "scope"), "bad-value", f"`scope` {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentConstraints(Kind):
+    """Every call's fields must satisfy these schemas; ``required``: the fields that a call must give."""
+
+    fields: Mapping[str, JsonValue] = field(hash=False)
+    required: tuple[str, ...] = ()
+    noun = "constraint"
+    fits_source = True
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Every argument that the rule says something of, each once."""
+        return tuple(dict.fromkeys((*self.fields, *self.required)))
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        if not isinstance(payload, dict):
+            needs_value(path, report, "ArgumentConstraints", '{ path = { pattern = "^notes/" } }')
+            return None
+        said = json_table(cast("Raw", payload), path, report)
+        if said is None:
+            return None
+        fields, required = dict(said), None
+        if isinstance(said.get("required"), list):  # a table there is about an argument of that name
+            required = read_names(fields.pop("required"), (*path, "required"), report, "required", '["path"]')
+        return cls(fields, required or ()).checked(path, report)
+
+    def plain(self) -> dict[str, object]:
+        return {**self.fields, "required": list(self.required)} if self.required else {**self.fields}
+
+    def check(self, path: RawPath, report: Report) -> None:
+        check_names(self.required, (*path, "required"), report)
+        if json_table(dict(self.fields), path, report) is None:
+            return
+        if self.required and "required" in self.fields:
+            message = "what an argument named `required` may be stands in a rule of its own"
+            report.error(path, "bad-value", message)
+        for name, schema in self.fields.items():
+            if not isinstance(schema, dict | bool):
+                report.error((*path, name), "bad-value", f"the constraint of {shown(name)} must be a JSON Schema")
+            elif (null := next(_nulls(schema), None)) is not None:
+                report.error((*path, name, *null), "bad-value", "a policy file cannot hold null")
+        if not self.arguments:
+            report.warning(path, "rule-without-effect", "`ArgumentConstraints` names no field: the rule has no effect")
+
+
+@dataclass(frozen=True, slots=True)
+class Needed(Kind):
+    """Marks a tool that a source needs."""
+
+    noun = "need"
+    fits_source = True
+
+
+def _nulls(value: JsonValue) -> Iterator[RawPath]:
+    """Where in the value null stands."""
+    if value is None:
+        yield ()
+    elif isinstance(value, dict | list):
+        members = value.items() if isinstance(value, dict) else enumerate(value)
+        for step, held in members:
+            yield from ((step, *rest) for rest in _nulls(held))

@@ -1,0 +1,108 @@
+"""The kinds that limit how often: calls of a session, pauses, rates, reminders. Durations are seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self, cast
+
+from gatewright.base.duration import plain_duration
+from gatewright.base.report import RawPath, Report
+from gatewright.base.row import Raw, Row, seconds_of, whole_number
+from gatewright.policy.kinds.kind import ABSENT, Kind, needs_value, read_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class MaxCalls(Kind):
+    """At most ``calls`` per session."""
+
+    calls: int
+    noun = "limit of calls"
+    fits_source = True
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        if payload is ABSENT:
+            needs_value(path, report, "MaxCalls", "3")
+            return None
+        calls = whole_number(payload, path, report, "`MaxCalls`")
+        return None if calls is None else cls(calls).checked(path, report)
+
+    def plain(self) -> object:
+        return self.calls
+
+    def check(self, path: RawPath, report: Report) -> None:
+        if whole_number(self.calls, path, report, "`MaxCalls`", 0) == 0:
+            message = "`MaxCalls = 0` denies every call, yet the model is shown what it limits: turn that off instead"
+            report.warning(path, "never-callable", message, at_value=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Cooldown(Kind):
+    """At least ``seconds`` from start to start."""
+
+    seconds: float
+    noun = "pause"
+    fits_source = True
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        seconds = read_seconds(payload, path, report, "Cooldown")
+        return None if seconds is None else cls(seconds).checked(path, report)
+
+    def plain(self) -> object:
+        return plain_duration(self.seconds)
+
+    def check(self, path: RawPath, report: Report) -> None:
+        if seconds_of(self.seconds, path, report) == 0:
+            message = "`Cooldown = 0` holds nothing back: the rule has no effect"
+            report.warning(path, "rule-without-effect", message, at_value=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit(Kind):
+    """Never more than ``calls`` started in any stretch of ``per_s`` seconds, across sessions and processes."""
+
+    calls: int
+    per_s: float
+    noun = "rate"
+    fits_source = True
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        if not isinstance(payload, dict):
+            needs_value(path, report, "RateLimit", '{ calls = 10, per = "1m" }')
+            return None
+        row = Row(cast("Raw", payload), path, report)
+        row.only(("calls", "per"), "`RateLimit`")
+        if not (row.require("calls", "`RateLimit`") and row.require("per", "`RateLimit`")):
+            return None
+        calls, per_s = row.integer("calls"), row.duration("per")
+        return None if calls is None or per_s is None else cls(calls, per_s).checked(path, report)
+
+    def plain(self) -> object:
+        return {"calls": self.calls, "per": plain_duration(self.per_s)}
+
+    def check(self, path: RawPath, report: Report) -> None:
+        whole_number(self.calls, (*path, "calls"), report, "`calls`", 1)
+        if seconds_of(self.per_s, (*path, "per"), report) == 0:
+            report.error((*path, "per"), "bad-value", "`per` must be longer than nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic(Kind):
+    """The model is reminded every ``seconds``."""
+
+    seconds: float
+    noun = "reminder"
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        seconds = read_seconds(payload, path, report, "Periodic")
+        return None if seconds is None else cls(seconds).checked(path, report)
+
+    def plain(self) -> object:
+        return plain_duration(self.seconds)
+
+    def check(self, path: RawPath, report: Report) -> None:
+        if seconds_of(self.seconds, path, report) == 0:
+            report.error(path, "bad-value", "`Periodic` must be longer than nothing")
