@@ -1,4 +1,4 @@
-"""Calls of the console as values: the tools that can be called, a request, what became of it. It calls nothing."""
+"""Calls of the console as values: the tools that can be called, a request, what became of it."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.tools import ArgumentIssue
 from gatewright.workspace import Workspace
-from gatewright_gui.session.callpaths import FilesOf, files_of
+from gatewright_gui.session.call_paths import FilesOf, files_of
 
 if TYPE_CHECKING:
     from gatewright.policy.right import ToolFacts, ToolRight

@@ -27,14 +27,14 @@ from gatewright.workspace import (
     Workspace,
 )
 from gatewright.workspace.foldercopy import Copied
-from gatewright_gui.session.callrecord import (
-    Asked,
+from gatewright_gui.session.call_record import (
+    CallRun,
     change_of,
     earlier_call,
-    given_up,
     line_of,
     read_request,
     record_of,
+    record_of_cancelled,
     size_of,
     stage_row,
 )
@@ -132,7 +132,7 @@ class Console(QObject):
         self._records: list[CallRecord] = []
         self._number = 0
         self._is_busy = False
-        self._under_way: Asked | None = None
+        self._under_way: CallRun | None = None
         document.opened.connect(self._start_over)
         document.live.changed.connect(self._live_changed)
         self._end = weakref.finalize(self, _close, self._loop, self._copy)
@@ -198,7 +198,7 @@ class Console(QObject):
         workspace, session, is_live = self._workspace(), self._session(agent_id), self.is_live
 
         async def work() -> SessionState:
-            return whole(self._asked(workspace, is_live=is_live), agent_id, session)
+            return whole(self._answering(workspace, is_live=is_live), agent_id, session)
 
         try:
             state = await self._loop.run(work)
@@ -213,7 +213,7 @@ class Console(QObject):
         workspace, is_live = self._workspace(), self.is_live
 
         async def work() -> None:
-            self._asked(workspace, is_live=is_live).broker.revoke(grant_id, WHO)
+            self._answering(workspace, is_live=is_live).broker.revoke(grant_id, WHO)
 
         await self._loop.run(work)
         await self.look_at_session(agent_id)
@@ -272,17 +272,17 @@ class Console(QObject):
         self._is_busy = True
         over = threading.Event()
         self.began.emit(kind)
-        asked: Asked | None = None
+        run: CallRun | None = None
         try:
             workspace, session = self._workspace(), self._session(request.agent_id)
             policy, number = self._document.policy, self._number + 1
             before = earlier_call(earlier)
-            asked = Asked(kind, number, request, workspace, policy, session, self.is_live, over.is_set, before)
-            self._under_way = asked
-            self._end_with(await self._loop.run(partial(self._read_first, make, asked)))
+            run = CallRun(kind, number, request, workspace, policy, session, self.is_live, over.is_set, before)
+            self._under_way = run
+            self._end_with(await self._loop.run(partial(self._read_first, make, run)))
         except asyncio.CancelledError:
-            if asked is not None and self._document.is_open and asked.workspace is self._workspace():
-                self._end_with(given_up(asked))
+            if run is not None and self._document.is_open and run.workspace is self._workspace():
+                self._end_with(record_of_cancelled(run))
             raise
         except GatewrightError as error:
             self.failed.emit(str(error))
@@ -314,58 +314,58 @@ class Console(QObject):
 
     # in the thread of calls
 
-    def _asked(self, workspace: Workspace, *, is_live: bool) -> Workspace:
+    def _answering(self, workspace: Workspace, *, is_live: bool) -> Workspace:
         """Whose gate answers: that of the copy as it is, where there is one and runs go there."""
         return workspace if is_live else self._copy.of(workspace) or workspace
 
-    async def _read_first(self, make: "_Make", asked: Asked) -> CallRecord:
-        read_request(asked)
-        return await make(asked)
+    async def _read_first(self, make: "_Make", run: CallRun) -> CallRecord:
+        read_request(run)
+        return await make(run)
 
-    async def _decided(self, asked: Asked) -> CallRecord:
-        workspace, request = asked.workspace, asked.request
-        use_copy = self._copy.exists and not asked.is_live
-        gate = self._in_step(asked) if use_copy else workspace
+    async def _decided(self, run: CallRun) -> CallRecord:
+        workspace, request = run.workspace, run.request
+        use_copy = self._copy.exists and not run.is_live
+        gate = self._in_step(run) if use_copy else workspace
         began = time.perf_counter()
-        decision = gate.decide(request.agent_id, request.tool, request.arguments, session=asked.session)
+        decision = gate.decide(request.agent_id, request.tool, request.arguments, session=run.session)
         elapsed = (time.perf_counter() - began) * 1000
         for row in decision.trace:
-            self._pass(asked, row, gate)
-        return record_of(asked, decision, gate, elapsed_ms=elapsed, change=change_of(asked, gate))
+            self._pass(run, row, gate)
+        return record_of(run, decision, gate, elapsed_ms=elapsed, change=change_of(run, gate))
 
-    async def _called(self, asked: Asked) -> CallRecord:
-        copy = self._in_step(asked)
+    async def _called(self, run: CallRun) -> CallRecord:
+        copy = self._in_step(run)
         await asyncio.sleep(0)  # what was given up while the copy was made does not reach the gate
-        return await self._sent(asked, copy)
+        return await self._sent(run, copy)
 
-    async def _called_live(self, asked: Asked) -> CallRecord:
-        return await self._sent(asked, asked.workspace)
+    async def _called_live(self, run: CallRun) -> CallRecord:
+        return await self._sent(run, run.workspace)
 
-    async def _sent(self, asked: Asked, to: Workspace) -> CallRecord:
-        request = asked.request
-        change = change_of(asked, to)
+    async def _sent(self, run: CallRun, to: Workspace) -> CallRecord:
+        request = run.request
+        change = change_of(run, to)
         outcome = await to.call(
             request.agent_id,
             request.tool,
             request.arguments,
-            session=asked.session,
-            approver=partial(self._ask, asked),
-            on_stage=lambda row: self._pass(asked, row, to),
+            session=run.session,
+            approver=partial(self._ask, run),
+            on_stage=lambda row: self._pass(run, row, to),
         )
-        return record_of(asked, outcome.decision, to, outcome, elapsed_ms=outcome.elapsed_ms, change=change)
+        return record_of(run, outcome.decision, to, outcome, elapsed_ms=outcome.elapsed_ms, change=change)
 
-    def _in_step(self, asked: Asked) -> Workspace:
+    def _in_step(self, run: CallRun) -> Workspace:
         try:
-            return self._copy.in_step(asked.workspace, asked.policy, asked.given_up)
+            return self._copy.in_step(run.workspace, run.policy, run.given_up)
         except CopyCancelled:
             raise asyncio.CancelledError from None
 
-    def _pass(self, asked: Asked, row: StageTrace, gate: Workspace) -> None:
-        passed = stage_row(row, asked.workspace, gate)
-        asked.course.passed(passed)
-        self._tell_of(asked, self.stage_passed.emit, passed)
+    def _pass(self, run: CallRun, row: StageTrace, gate: Workspace) -> None:
+        passed = stage_row(row, run.workspace, gate)
+        run.progress.passed(passed)
+        self._tell_of(run, self.stage_passed.emit, passed)
 
-    async def _ask(self, asked: Asked, request: ApprovalRequest) -> Approval:
+    async def _ask(self, run: CallRun, request: ApprovalRequest) -> Approval:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Reply] = loop.create_future()
 
@@ -377,19 +377,19 @@ class Console(QObject):
             with contextlib.suppress(RuntimeError):  # the thread has ended, and the question with it
                 loop.call_soon_threadsafe(settle, given)
 
-        asked.course.is_asked = True
-        self._tell_of(asked, self.asked.emit, question_of(request, reply))
+        run.progress.is_asked = True
+        self._tell_of(run, self.asked.emit, question_of(request, reply))
         try:
             given = await answer
             self._copy.follow(self._document.policy)  # what was edited meanwhile counts when the call is decided again
-            asked.course.is_asked = False
+            run.progress.is_asked = False
             return given.approval(WHO)
         finally:
-            self._tell_of(asked, self.answered.emit)
+            self._tell_of(run, self.answered.emit)
 
-    def _tell_of(self, asked: Asked, tell: Callable[..., object], *values: object) -> None:
+    def _tell_of(self, run: CallRun, tell: Callable[..., object], *values: object) -> None:
         """Say something of a call, unless it was given up before it is heard."""
-        self._tell(lambda: tell(*values) if asked is self._under_way else None)
+        self._tell(lambda: tell(*values) if run is self._under_way else None)
 
     def _tell(self, tell: Callable[..., object], *values: object) -> None:
         """Say something in the window's thread; nobody hears it once the window is gone."""
@@ -403,7 +403,7 @@ class Console(QObject):
             tell(*values)
 
 
-_Make = Callable[[Asked], Coroutine[Any, Any, CallRecord]]
+_Make = Callable[[CallRun], Coroutine[Any, Any, CallRecord]]
 
 
 def _close(loop: LoopThread, copy: DisposableCopy) -> None:

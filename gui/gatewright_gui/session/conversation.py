@@ -1,4 +1,4 @@
-"""Where the conversation of one agent stands: counts, pauses, rates, groups, what is due. It changes no session."""
+"""Where the conversation of one agent stands: counts, pauses, rates, groups, what is due."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,6 +1,6 @@
 """The disposable copy of the open workspace: made when it is first needed, kept in step with the policy as edited.
 
-It blocks, and is used from one thread only. It does not know calls.
+It blocks, and is used from one thread only.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Whether the console's runs go to the real workspace instead of a disposable copy. It makes no call and asks nobody.
+"""Whether the console's runs go to the real workspace instead of a disposable copy.
 
 Off whenever another workspace is opened, and never remembered from one start of the app to the next.
 """

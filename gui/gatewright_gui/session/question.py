@@ -1,4 +1,4 @@
-"""A question to the operator and the answer to it, as values: who asks what, why, until when. It asks nobody."""
+"""A question to the operator and the answer to it, as values: who asks what, why, until when."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Calls of other processes on the open workspace that wait for an operator. It shows nothing and blocks nothing.
+"""Calls of other processes on the open workspace that wait for an operator.
 
 A workspace that nobody enforces yet has no state folder, and nothing is written into it. Once it has one the app says
 in the store of approvals that an operator is there, and is told by the engine's own thread what waits.

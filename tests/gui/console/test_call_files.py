@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit
 from gatewright.workspace import Workspace, write_demo
 from gatewright_gui.pages.console.file_choice import BrowseDialog
 from gatewright_gui.pages.console.request import RequestPanel
-from gatewright_gui.session.callpaths import file_choices
+from gatewright_gui.session.call_paths import file_choices
 from gatewright_gui.session.calls import shown_tools
 from tests.gui.console.dress import dressed
 from tests.gui.files.support import Opened, opened, until

@@ -13,7 +13,7 @@ from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console.file_choice import BrowseDialog
 from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.pages.console.tool_choice import HIDDEN, UNKNOWN
-from gatewright_gui.session.callpaths import FileChoice, FileChoices
+from gatewright_gui.session.call_paths import FileChoice, FileChoices
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.theme import Theme
 from tests.gui.console.dress import dressed

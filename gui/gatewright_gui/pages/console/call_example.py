@@ -1,4 +1,4 @@
-"""Small values that fit a schema: an example call to begin with."""
+"""What a form begins with: an example of a call, or what goes on from another tool."""
 
 import json
 from collections.abc import Mapping
@@ -7,8 +7,10 @@ from typing import Any, cast
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright_gui.pages.console.call_form import CallForm
+from gatewright_gui.pages.console.field_value import fit
 from gatewright_gui.pages.console.json_value import NOTHING
 from gatewright_gui.pages.console.schema_shape import Shape, Shapes
+from gatewright_gui.session.calls import ShownTool
 
 MAX_DEPTH = 4
 MAX_CHARS = 160
@@ -54,6 +56,22 @@ def example_values(form: CallForm) -> dict[str, JsonValue]:
         if name not in made and form.is_needed(name):
             made[name] = _value(shapes, shapes.of(field.schema, name), MAX_DEPTH)
     return made
+
+
+def carried_form(tool: ShownTool, before: CallForm, operation: str | None = None) -> CallForm:
+    """The form of another tool, with what fits it of the form before, but never what selects an operation.
+
+    It begins with the operation, or with one that changes nothing.
+    """
+    form = CallForm(tool)
+    fields = form.shapes.fields(form.inner(()))
+    names = fields.keys() - {before.selector, form.selector}
+    values = before.values_as_far().items()
+    form.set_values({name: one for name, one in values if name in names and fit(form.shapes, fields[name].schema, one)})
+    first = tool.first_operation(operation)
+    if first is not None:
+        form.choose_operation(first)
+    return form
 
 
 def _value(shapes: Shapes, shape: Shape, depth: int) -> JsonValue:

@@ -67,7 +67,7 @@ def compared(one: CallRecord, other: CallRecord) -> Comparison:
         second,
         tuple(_facts(first, second)),
         tuple(_stages(first, second)),
-        _diff("arguments", _arguments(first), _arguments(second)),
+        _diff("arguments", *(_indented(record.request.text, sort=True) for record in (first, second))),
         _diff("result", _result(first), _result(second)),
     )
 
@@ -116,20 +116,16 @@ def _stages(first: CallRecord, second: CallRecord) -> Iterator[Pair]:
         yield Pair(name, words[0], words[1], (verdicts[0], verdicts[1]))
 
 
-def _arguments(record: CallRecord) -> str:
-    text = record.request.text
+def _indented(text: str, *, sort: bool = False) -> str:
     try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=2, sort_keys=True)
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2, sort_keys=sort)
     except (ValueError, RecursionError):
         return text
 
 
 def _result(record: CallRecord) -> str:
     text = record.model_text or ""
-    try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=2) if len(text) <= MAX_COMPARED else text
-    except (ValueError, RecursionError):
-        return text
+    return _indented(text) if len(text) <= MAX_COMPARED else text
 
 
 def _diff(name: str, old: str, new: str) -> str:

@@ -18,7 +18,7 @@ from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, SearchField, TreeView
-from gatewright_gui.session.callpaths import FileChoice, FileChoices, file_choices
+from gatewright_gui.session.call_paths import FileChoice, FileChoices, file_choices
 from gatewright_gui.session.calls import ShownTool
 
 SIZE = (560, 460)

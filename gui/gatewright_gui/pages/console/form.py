@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright_gui.pages.console.argument_check import ArgumentCheck, ArgumentChecker, Fault, FaultLine, PlaceFault
-from gatewright_gui.pages.console.call_example import ANY_TEXT, example_values
-from gatewright_gui.pages.console.call_form import CallForm, FieldFault, carried_form
+from gatewright_gui.pages.console.call_example import ANY_TEXT, carried_form, example_values
+from gatewright_gui.pages.console.call_form import CallForm, FieldFault
 from gatewright_gui.pages.console.field_group import ArrayBody, ObjectBody, RootBody, RootUnion, Rows, UnionBody
 from gatewright_gui.pages.console.field_row import FieldRow, place_menu
 from gatewright_gui.pages.console.json_value import NOTHING, Path

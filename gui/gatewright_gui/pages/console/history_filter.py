@@ -1,7 +1,7 @@
 """Which calls of the history are shown: words to search for, verdicts, agents and tools, and the bar to choose them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QSortFilterProxyModel, Signal
@@ -140,8 +140,7 @@ class HistoryBar(QWidget):
         self.search.clear()
 
     def _searched(self, text: str) -> None:
-        now = self._filter
-        self._set(HistoryFilter(tuple(text.casefold().split()), now.verdicts, now.agents, now.tools))
+        self._set(replace(self._filter, words=tuple(text.casefold().split())))
 
     def _set(self, wanted: HistoryFilter) -> None:
         if wanted == self._filter:

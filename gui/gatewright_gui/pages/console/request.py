@@ -23,13 +23,15 @@ from gatewright.base.errors import GatewrightError, JsonRefused
 from gatewright.base.jsonvalue import JsonValue, parse_object
 from gatewright.policy.document import Agent
 from gatewright_gui.pages.console.button import text_button
-from gatewright_gui.pages.console.call_form import CallForm, FieldFault, carried_form
+from gatewright_gui.pages.console.call_example import carried_form
+from gatewright_gui.pages.console.call_form import CallForm, FieldFault
 from gatewright_gui.pages.console.file_choice import FilePick
 from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.console.json_edit import RawJson
 from gatewright_gui.pages.console.json_value import to_text
 from gatewright_gui.pages.console.large_text import MAX_LAID_OUT
 from gatewright_gui.pages.console.pasted_call import PastedCall, pasted_call
+from gatewright_gui.pages.console.schema_shape import as_map
 from gatewright_gui.pages.console.tool_choice import ToolChoice, ToolNote
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.layout import column_of, named, stretch
@@ -263,7 +265,7 @@ class RequestPanel(QWidget):
     def _take_paste(self, text: str, *, insist: bool = False) -> bool:
         """Whether a text is a whole call, which is then put in; else it may be arguments that only look like one."""
         tool = self._shown_tool()
-        names = _names(tool.schema) if tool is not None and not insist else ()
+        names = as_map(tool.schema.get("properties")) if tool is not None and not insist else ()
         call = pasted_call(text, frozenset(names))
         if call is None:
             return False
@@ -495,11 +497,6 @@ class RequestPanel(QWidget):
         ):
             shortcut = QShortcut(QKeySequence(keys), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(act)
-
-
-def _names(schema: Mapping[str, object]) -> tuple[str, ...]:
-    properties = schema.get("properties")
-    return tuple(cast("Mapping[str, object]", properties)) if isinstance(properties, Mapping) else ()
 
 
 def _indented(text: str) -> str:

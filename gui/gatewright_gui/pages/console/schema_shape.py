@@ -4,7 +4,7 @@ References are followed one at a time, so that a schema that holds itself costs 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
 from gatewright.base.jsonvalue import JsonValue
@@ -160,21 +160,15 @@ class Union:
         return next((at for at, branch in enumerate(self.branches) if _is_one_of(given, branch.tags)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """Something worked out for a schema that is held, so that its identity stays its own."""
-
-    schema: object
-    answer: Any = field(hash=False)
-
-
 class Shapes:
     """The shapes of one schema. `prefer`: a property that tells branches apart before others (an operation field)."""
 
     def __init__(self, root: Mapping[str, Any], prefer: str | None = None) -> None:
         self._root = root
         self._prefer = prefer
-        self._kept: dict[tuple[str, int, str], _Kept] = {}
+        self._kept: dict[
+            tuple[str, int, str], tuple[object, Any]
+        ] = {}  # holds the schema, so that its id stays its own
 
     def root(self) -> Shape:
         """The shape of the arguments: an object, whatever the schema forgets to say."""
@@ -234,9 +228,9 @@ class Shapes:
     def _keep(self, what: str, schema: object, name: str, make: Callable[[], T]) -> T:
         key = (what, id(schema), name)
         kept = self._kept.get(key)
-        if kept is None or kept.schema is not schema:
-            kept = self._kept[key] = _Kept(schema, make())
-        return kept.answer
+        if kept is None:
+            kept = self._kept[key] = schema, make()
+        return kept[1]
 
     def _resolved(self, schema: object, budget: list[int]) -> dict[str, Any]:
         """`budget`: how many schemas may still be put together; those that hold themselves come to an end by it."""

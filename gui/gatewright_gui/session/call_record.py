@@ -1,13 +1,10 @@
-"""What became of a call, made into a record: stages with their rules, the result, the change, the earlier call.
-
-It makes no call.
-"""
+"""What became of a call, made into a record: stages with their rules, the result, the change, the earlier call."""
 
 import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from gatewright.base.errors import GatewrightError
@@ -38,7 +35,7 @@ _STAGE_NAMES = tuple(stage.name for stage in STAGES)
 
 
 @dataclass(slots=True)
-class Course:
+class CallProgress:
     """How far a call has come, written in the thread of calls: what is known of one that never ends.
 
     `is_asked`: a question is open. `began_s`: on the steady clock.
@@ -69,7 +66,7 @@ def _before(name: str, other: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CallRun:
     """A call on its way. `given_up`: whether nobody waits for it any more; `earlier`: the call that it repeats."""
 
     kind: Kind
@@ -81,7 +78,7 @@ class Asked:
     is_live: bool
     given_up: Callable[[], bool]
     earlier: EarlierCall | None = None
-    course: Course = field(default_factory=Course)
+    progress: CallProgress = field(default_factory=CallProgress)
 
 
 def size_of(records: list[CallRecord]) -> int:
@@ -108,11 +105,11 @@ def earlier_call(record: CallRecord | None) -> EarlierCall | None:
     return EarlierCall(record.number, record.wall_s, record.verdict, record.stage, record.code)
 
 
-def change_of(asked: Asked, gate: Workspace) -> str | None:
+def change_of(run: CallRun, gate: Workspace) -> str | None:
     """What the call would change in a text; a change that cannot be told is none, the call says why itself."""
-    request = asked.request
+    request = run.request
     try:
-        return gate.gate.change(request.agent_id, request.tool, request.arguments, session=asked.session)
+        return gate.gate.change(request.agent_id, request.tool, request.arguments, session=run.session)
     except (GatewrightError, OSError, ValueError):
         return None
 
@@ -120,12 +117,12 @@ def change_of(asked: Asked, gate: Workspace) -> str | None:
 _COVERED = re.compile(r"covered by the standing approval `([^`]*)` of (.*)")
 
 
-def _earlier(reason: str, asked: Workspace) -> str:
+def _earlier(reason: str, gate: Workspace) -> str:
     """What a standing approval that covers a call says: who gave it, and until when it stands."""
     found = _COVERED.fullmatch(reason)
     if found is None:
         return reason
-    grant = asked.broker.grants.get(found[1])
+    grant = gate.broker.grants.get(found[1])
     until = ""
     if grant is not None and grant.expires_wall_s is not None:
         form = "%H:%M" if grant.expires_wall_s - time.time() < 43_200 else "%Y-%m-%d"
@@ -133,12 +130,12 @@ def _earlier(reason: str, asked: Workspace) -> str:
     return f"approved earlier by {own(found[2])}{until} (standing approval {found[1]})"
 
 
-def stage_row(row: StageTrace, workspace: Workspace, asked: Workspace) -> StageRow:
-    """A stage to show; `workspace` has the policy that is open, `asked` the gate that answered."""
+def stage_row(row: StageTrace, workspace: Workspace, gate: Workspace) -> StageRow:
+    """A stage to show; `workspace` has the policy that is open, `gate` is what answered."""
     link = None
     if row.address is not None:
         link = RuleLink(dotted(row.address), row.address, line_of(workspace, row.address))
-    reason = _earlier(row.reason, asked) if row.stage == "approval" else row.reason
+    reason = _earlier(row.reason, gate) if row.stage == "approval" else row.reason
     return StageRow(row.stage, row.verdict, visible(own(reason)), row.elapsed_us, link)
 
 
@@ -159,9 +156,9 @@ def _operation(workspace: Workspace, request: CallRequest, arguments: Mapping[st
     return (_called(arguments, selector) or "") if selector else "", telling_argument(arguments, selector)
 
 
-def read_request(asked: Asked) -> None:
+def read_request(run: CallRun) -> None:
     """Find out what is called before it is, so that a call that never ends can be named."""
-    given: object = asked.request.arguments
+    given: object = run.request.arguments
     if isinstance(given, str):
         try:
             given = json.loads(given) if len(given) <= _MAX_READ else None
@@ -169,7 +166,7 @@ def read_request(asked: Asked) -> None:
             return
     if isinstance(given, Mapping):
         arguments = cast("Mapping[str, Any]", given)
-        asked.course.operation, asked.course.telling = _operation(asked.workspace, asked.request, arguments)
+        run.progress.operation, run.progress.telling = _operation(run.workspace, run.request, arguments)
 
 
 def _called(arguments: Mapping[str, Any], field: str) -> str | None:
@@ -185,7 +182,7 @@ def _called(arguments: Mapping[str, Any], field: str) -> str | None:
 
 
 def record_of(
-    asked: Asked,
+    run: CallRun,
     decision: Decision,
     gate: Workspace,
     outcome: Outcome | None = None,
@@ -194,54 +191,58 @@ def record_of(
     change: str | None,
 ) -> CallRecord:
     """The record of a call that was decided, or with an outcome that was sent through the whole gate."""
-    workspace, request = asked.workspace, asked.request
     rule = decision.rule
-    operation, telling = _operation(workspace, request, decision.arguments)
-    return CallRecord(
-        asked.number,
-        asked.kind,
+    operation, telling = _operation(run.workspace, run.request, decision.arguments)
+    decided = CallRecord(
+        run.number,
+        run.kind,
         time.time(),
-        request,
+        run.request,
         operation,
         decision.verdict,
         decision.stage,
         decision.code,
         visible(own(decision.reason)),
         decision.model_message,
-        RuleLink(rule.rule_id, rule.address, line_of(workspace, rule.address)) if rule is not None else None,
-        tuple(stage_row(row, workspace, gate) for row in decision.trace),
-        str(outcome.status) if outcome is not None else None,
-        outcome.output if outcome is not None else None,
-        outcome.truncated if outcome is not None else False,
-        outcome.output_hash if outcome is not None else None,
-        outcome.output_bytes if outcome is not None else 0,
-        elapsed_ms,
-        outcome.secrets if outcome is not None else 0,
-        outcome.reused if outcome is not None else False,
-        _is_binary(outcome.data) if outcome is not None else False,
-        visible(outcome.detail) if outcome is not None else "",
-        is_live=asked.is_live and outcome is not None,
+        RuleLink(rule.rule_id, rule.address, line_of(run.workspace, rule.address)) if rule is not None else None,
+        tuple(stage_row(row, run.workspace, gate) for row in decision.trace),
+        elapsed_ms=elapsed_ms,
         change=change,
-        whole=_whole(outcome) if outcome is not None else None,
-        earlier=asked.earlier,
+        earlier=run.earlier,
         telling=telling,
+    )
+    if outcome is None:
+        return decided
+    return replace(
+        decided,
+        status=str(outcome.status),
+        output=outcome.output,
+        truncated=outcome.truncated,
+        output_hash=outcome.output_hash,
+        output_bytes=outcome.output_bytes,
+        secrets=outcome.secrets,
+        reused=outcome.reused,
+        is_binary=_is_binary(outcome.data),
+        detail=visible(outcome.detail),
+        is_live=run.is_live,
+        whole=_whole(outcome),
     )
 
 
-def given_up(asked: Asked) -> CallRecord:
+def record_of_cancelled(run: CallRun) -> CallRecord:
     """The record of a call that was cancelled on its way: what passed, and where it stood."""
-    course, is_run = asked.course, asked.kind == "run"
-    stage, passed = course.stage, tuple(course.stages.values())
-    acted = "execute" in course.stages or stage == "execute"
+    progress, is_run = run.progress, run.kind == "run"
+    stage, passed = progress.stage, tuple(progress.stages.values())
+    acted = "execute" in progress.stages or stage == "execute"
     undone = "; what the tool had done by then stays done" if acted else "; the call was not run"
     seen = "" if passed else " before the gate saw it"
     return CallRecord(
-        asked.number,
-        asked.kind,
+        run.number,
+        run.kind,
         time.time(),
-        asked.request,
-        course.operation,
-        Verdict.ASK if course.is_asked else Verdict.ALLOW,
+        run.request,
+        progress.operation,
+        Verdict.ASK if progress.is_asked else Verdict.ALLOW,
         stage,
         CANCELLED,
         f"cancelled by you{seen}{undone if is_run else ''}",
@@ -249,9 +250,9 @@ def given_up(asked: Asked) -> CallRecord:
         None,
         passed,
         CANCELLED,
-        elapsed_ms=(time.perf_counter() - course.began_s) * 1000,
-        is_live=asked.is_live and is_run,
-        telling=course.telling,
+        elapsed_ms=(time.perf_counter() - progress.began_s) * 1000,
+        is_live=run.is_live and is_run,
+        telling=progress.telling,
     )
 
 

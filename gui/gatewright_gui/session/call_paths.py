@@ -1,4 +1,4 @@
-"""The files that an agent's calls may name, as the tools want them named. It does not know fields or calls."""
+"""The files that an agent's calls may name, as the tools want them named."""
 
 import os
 import stat
