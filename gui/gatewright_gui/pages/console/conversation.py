@@ -222,7 +222,7 @@ class SessionView(QWidget):
         self.table = table_of(self.model, _Delegate, "Session", "console.sessionstate")
         self.table.setColumnWidth(WHAT, 214)
         self.table.activated.connect(self._go)
-        self.table.selectionModel().currentChanged.connect(self._moved)
+        self.table.selectionModel().currentChanged.connect(self.chosen)
         self.model.modelReset.connect(self.chosen)
         self._tick = QTimer(self, interval=TICK_MS)
         self._tick.timeout.connect(self._count)
@@ -247,9 +247,6 @@ class SessionView(QWidget):
                 self._tick.start()
         else:
             self._tick.stop()
-
-    def _moved(self, _current: QModelIndex, _before: QModelIndex) -> None:
-        self.chosen.emit()
 
     def _go(self, index: QModelIndex) -> None:
         rule = self.model.rule_at(index.row())

@@ -134,11 +134,12 @@ class FormPane(QWidget):
     def fill_example(self, known: Mapping[str, str] | None = None) -> None:
         """Arguments that the chosen operation would take. `known`: by `path` and `label` what is really there."""
         values = example_values(self.form)
+        is_begun = bool(self.form.values_as_far().keys() - {self.form.selector})
         for name in values:
             kind = "path" if self.files_for((name,)) is not None else name
             if known is not None and values[name] == ANY_TEXT and known.get(kind):
                 values[name] = known[kind]
-        self.set_values({**values, **self.form.values_as_far()} if not self._is_blank() else values)
+        self.set_values({**values, **self.form.values_as_far()} if is_begun else values)
 
     def clear(self) -> None:
         """Nothing is given but the operation."""
@@ -344,9 +345,6 @@ class FormPane(QWidget):
         first = self.first
         if first is not None:
             first.setFocus(Qt.FocusReason.OtherFocusReason)
-
-    def _is_blank(self) -> bool:
-        return not [name for name in self.form.values_as_far() if name != self.form.selector]
 
     @staticmethod
     def _rows_of(root: RootBody | RootUnion | None) -> Rows | None:

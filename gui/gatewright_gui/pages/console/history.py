@@ -68,7 +68,7 @@ class HistoryPanel(QWidget):
         self._context, self._console, self._agent_id = context, console, agent_id
         self.calls = CallHistoryModel(self)
         self.model = HistoryFilterModel(self.calls, self)
-        self.bar = HistoryBar()
+        self.bar = HistoryBar(self.calls)
         self.bar.changed.connect(self._narrow)
         self.bar.leave_requested.connect(self._to_calls)
         self.view = self._make_view()
@@ -101,7 +101,6 @@ class HistoryPanel(QWidget):
         """Show the calls so far; the newest becomes the chosen one."""
         records = self._console.records
         self.calls.set_records(records)
-        self.bar.set_records(records)
         self._show_part()
         newest = self.model.mapFromSource(self.calls.index(0, 0))
         blocked = self.view.selectionModel().blockSignals(True)

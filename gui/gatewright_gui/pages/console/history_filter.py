@@ -60,11 +60,6 @@ class HistoryFilterModel(QSortFilterProxyModel):
         self._filter = HistoryFilter()
         self.setSourceModel(calls)
 
-    @property
-    def filter(self) -> HistoryFilter:
-        """What is shown."""
-        return self._filter
-
     def set_filter(self, wanted: HistoryFilter) -> None:
         """Show these."""
         self._filter = wanted
@@ -102,20 +97,19 @@ class HistoryBar(QWidget):
     leave_requested = Signal()
     """The keys are to go to the calls."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, calls: CallHistoryModel) -> None:
+        super().__init__()
+        self._calls = calls
         self._filter = HistoryFilter()
-        self._records: tuple[CallRecord, ...] = ()
         tip = "Every word has to be in the call, its agent, arguments, verdict, code or reason"
         self.search = named(SearchField("Search calls"), "console.history.search", tip=tip)
         self.search.search_changed.connect(self._searched)
         self.search.results_requested.connect(self.leave_requested)
         self.search.leave_requested.connect(self.leave_requested)
-        self.menu_button = IconButton("funnel", "Show only some verdicts, agents or tools")
-        self.menu_button.setObjectName("console.history.filter")
+        button = IconButton("funnel", "Show only some verdicts, agents or tools")
+        self.menu_button = named(button, "console.history.filter")
         self.menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.menu = QMenu(self)
-        self.menu.setObjectName("console.history.menu")
+        self.menu = named(QMenu(self), "console.history.menu")
         self.menu.aboutToShow.connect(self._fill)
         self.menu_button.setMenu(self.menu)
         self._count = named(Label(), "console.history.count", kind="small")
@@ -125,10 +119,6 @@ class HistoryBar(QWidget):
     def filter(self) -> HistoryFilter:
         """What is to be shown."""
         return self._filter
-
-    def set_records(self, records: tuple[CallRecord, ...]) -> None:
-        """The calls that there are, to offer their agents and tools."""
-        self._records = records
 
     def tell_count(self, shown: int, of: int) -> None:
         """How many calls fit."""
@@ -156,8 +146,8 @@ class HistoryBar(QWidget):
     def _fill(self) -> None:
         self.menu.clear()
         self._offer("verdicts", _VERDICTS, self._filter.verdicts)
-        self._offer("agents", (record.request.agent_id for record in self._records), self._filter.agents)
-        self._offer("tools", (record.request.tool for record in self._records), self._filter.tools)
+        self._offer("agents", (record.request.agent_id for record in self._calls.records), self._filter.agents)
+        self._offer("tools", (record.request.tool for record in self._calls.records), self._filter.tools)
         self.menu.addSeparator()
         every = self.menu.addAction("Show all")
         every.setEnabled(not self._filter.is_empty)

@@ -37,6 +37,11 @@ class CallHistoryModel(FlatModel):
         super().__init__(parent)
         self._records: tuple[CallRecord, ...] = ()
 
+    @property
+    def records(self) -> tuple[CallRecord, ...]:
+        """The calls, newest first."""
+        return self._records
+
     def set_records(self, records: Sequence[CallRecord]) -> None:
         """Show these, oldest first as they are given; one more at the end keeps the rows."""
         new = tuple(reversed(records))

@@ -112,7 +112,7 @@ class JsonEdit(LargeTextEdit):
     def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802
         """A paste that fills the whole field may be taken as something else."""
         text = source.text()
-        is_whole = not self.text.strip() or self.textCursor().selectedText().strip() == self._one_line()
+        is_whole = not self.text.strip() or self._is_all_chosen()
         if not (is_whole and self.take_paste(text)):
             super().insertFromMimeData(source)
 
@@ -164,8 +164,9 @@ class JsonEdit(LargeTextEdit):
         self.setTextCursor(cursor)
         self.ensureCursorVisible()
 
-    def _one_line(self) -> str:
-        return self.toPlainText().strip().replace("\n", "\u2029")
+    def _is_all_chosen(self) -> bool:
+        chosen = self.textCursor().selectedText().replace("\u2029", "\n")
+        return chosen.strip() == self.toPlainText().strip()
 
     def _text_position(self) -> int:
         """Where the cursor is, in code points."""

@@ -25,7 +25,7 @@ class LargeTextEdit(QPlainTextEdit):
         self.document().setDocumentMargin(current_look().tokens.space_1)
         if lines is not None:
             self.setFixedHeight(self.sizeHint().height())
-        self.textChanged.connect(self._changed)
+        self.textChanged.connect(self.edited)
 
     @property
     def is_aside(self) -> bool:
@@ -80,9 +80,6 @@ class LargeTextEdit(QPlainTextEdit):
         self.setPlainText(
             f"{len(text):,} characters, too many to show: kept aside and sent as they are.\nBackspace clears them."
         )
-
-    def _changed(self) -> None:
-        self.edited.emit()
 
 
 class TabTakes(QObject):

@@ -110,11 +110,6 @@ class RequestPanel(QWidget):
         return self.tool.name
 
     @property
-    def is_touched(self) -> bool:
-        """Whether somebody chose a tool here, filled something in, or sent something."""
-        return self._is_touched
-
-    @property
     def note(self) -> str:
         """What is said of the named tool; empty for one that the agent sees."""
         return self._note.text

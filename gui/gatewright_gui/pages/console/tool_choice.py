@@ -37,7 +37,7 @@ class ToolChoice(QComboBox):
         self._tools: dict[str, ShownTool] = {}
         self._rows = QStandardItemModel(self)
         self.setModel(self._rows)
-        self.currentTextChanged.connect(self._changed)
+        self.currentTextChanged.connect(self.named)
         current_look().changed.connect(self._recolour)
 
     @property
@@ -102,9 +102,6 @@ class ToolChoice(QComboBox):
             self.setCurrentIndex(self.findData(wanted, _NAME))
             if self.isEditable():
                 self.setEditText(wanted)
-
-    def _changed(self, _text: str) -> None:
-        self.named.emit()
 
 
 def _item(tool: ShownTool) -> QStandardItem:
