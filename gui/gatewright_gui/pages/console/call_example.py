@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright_gui.pages.console.call_form import CallForm
-from gatewright_gui.pages.console.field_value import fit
+from gatewright_gui.pages.console.field_value import fit, format_of
 from gatewright_gui.pages.console.json_value import NOTHING
 from gatewright_gui.pages.console.schema_shape import Shape, Shapes
 from gatewright_gui.session.calls import ShownTool
@@ -16,19 +16,6 @@ MAX_DEPTH = 4
 MAX_CHARS = 160
 ANY_TEXT = "..."
 """Stands for a text of which the schema says nothing."""
-_FORMATS: Mapping[str, str] = {
-    "date": "2026-07-15",
-    "date-time": "2026-07-15T09:30:00Z",
-    "time": "09:30:00Z",
-    "duration": "PT1H",
-    "email": "name@example.org",
-    "uri": "https://example.org/",
-    "url": "https://example.org/",
-    "hostname": "example.org",
-    "ipv4": "192.0.2.1",
-    "ipv6": "2001:db8::1",
-    "uuid": "123e4567-e89b-42d3-a456-426614174000",
-}
 
 
 def example_of(shape: Mapping[str, Any]) -> str:
@@ -122,9 +109,8 @@ def _number(schema: Mapping[str, Any]) -> JsonValue:
 
 
 def _text(schema: Mapping[str, Any]) -> str:
-    given = _FORMATS.get(str(schema.get("format") or ""))
     least, most = schema.get("minLength"), schema.get("maxLength")
-    text = given or ANY_TEXT
+    text = format_of(schema)[1] or ANY_TEXT
     if isinstance(least, int) and 0 < len(text) < least <= 200:
         text = text + "." * (least - len(text))
     return text[:most] if isinstance(most, int) and 0 <= most < len(text) else text

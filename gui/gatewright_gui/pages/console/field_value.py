@@ -19,24 +19,30 @@ from gatewright_gui.pages.console.schema_shape import Shape, Shapes, Union
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,4000})(?:\.\d+)?(?:[eE][-+]?\d{1,4})?")
 _UNHELD = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\xa0\u2028\u2029\ufdd0\ufdd1\ud800-\udfff]")
 """Characters that a text field would change or not show."""
-_FORMATS: Mapping[str, str] = {
-    "date": "date, such as 2026-07-15",
-    "date-time": "time, such as 2026-07-15T09:30:00Z",
-    "time": "time of day, such as 09:30:00Z",
-    "duration": "duration, such as PT1H30M",
-    "email": "address, such as name@example.org",
-    "uri": "URL, such as https://example.org/page",
-    "url": "URL, such as https://example.org/page",
-    "uri-reference": "URL or a part of one",
-    "hostname": "host name, such as example.org",
-    "ipv4": "address, such as 192.0.2.1",
-    "ipv6": "address, such as 2001:db8::1",
-    "uuid": "UUID, such as 123e4567-e89b-42d3-a456-426614174000",
-    "regex": "regular expression",
-    "json-pointer": "JSON pointer, such as /a/0",
-    "byte": "base64",
-    "binary": "base64",
+_FORMATS: Mapping[str, tuple[str, str]] = {
+    "date": ("date", "2026-07-15"),
+    "date-time": ("time", "2026-07-15T09:30:00Z"),
+    "time": ("time of day", "09:30:00Z"),
+    "duration": ("duration", "PT1H30M"),
+    "email": ("address", "name@example.org"),
+    "uri": ("URL", "https://example.org/page"),
+    "url": ("URL", "https://example.org/page"),
+    "uri-reference": ("URL or a part of one", ""),
+    "hostname": ("host name", "example.org"),
+    "ipv4": ("address", "192.0.2.1"),
+    "ipv6": ("address", "2001:db8::1"),
+    "uuid": ("UUID", "123e4567-e89b-42d3-a456-426614174000"),
+    "regex": ("regular expression", ""),
+    "json-pointer": ("JSON pointer", "/a/0"),
+    "byte": ("base64", ""),
+    "binary": ("base64", ""),
 }
+"""For each format what it is called, and a text that has it; empty where none says more."""
+
+
+def format_of(schema: Mapping[str, Any]) -> tuple[str, str]:
+    """What the format of a text is called, and an example of it; both empty where none that is known is named."""
+    return _FORMATS.get(str(schema.get("format") or ""), ("", ""))
 
 
 def same(one: object, other: object) -> bool:
@@ -91,9 +97,9 @@ def hint(schema: Mapping[str, Any], kind: str) -> str:
     if kind in {"integer", "number"}:
         word = "whole number" if kind == "integer" else "number"
         return f"{word}{_bounds(schema)}"
-    named = _FORMATS.get(str(schema.get("format") or ""))
-    if named:
-        return named
+    word, example = format_of(schema)
+    if word:
+        return f"{word}, such as {example}" if example else word
     low, high = schema.get("minLength"), schema.get("maxLength")
     if isinstance(high, int) and high <= 200:
         return (
