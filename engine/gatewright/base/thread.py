@@ -24,7 +24,9 @@ def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
         try:
             tell = partial(future.set_result, call())
         except BaseException as error:  # noqa: BLE001 it is raised where it is awaited
-            raised = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+            kind = type(error)  # no future takes a StopIteration
+            is_fit = issubclass(kind, Exception) and not issubclass(kind, StopIteration)
+            raised = error if is_fit else RuntimeError(kind.__name__)
             tell = partial(future.set_exception, raised)
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(lambda: None if future.done() else tell())

@@ -22,10 +22,11 @@ from gatewright.gate.broker import PermissionBroker
 from gatewright.gate.call import CallState, Status
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import NO_FACTS, Decision
+from gatewright.gate.failure import read_error
 from gatewright.gate.outcome import Outcome
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest
-from gatewright.gate.stages.execute import EXECUTE, crash, finish, give_up
+from gatewright.gate.stages.execute import EXECUTE, finish, give_up
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -96,8 +97,9 @@ class CallRun:
         except NobodyAnswered:
             return None
         except Exception as error:  # noqa: BLE001 - an approver is the host's code and may raise anything
-            _log.exception("the approver of `%s` failed", state.tool_name)
-            return Approval(False, "the approver", code="approver-failed", reason=crash("approver", error))
+            raised = await read_error(error)
+            raised.log(_log, "the approver of `%s` failed", state.tool_name)
+            return Approval(False, "the approver", code="approver-failed", reason=raised.in_words("approver"))
         except BaseException:
             await self._given_up(state)
             raise

@@ -84,8 +84,9 @@ def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: broken
     assert isinstance(violation, broken.MaxCallsExceeded)
     made, asked, left = violation.current, violation.asked, max(0, calls - violation.current)
     times = "once" if calls == 1 else f"{calls} times"
+    done = "1 call was made" if made == 1 else f"{made} calls were made"
     here = f", and this call counts as {asked}" if asked > 1 else ""
-    reason = f"`{counted.tool}` may be called {times} per session, and {made} calls were made{here}"
+    reason = f"`{counted.tool}` may be called {times} per session, and {done}{here}"
     model = "this tool may not be called again in this session; go on without it"
     if left:  # so it was asked for more than one
         model = f"this call does more at once than is left in this session: {left} at most"

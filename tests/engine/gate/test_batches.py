@@ -224,7 +224,7 @@ async def test_cap_of_one_call_is_said_as_once() -> None:
     gate, session = gate_of(batch_tool(), ToolRule("files", MaxCalls(1))), Session()
     assert await call(gate, batch("read"), session) is Status.ALLOWED
     assert decide(gate, batch("read"), session).reason == (
-        "`files` may be called once per session, and 1 calls were made"
+        "`files` may be called once per session, and 1 call was made"
     )
 
 

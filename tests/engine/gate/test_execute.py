@@ -219,6 +219,86 @@ async def test_result_that_is_not_read_in_time_is_an_error_that_says_the_tool_ra
     assert (session.calls("lazy"), session.has_succeeded("lazy")) == (1, False)
 
 
+class Slow(Exception):
+    """Says what it is when it is let go."""
+
+    def __init__(self, late: Late) -> None:
+        super().__init__()
+        self.late = late
+
+    def __str__(self) -> str:
+        return str(self.late.read())
+
+
+class SlowFailure(ToolFailure):
+    """The same as a failure for the model."""
+
+    def __init__(self, late: Late) -> None:
+        super().__init__("x")
+        self.late = late
+
+    def __str__(self) -> str:
+        return str(self.late.read())
+
+
+def noted(late: Late) -> Exception:
+    error = ValueError("x")
+    error.__notes__ = [Slow(late)]  # pyright: ignore[reportAttributeAccessIssue]
+    return error
+
+
+def caused(late: Late) -> Exception:
+    error = ValueError("x")
+    error.__cause__ = Slow(late)
+    return error
+
+
+@pytest.mark.parametrize("make", [Slow, SlowFailure, noted, caused])
+async def test_exception_whose_own_code_never_ends_fails_its_call_and_holds_nothing_up(
+    make_world: MakeWorld, make: Callable[[Late], Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    late = Late()
+
+    async def lazy() -> Any:
+        raise make(late)
+
+    world = make_world(listing("lazy"), made(lazy))
+    call = asyncio.ensure_future(world.call("lazy", {}))
+    await heard(late.began)
+    assert (await world.call("echo", {"text": "meanwhile"})).output == "meanwhile"
+    outcome = await call
+
+    assert not late.let_go.is_set()
+    late.let_go.set()
+    assert (outcome.status, outcome.code) == (Status.FAILED, "tool-crashed")
+    assert "internal error" in outcome.output
+    assert world.row_kinds()[-1] == "ToolFailed"
+    assert ("the tool `lazy` raised" in caplog.text) is (make is not SlowFailure)
+
+
+async def test_result_that_ends_in_the_word_of_an_iterator_fails_at_once(make_world: MakeWorld) -> None:
+    class Stops(UserDict[str, int]):
+        def items(self) -> Any:
+            raise StopIteration
+
+    async def stops() -> Any:
+        return Stops(a=1)
+
+    outcome = await asyncio.wait_for(make_world(listing("stops"), made(stops)).call("stops", {}), 10)
+
+    assert (outcome.status, outcome.code) == (Status.FAILED, "tool-crashed")
+
+
+async def test_words_of_a_failure_are_bounded_before_they_are_worked_on(make_world: MakeWorld) -> None:
+    async def wordy() -> Any:
+        raise ToolFailure("x" * 30_000_000)
+
+    outcome = await make_world(listing("wordy"), made(wordy)).call("wordy", {})
+
+    assert (outcome.status, outcome.code) == (Status.FAILED, "tool-failed")
+    assert len(outcome.detail) < 100_000
+
+
 async def test_call_that_is_given_up_while_its_result_is_read_is_abandoned(make_world: MakeWorld) -> None:
     late = Late()
 

@@ -212,6 +212,26 @@ async def test_custom_normalisation_that_does_not_end_in_time_fails_the_call_and
     assert world.row_kinds()[-1] == "ToolTimedOut"
 
 
+async def test_custom_normalisation_that_raises_what_never_says_what_it_is_fails_the_call(
+    make_world: MakeWorld,
+) -> None:
+    let_go = threading.Event()
+
+    class Slow(Exception):
+        def __str__(self) -> str:
+            let_go.wait(30)
+            return "late"
+
+    def raising(_value: Any) -> bytes:
+        raise Slow
+
+    outcome = await make_world(listing("own"), Own(raising)).call("own", {"op": "give"})
+
+    assert not let_go.is_set()
+    let_go.set()
+    assert (outcome.status, outcome.code, outcome.data) == (Status.FAILED, "tool-crashed", None)
+
+
 async def test_large_result_is_whole_for_the_host_and_cut_for_the_model(make_world: MakeWorld) -> None:
     value = {"rows": ["lorem ipsum " * 10 for _ in range(5_000)], "token": TOKEN}
     outcome = await make_world(listing("give"), giving(value)).call("give", {})

@@ -22,6 +22,7 @@ from gatewright.gate.audit import AuditUnavailable
 from gatewright.gate.call import CallState, EffectStage, Execution, StageResult, Status, denied
 from gatewright.gate.chain import RowKind
 from gatewright.gate.context import running_context
+from gatewright.gate.failure import Exited, read_error
 from gatewright.gate.output import valid
 from gatewright.gate.reuse import KeptResult, Key, PureResults
 from gatewright.gate.stages.approval import spend
@@ -45,10 +46,6 @@ _ENDS = {
     Status.TIMED_OUT: RowKind.TOOL_TIMED_OUT,
     Status.ABANDONED: RowKind.TOOL_ABANDONED,
 }
-
-
-class _Exited(BaseException):
-    """A tool tried to end the program."""
 
 
 async def _run(state: CallState) -> StageResult:
@@ -122,7 +119,7 @@ async def _execute(state: CallState) -> None:
     try:
         done = await _is_done(task, ended, state.plan.timeout_s)
         if done:
-            _take_result(state, task)
+            await _take_result(state, task)
         else:
             await _stop(state, task, stop)
     except asyncio.CancelledError:
@@ -134,7 +131,7 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: asynci
     try:
         return await state.plan.tool.actor.execute(state.chosen.name, state.arguments, context)
     except SystemExit as error:  # a task lets it through to the loop, and the program would end
-        raise _Exited from error
+        raise Exited from error
     finally:
         _wake(ended)
 
@@ -159,42 +156,28 @@ def _wake(ended: asyncio.Future[None]) -> None:
         ended.set_result(None)
 
 
-def _take_result(state: CallState, task: asyncio.Future[JsonValue | bytes]) -> None:
+async def _take_result(state: CallState, task: asyncio.Future[JsonValue | bytes]) -> None:
     """Take in what became of a tool that ran to its end."""
     try:
         result = task.result()
-    except ToolFailure as failure:
-        _tell(state, Status.FAILED, failure)
     except BaseException as error:  # noqa: BLE001 what a tool raised is kept in its task; it may be anything
-        _log.error("the tool `%s` raised", state.tool_name, exc_info=error)
-        fail(state, "tool-crashed", message.CRASHED, crash("tool", error))
+        await take_error(state, error, Status.FAILED)
     else:
         state.result, state.has_result, state.output = result, True, ""
 
 
-def _tell(state: CallState, status: Status, failure: ToolFailure) -> None:
-    """End the call with the tool's own words."""
-    words = _words(failure)
-    fail(state, record.clean(failure.code), state.plan.redactor(words), words, status)
+async def take_error(state: CallState, error: BaseException, status: Status) -> None:
+    """End the call with the words of a ToolFailure, or with the fact that the tool raised something else."""
+    raised = await read_error(error)
+    if not raised.is_failure:
+        raised.log(_log, "the tool `%s` raised", state.tool_name)
+    text = state.plan.redactor(raised.text) if raised.is_failure else message.CRASHED
+    fail(state, raised.code, text, raised.in_words("tool"), status)
 
 
 def fail(state: CallState, code: str, text: str, detail: str, status: Status = Status.FAILED) -> None:
     """End a call that was executed and failed; ``text`` is for the model, ``detail`` for the operator."""
     state.end(status, code, message.to_model(valid(text)), valid(detail))
-
-
-def _words(failure: BaseException) -> str:
-    try:
-        return str(failure)
-    except Exception:  # noqa: BLE001 a tool's own exception may not even print
-        return message.CRASHED
-
-
-def crash(who: str, error: BaseException) -> str:
-    """What the host's code raised, in words for the operator."""
-    if isinstance(error, _Exited):
-        return f"the {who} tried to end the program"
-    return record.clean(f"the {who} raised {type(error).__name__}: {_words(error)}", 500)
 
 
 async def _stop(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -> None:
@@ -205,8 +188,8 @@ async def _stop(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -
     _forget(task)
     late = f"the tool took longer than {state.plan.timeout_s:g} s"
     failure = task.exception() if done and not task.cancelled() else None
-    if isinstance(failure, ToolFailure):  # it says itself what became of it
-        _tell(state, Status.TIMED_OUT, failure)
+    if failure is not None and issubclass(type(failure), ToolFailure):  # it says itself what became of it
+        await take_error(state, failure, Status.TIMED_OUT)
     elif done:
         state.end(Status.TIMED_OUT, "timed-out", message.to_model(message.TIMED_OUT), late)
     else:

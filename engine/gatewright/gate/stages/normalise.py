@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.thread import in_own_thread
 from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, StageResult, Status
+from gatewright.gate.failure import read_error
 from gatewright.gate.heavy import apart
 from gatewright.gate.output import binary_text, plain_text, shown_text
 from gatewright.gate.scrub import scrub_text, scrub_value
@@ -26,6 +28,8 @@ from gatewright.tools.tool import Tool
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.compile.plan import ToolPlan
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +55,23 @@ async def _run(state: CallState) -> StageResult:
         failure = unread()
         state.end(Status.TIMED_OUT, failure.code, message.to_model(str(failure)), state.detail)
         return StageResult(note="its own normalisation did not end in time")
-    except ToolFailure as failure:
-        state.end(Status.FAILED, failure.code, message.to_model(message.MISMATCH), str(failure))
+    except _Broken as broken:
+        raised = await read_error(broken.error)
+        if not raised.is_failure:
+            raised.log(_log, "the normalisation of the tool `%s` raised", state.tool_name)
+        state.end(Status.FAILED, raised.code, message.to_model(message.MISMATCH), raised.in_words("tool"))
         return StageResult()
     state.output, state.normal, state.secrets = done.output, done.normal, done.secrets
     state.output_hash, state.output_bytes = done.output_hash, done.output_bytes
     return StageResult(note=_note(done))
+
+
+class _Broken(Exception):
+    """The tool's own normalisation raised ``error``."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
 
 
 class _TooLate(Exception):
@@ -90,9 +105,12 @@ def _note(done: _Normal) -> str:
 
 def _normalised(plan: ToolPlan, result: JsonValue | bytes) -> _Normal:
     value, secrets = _scrubbed(result) if plan.scrub else (result, 0)
-    normal = plan.tool.actor.normalize(value)
+    try:
+        normal = plan.tool.actor.normalize(value)
+    except Exception as error:  # noqa: BLE001 a tool's own method may raise anything
+        raise _Broken(error) from None
     if not isinstance(normal, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] a tool's own method may err
-        raise ToolFailure("its `normalize` did not give bytes", code="bad-result")
+        raise _Broken(ToolFailure("its `normalize` did not give bytes", code="bad-result"))
     digest = hashlib.sha256(normal).hexdigest()
     text = _text(plan, value, normal)
     size = len(normal) if text is None else len(text.encode())

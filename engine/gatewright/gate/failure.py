@@ -1,0 +1,93 @@
+"""What an exception of somebody else's says of itself. Its own code may never end, so no event loop runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from dataclasses import dataclass
+from typing import cast
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.thread import in_own_thread
+from gatewright.gate import message, record
+from gatewright.gate.heavy import LARGE
+from gatewright.gate.output import valid
+
+READ_S = 1.0
+"""How long an exception may take to say what it is."""
+CRASHED = "tool-crashed"
+_CUT = " [cut]"
+
+
+class Exited(BaseException):
+    """A tool tried to end the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """What was raised: its type, its own words and code (a ToolFailure's, bounded), and the traceback.
+
+    ``trace`` None: it did not say in time, and must not be asked again.
+    """
+
+    error: BaseException
+    name: str = "an error that could not be read"
+    text: str = message.CRASHED
+    code: str = CRASHED
+    trace: str | None = None
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it is a ToolFailure, whose words are for the model."""
+        return issubclass(type(self.error), ToolFailure)
+
+    def in_words(self, who: str) -> str:
+        """What the host's code raised, for the operator; a ToolFailure says it itself."""
+        if self.is_failure:
+            return self.text
+        if type(self.error) is Exited:
+            return f"the {who} tried to end the program"
+        told = self.name if self.trace is None else f"{self.name}: {self.text}"
+        return record.clean(f"the {who} raised {told}", 500)
+
+    def log(self, log: logging.Logger, text: str, *args: object) -> None:
+        """Write an error with the traceback; no handler has to ask the exception for its words again."""
+        if not log.isEnabledFor(logging.ERROR):
+            return
+        error = self.error
+        info = None if self.trace is None else (type(error), error, error.__traceback__)
+        row = log.makeRecord(log.name, logging.ERROR, __file__, 0, text, args, info)
+        row.exc_text = self.trace
+        log.handle(row)
+
+
+async def read_error(error: BaseException) -> Raised:
+    """Ask an exception what it is, for a moment at most."""
+    work = in_own_thread(_read, error)
+    await asyncio.wait({work}, timeout=READ_S)
+    if work.done():
+        return work.result()
+    work.cancel()
+    return Raised(error)
+
+
+def _read(error: BaseException) -> Raised:
+    kind, code = type(error), CRASHED
+    try:
+        text = _bounded(str(error))
+        if issubclass(kind, ToolFailure):
+            code = record.clean(_bounded(str(cast("ToolFailure", error).code)))
+    except Exception:  # noqa: BLE001 an exception of somebody else's may not even print
+        text = message.CRASHED
+    try:
+        trace = _bounded("".join(traceback.format_exception(error)).rstrip("\n"))
+    except Exception:  # noqa: BLE001 nor be shown with its traceback
+        trace = text
+    return Raised(error, _bounded(kind.__name__), text, code, trace)
+
+
+def _bounded(text: str) -> str:
+    """The text as one of Python's own class, that can be written, of bounded length."""
+    plain = str.__str__(text)
+    return valid(plain if len(plain) <= LARGE else plain[:LARGE] + _CUT)
