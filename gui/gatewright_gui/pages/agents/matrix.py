@@ -15,7 +15,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from gatewright.policy.document import Agent
 from gatewright.policy.right import Reason
 from gatewright_gui.pages.agents.notes import Note
-from gatewright_gui.pages.agents.right_grid import (
+from gatewright_gui.session.right_grid import (
     OPERATION_CELLS,
     Cell,
     GridTool,

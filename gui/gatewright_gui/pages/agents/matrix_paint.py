@@ -7,8 +7,8 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QPainter, QPixmap
 
 from gatewright_gui.pages.agents.matrix import short_words
-from gatewright_gui.pages.agents.right_grid import Cell, OperationCell, Summary
 from gatewright_gui.qt.look import CheckState, Role, current_look, role_colour
+from gatewright_gui.session.right_grid import Cell, OperationCell, Summary
 
 BOX = 16
 MARK = 12

@@ -11,7 +11,6 @@ from gatewright.policy.right import Reason
 from gatewright_gui.pages.agents.matrix import MatrixModel, Place
 from gatewright_gui.pages.agents.matrix_view import Block, MatrixView
 from gatewright_gui.pages.agents.notes import Note, notes_of
-from gatewright_gui.pages.agents.right_grid import Cell, RightGrid
 from gatewright_gui.pages.agents.row_state import operation_reasons, tool_reasons
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import current_look, tie_icon
@@ -20,6 +19,7 @@ from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.session.right_grid import Cell, RightGrid
 from gatewright_gui.session.verbs import matrix as verbs
 from gatewright_gui.session.verbs.matrix import Wanted
 from gatewright_gui.session.verbs.rights import Target

@@ -13,10 +13,10 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QTableView, QWidg
 from gatewright_gui.pages.agents.matrix import MatrixModel, Place
 from gatewright_gui.pages.agents.matrix_header import AgentEdge, ToolEdge
 from gatewright_gui.pages.agents.matrix_paint import CellPainter, box_rect
-from gatewright_gui.pages.agents.right_grid import OperationCell
 from gatewright_gui.pages.agents.tool_view import WISH_KEYS
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.session.right_grid import OperationCell
 
 _OPEN_KEYS = {Qt.Key.Key_Plus.value: True, Qt.Key.Key_Minus.value: False}
 _SIDE_KEYS = {Qt.Key.Key_Right.value: True, Qt.Key.Key_Left.value: False}
