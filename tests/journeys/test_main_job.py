@@ -6,9 +6,9 @@ import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QListView, QTableView, QTreeView, QWidget
 
-from gatewright_gui.models import foldertree, permissionrules
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.files import folder_tree, rule_model
 from gatewright_gui.qt.widget.segmented import Segmented
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import (
@@ -74,10 +74,10 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
     drafts = folder.visualRect(tree_row(folder, "drafts"))
     await hand.click(folder.viewport(), QPoint(drafts.left() - folder.indentation() // 2, drafts.center().y()))
     await until(lambda: folder.model().rowCount(tree_row(folder, "drafts")) > 0, "what is in drafts/")
-    assert tree_row(folder, "drafts", "outline.md").data(foldertree.PATH_LEVEL).permission == "read_write"
+    assert tree_row(folder, "drafts", "outline.md").data(folder_tree.PATH_LEVEL).permission == "read_write"
     painted = folder.viewport().grab().toImage()
-    row = [rules.model().index(r, permissionrules.PATTERN).data() for r in range(7)].index("drafts/**")
-    await hand.click_cell(rules, rules.model().index(row, permissionrules.LEVEL))
+    row = [rules.model().index(r, rule_model.PATTERN).data() for r in range(7)].index("drafts/**")
+    await hand.click_cell(rules, rules.model().index(row, rule_model.LEVEL))
     combo = await hand.see("files.level", QComboBox)
     await until(combo.view().isVisible, "the list of levels")
     await hand.click_cell(combo.view(), combo.model().index(combo.findData("read_only"), 0))
@@ -108,7 +108,7 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
 
 
 def _level(folder: QTreeView) -> str:
-    return str(tree_row(folder, "drafts", "outline.md").data(foldertree.PATH_LEVEL).permission)
+    return str(tree_row(folder, "drafts", "outline.md").data(folder_tree.PATH_LEVEL).permission)
 
 
 async def _retype(hand: Hand, name: str, text: str) -> None:
@@ -195,9 +195,9 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     rules = hand.find("files.rules", QTableView)
     await hand.focus_by("Tab", rules)
     await hand.key("Home", "ctrl+Home")
-    while rules.currentIndex().column() != permissionrules.LEVEL:
+    while rules.currentIndex().column() != rule_model.LEVEL:
         await hand.key("Right")
-    while rules.model().index(rules.currentIndex().row(), permissionrules.PATTERN).data() != "notes/**":
+    while rules.model().index(rules.currentIndex().row(), rule_model.PATTERN).data() != "notes/**":
         await hand.key("Down")
     await hand.key("F2")
     combo = await hand.see("files.level", QComboBox)
@@ -206,7 +206,7 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     while combo.view().currentIndex().row() != wanted:
         await hand.key("Up" if combo.view().currentIndex().row() > wanted else "Down")
     await hand.key("Return")
-    await until(lambda: rules.model().index(3, permissionrules.LEVEL).data() == "read_only", "the level")
+    await until(lambda: rules.model().index(3, rule_model.LEVEL).data() == "read_only", "the level")
 
     # a call through the form
     await hand.key("ctrl+3")

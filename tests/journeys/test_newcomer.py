@@ -20,10 +20,10 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace import write_demo
-from gatewright_gui.models import permissionrules
 from gatewright_gui.pages.agents import limit_list
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.files import rule_model
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import CallRecord
 from tests.journeys.commandline import gatewright
@@ -247,7 +247,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     rules = hand.find("files.rules", QTableView)
     await hand.focus_by("Tab", rules)
     await hand.key("ctrl+Home")
-    await _walk(hand, rules, table_row(rules, DEAD, permissionrules.PATTERN))
+    await _walk(hand, rules, table_row(rules, DEAD, rule_model.PATTERN))
     await hand.key("alt+Up")
     await until(lambda: hand.find("status.problems", QPushButton).text() == "no problems", "the problem to go")
 
@@ -289,11 +289,11 @@ async def _mend_dead_rule(hand: Hand) -> None:
     """Put the rule above the one that hides it, by dragging it there."""
     await hand.click(hand.find("rail.files", QWidget))
     rules = hand.find("files.rules", QTableView)
-    await until(lambda: DEAD in texts(rules.model(), permissionrules.PATTERN), "the levels")
-    dead = table_row(rules, DEAD, permissionrules.PATTERN)
-    above = rules.visualRect(table_row(rules, "drafts/**", permissionrules.PATTERN))
+    await until(lambda: DEAD in texts(rules.model(), rule_model.PATTERN), "the levels")
+    dead = table_row(rules, DEAD, rule_model.PATTERN)
+    above = rules.visualRect(table_row(rules, "drafts/**", rule_model.PATTERN))
     await hand.drag(rules, dead, QPoint(above.center().x(), above.top() + 3))
-    patterns = texts(rules.model(), permissionrules.PATTERN)
+    patterns = texts(rules.model(), rule_model.PATTERN)
     assert patterns.index(DEAD) == patterns.index("drafts/**") - 1
 
 

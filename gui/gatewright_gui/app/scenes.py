@@ -26,7 +26,6 @@ from gatewright.policy.permission import Permission
 from gatewright.policy.rule import MaxCalls
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.driver import CTRL, DriveError, Driver
-from gatewright_gui.models import foldertree, permissionrules
 from gatewright_gui.pages.agents import limit_list
 from gatewright_gui.pages.agents.agents import AGENT_ID
 from gatewright_gui.pages.agents.matrix import UNKNOWN, MatrixModel, Place
@@ -34,6 +33,7 @@ from gatewright_gui.pages.agents.tool_delegate import ask_rect, box_rect
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.agents.why_pane import WHY, Why
 from gatewright_gui.pages.console import ConsolePage, conversation, stages
+from gatewright_gui.pages.files import folder_tree, rule_model
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import CallRecord, shown_tools
@@ -302,7 +302,7 @@ def files(tour: Tour) -> None:
     source = tour.document.policy.sources[0]
     rules, folder = tour.find("files.rules", QAbstractItemView), tour.find("files.tree", QTreeView)
     levels = [str(rule.permission) for rule in source.permission_rules]
-    shown = column(rules.model(), permissionrules.LEVEL)
+    shown = column(rules.model(), rule_model.LEVEL)
     tour.check("the levels of the rules, then the default", shown, [*levels, str(source.default_permission)])
     for row in range(folder.model().rowCount()):
         if folder.viewport().rect().contains(folder.visualRect(folder.model().index(row, 0))):
@@ -314,24 +314,24 @@ def files(tour: Tour) -> None:
     tour.check("each entry has the level of the engine", [at.permission for at in plain], wanted)
     tour.show("files", f"{len(levels)} rules of {source.source_id} colour its folder")
     at_hand = [(index, at) for index, at in entries if at.index is not None and at.permission is not Permission.NONE]
-    ruled = [(index, at) for index, at in at_hand if index.data(foldertree.KIND) == "file"]
+    ruled = [(index, at) for index, at in at_hand if index.data(folder_tree.KIND) == "file"]
     if not ruled:
         raise NotHere("no rule decides what is in the folder")
     index, before = ruled[0]
     tour.click_cell(folder, index)
-    marks = [row for row, mark in enumerate(column(rules.model(), role=permissionrules.DECIDING)) if mark]
+    marks = [row for row, mark in enumerate(column(rules.model(), role=rule_model.DECIDING)) if mark]
     tour.check("the rule that decides is marked", marks, [before.index])
     tour.show("rule", f"{before.path} is {before.permission}, and the rule that says so is marked")
     look = folder.viewport().grab().toImage()
     wanted = Permission.READ_ONLY if before.permission is Permission.HUMAN else Permission.HUMAN
-    tour.click_cell(rules, rules.model().index(marks[0], permissionrules.LEVEL))
+    tour.click_cell(rules, rules.model().index(marks[0], rule_model.LEVEL))
     tour.until(lambda: bool(tour.popups()), "the list of levels")
     levels = tour.find("files.level", QComboBox)
     tour.click_cell(levels.view(), levels.model().index(levels.findData(str(wanted)), 0))
     tour.until(lambda: not tour.popups(), "the list of levels to close")
     explained = tour.document.workspace.explain_paths(source.source_id, [before.path])[0]
     tour.check("the engine gives the new level", explained.permission, wanted)
-    tour.check("the folder shows it", index.data(foldertree.PATH_LEVEL).permission, wanted)
+    tour.check("the folder shows it", index.data(folder_tree.PATH_LEVEL).permission, wanted)
     tour.check("in other colours", folder.viewport().grab().toImage() != look)
     tour.show("level", f"{before.path} is {wanted} in place of {before.permission}")
 
@@ -506,7 +506,7 @@ def levels_of(folder: QTreeView) -> list[tuple[QPersistentModelIndex, PathLevel]
     found: list[tuple[QPersistentModelIndex, PathLevel]] = []
     index = folder.model().index(0, 0)
     while index.isValid() and folder.visualRect(index).bottom() < folder.viewport().height():
-        level = index.data(foldertree.PATH_LEVEL)
+        level = index.data(folder_tree.PATH_LEVEL)
         if isinstance(level, PathLevel):
             found.append((QPersistentModelIndex(index), level))
         index = folder.indexBelow(index)

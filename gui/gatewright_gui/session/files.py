@@ -27,7 +27,7 @@ from gatewright.sources.manager import SourceManager
 from gatewright.sources.overlay import Listing, Overlay
 from gatewright_gui.session.courtesy import give_way
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.filestate import Reconciled, Standings, reconciled, standings_of
+from gatewright_gui.session.file_state import Reconciled, Standings, reconciled, standings_of
 from gatewright_gui.session.switching import often_switched
 
 T = TypeVar("T")

@@ -57,7 +57,7 @@ class SourceWatch(QObject):
     # in the window's thread
 
     def _take(self, workspace: Workspace, noticed: "Noticed") -> None:
-        from gatewright_gui.session.filestate import OutsideChanges
+        from gatewright_gui.session.file_state import OutsideChanges
 
         if workspace is not self._workspace:
             return

@@ -69,6 +69,11 @@ class TokenReport:
         return self.total if tool is None else next((row for row in self.rows if row.tool == tool), None)
 
 
+def count_words(tokens: int, *, exact: bool) -> str:
+    """A number of tokens; an estimate is marked."""
+    return f"{tokens:,}" if exact else f"~{tokens:,}"
+
+
 def token_report(workspace: Workspace, agent_id: str, provider: str) -> TokenReport:
     """Count the tools of an agent. The first count takes a second or two: not on the GUI thread."""
     from gatewright.schema.formats import format_named

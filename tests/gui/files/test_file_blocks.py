@@ -9,8 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton
 
-from gatewright_gui.models import foldertree
-from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.pages.files import FilesPage, folder_tree
 from gatewright_gui.qt.widget import CodeView
 from tests.gui.files.support import SOURCE, Opened, opened, until
 
@@ -48,7 +47,7 @@ async def edit(demo: Opened, text: str) -> None:
 
 
 def said(page: FilesPage) -> str:
-    return str(page.tree_model.index_of(PATH).siblingAtColumn(foldertree.STATE).data())
+    return str(page.tree_model.index_of(PATH).siblingAtColumn(folder_tree.STATE).data())
 
 
 async def conflict(demo: Opened, page: FilesPage) -> None:

@@ -9,8 +9,7 @@ from PySide6.QtCore import QEvent, QObject
 
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.permission import Permission
-from gatewright_gui.models import foldertree
-from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.pages.files import FilesPage, folder_tree
 from gatewright_gui.session.files import MAX_ENTRIES
 from gatewright_gui.session.verbs import sources
 from tests.gui.files.support import Opened, opened, until
@@ -68,9 +67,9 @@ class Painted(QObject):
 
 
 def choose(page: FilesPage, source_id: str) -> None:
-    row = page.rules.picker.findData(source_id)
-    page.rules.picker.setCurrentIndex(row)
-    page.rules.picker.activated.emit(row)
+    row = page.rules.header.picker.findData(source_id)
+    page.rules.header.picker.setCurrentIndex(row)
+    page.rules.header.picker.activated.emit(row)
 
 
 async def test_counting_begins_once_the_folder_was_drawn(
@@ -98,7 +97,7 @@ async def test_count_of_a_source_that_is_left_is_given_up(demo: Opened, page: Fi
     hits = page.rules.model.hits
     assert hits is not None
     assert (hits.files, hits.rules) == (FOLDERS * FILES, (FILES,))
-    assert page.rules.picker.currentData() == "other"
+    assert page.rules.header.picker.currentData() == "other"
 
 
 async def test_count_is_given_up_with_the_page_and_made_when_it_is_seen_again(demo: Opened, page: FilesPage) -> None:
@@ -132,7 +131,7 @@ async def test_folder_of_more_entries_than_are_listed_says_how_the_others_are_fo
     choose(page, "large")
     await until(lambda: not page.tree_model.is_reading)
     note = page.tree_model.index(10, 0)
-    assert note.data(foldertree.KIND) == "note"
+    assert note.data(folder_tree.KIND) == "note"
     assert "the filter finds it" in str(note.data())
     await until(lambda: page.rules.model.hits is not None)
 
@@ -144,25 +143,25 @@ async def test_column_of_states_comes_with_the_first_thing_to_say_and_goes_with_
     await until(lambda: page.outside.follow.is_on and not demo.context.tasks.names)
     assert page.outside.follow.wait(10)
     tree = page.folder.tree
-    assert tree.isColumnHidden(foldertree.STATE)
+    assert tree.isColumnHidden(folder_tree.STATE)
     (demo.folder / "large" / "fresh.md").touch()
-    await until(lambda: not tree.isColumnHidden(foldertree.STATE))
+    await until(lambda: not tree.isColumnHidden(folder_tree.STATE))
     choose(page, "other")
-    assert tree.isColumnHidden(foldertree.STATE)
+    assert tree.isColumnHidden(folder_tree.STATE)
     await until(lambda: page.rules.model.hits is not None and not demo.context.tasks.names)
 
 
 async def test_large_folder_is_shown_from_its_beginning_and_counted_once_it_is_read(
     demo: Opened, page: FilesPage
 ) -> None:
-    for file in range(2 * foldertree.PAGE + 10):
+    for file in range(2 * folder_tree.PAGE + 10):
         (demo.folder / "large" / f"{file:05}.md").touch()
     shown: list[tuple[int, bool]] = []
     model = page.tree_model
     model.rearranged.connect(lambda: shown.append((model.rowCount(), COUNT in demo.context.tasks.names)))
     choose(page, "large")
     await until(lambda: page.rules.model.hits is not None and not demo.context.tasks.names)
-    assert shown[0] == (foldertree.PAGE + 1, False)
-    assert "being looked at" not in str(model.index(foldertree.PAGE, 0).data())
+    assert shown[0] == (folder_tree.PAGE + 1, False)
+    assert "being looked at" not in str(model.index(folder_tree.PAGE, 0).data())
     assert page.rules.model.hits is not None
-    assert page.rules.model.hits.files == FOLDERS * FILES + 2 * foldertree.PAGE + 10
+    assert page.rules.model.hits.files == FOLDERS * FILES + 2 * folder_tree.PAGE + 10

@@ -12,10 +12,9 @@ from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QMenu, QPushButt
 
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.permission import Permission
-from gatewright_gui.models import foldertree, permissionrules
-from gatewright_gui.pages.files import FilesPage
-from gatewright_gui.pages.files.delegate import edit_at_once
-from gatewright_gui.pages.files.sourcedialog import SourceDialog
+from gatewright_gui.pages.files import FilesPage, folder_tree, rule_model
+from gatewright_gui.pages.files.rule_table import edit_at_once
+from gatewright_gui.pages.files.source_dialog import SourceDialog
 from gatewright_gui.session.verbs import sources
 from tests.gui.files.support import SOURCE, Opened, opened, until
 
@@ -43,12 +42,12 @@ async def page(demo: Opened) -> AsyncIterator[FilesPage]:
 
 def patterns(page: FilesPage) -> list[str]:
     model = page.rules.model
-    return [str(model.index(row, permissionrules.PATTERN).data()) for row in range(model.default_row)]
+    return [str(model.index(row, rule_model.PATTERN).data()) for row in range(model.default_row)]
 
 
 def choose(page: FilesPage, *rows: int) -> None:
     for row in rows:
-        at = page.rules.table.visualRect(page.rules.model.index(row, permissionrules.PATTERN)).center()
+        at = page.rules.table.visualRect(page.rules.model.index(row, rule_model.PATTERN)).center()
         modifier = NONE if row == rows[0] else Qt.KeyboardModifier.ControlModifier
         QTest.mouseClick(page.rules.table.viewport(), LEFT, modifier, at)
 
@@ -60,7 +59,7 @@ def drag(page: FilesPage, patch: pytest.MonkeyPatch, row: int, to: Callable[[], 
     """
     table = page.rules.table
     viewport, lines = table.viewport(), list[int | None]()
-    start = table.visualRect(page.rules.model.index(row, permissionrules.PATTERN)).center()
+    start = table.visualRect(page.rules.model.index(row, rule_model.PATTERN)).center()
     move, buttons = Qt.DropAction.MoveAction, Qt.MouseButton.LeftButton
 
     def own(_event: object) -> bool:
@@ -129,7 +128,7 @@ async def test_several_chosen_rules_move_by_keys_as_one_edit_and_stay_chosen(dem
 
 async def test_typed_pattern_is_counted_live_and_nothing_is_changed(demo: Opened, page: FilesPage) -> None:
     base, count = patterns(page), demo.document.undo_stack.count()
-    index = page.rules.model.index(len(base) - 1, permissionrules.PATTERN)
+    index = page.rules.model.index(len(base) - 1, rule_model.PATTERN)
     edit_at_once(page.rules.table, index)
     editor = page.rules.table.indexWidget(index)
     assert isinstance(editor, QLineEdit)
@@ -140,7 +139,7 @@ async def test_typed_pattern_is_counted_live_and_nothing_is_changed(demo: Opened
     said = page.rules.trial.text()
     assert said.startswith(f"Pattern: {matches} files, ")
     assert "of them decided by it" in said
-    shown = page.rules.model.index(len(base) - 1, permissionrules.HITS).data()
+    shown = page.rules.model.index(len(base) - 1, rule_model.HITS).data()
     assert f", {shown} of them" in said
     QTest.keyClicks(editor, "/../x")
     assert page.rules.trial.isHidden()
@@ -168,8 +167,8 @@ def shown_files(page: FilesPage) -> list[str]:
     waiting = [model.index(row, 0) for row in range(model.rowCount())]
     while waiting:
         index = waiting.pop(0)
-        if index.data(foldertree.KIND) == "file":
-            found.append(str(index.data(foldertree.RELATIVE)))
+        if index.data(folder_tree.KIND) == "file":
+            found.append(str(index.data(folder_tree.RELATIVE)))
         waiting += [model.index(row, 0, index) for row in range(model.rowCount(index))]
     return sorted(found)
 
@@ -245,8 +244,8 @@ async def test_link_beside_a_tried_path_goes_to_the_default(page: FilesPage) -> 
 async def test_click_on_why_a_rule_is_dead_goes_to_the_rule_that_hides_it(demo: Opened, page: FilesPage) -> None:
     sources.add_rule(demo.document, SOURCE, PermissionRule("notes/old/**", Permission.NONE))
     last = page.rules.model.default_row - 1
-    cell = page.rules.model.index(last, permissionrules.COMMENT)
-    await until(lambda: cell.data(permissionrules.SHADOWED_BY) is not None)
+    cell = page.rules.model.index(last, rule_model.COMMENT)
+    await until(lambda: cell.data(rule_model.SHADOWED_BY) is not None)
     at = page.rules.table.visualRect(cell)
     QTest.mouseClick(page.rules.table.viewport(), LEFT, NONE, QPoint(at.left() + 12, at.center().y()))
     assert patterns(page)[page.rules.table.currentIndex().row()] == "notes/**"
@@ -299,7 +298,7 @@ async def test_file_made_outside_appears_although_the_source_is_not_watched(demo
     (base / "empty").mkdir()
     await until(lambda: page.tree_model.index_of("drafts/fresh.md").isValid())
     await until(lambda: page.tree_model.index_of("empty").isValid())
-    state = page.tree_model.index_of("drafts/fresh.md").siblingAtColumn(foldertree.STATE)
+    state = page.tree_model.index_of("drafts/fresh.md").siblingAtColumn(folder_tree.STATE)
     assert state.data() == "new just now"
     await until(lambda: page.rules.model.hits is not None and page.rules.model.hits.files == 13)
     assert page.tree_model.path_at(page.folder.tree.currentIndex()) == "drafts/report.md"
@@ -337,11 +336,11 @@ async def test_link_from_elsewhere_chooses_source_and_rule(demo: Opened, page: F
         demo.document, Source("more", "more", permission_rules=(PermissionRule("*", Permission.ADMIN),))
     )
     demo.context.navigator.go_to_level("more", 0)
-    assert page.rules.picker.currentData() == "more"
+    assert page.rules.header.picker.currentData() == "more"
     assert page.rules.table.currentIndex().row() == 0
     assert page.rules.table.hasFocus()
     demo.context.navigator.go_to_level(SOURCE, -1)
-    assert page.rules.picker.currentData() == SOURCE
+    assert page.rules.header.picker.currentData() == SOURCE
     assert page.rules.table.currentIndex().row() == page.rules.model.default_row
     await until(lambda: not page.tree_model.is_reading)
 
@@ -353,7 +352,7 @@ async def dialog(page: FilesPage) -> SourceDialog:
 
 async def test_source_is_added_in_a_dialog_as_one_edit_and_shown(demo: Opened, page: FilesPage) -> None:
     (demo.folder / "more").mkdir()
-    page.rules.add_source_asked.emit()
+    page.rules.header.add_source_requested.emit()
     asked = await dialog(page)
     QTest.keyClicks(asked.name, SOURCE.upper())
     QTest.keyClicks(asked.folder, "more")
@@ -362,20 +361,20 @@ async def test_source_is_added_in_a_dialog_as_one_edit_and_shown(demo: Opened, p
     asked.name.setText("more")
     asked.limit.setValue(64)
     QTest.mouseClick(asked.accept_button, LEFT)
-    await until(lambda: page.rules.picker.currentData() == "more")
+    await until(lambda: page.rules.header.picker.currentData() == "more")
     added = demo.document.policy.source("more")
     assert added is not None
     assert (added.base_path, added.max_file_bytes) == ("more", 65_536)
     assert demo.document.undo_stack.undoText() == "add source more"
     demo.document.undo()
-    assert page.rules.picker.currentData() == SOURCE
+    assert page.rules.header.picker.currentData() == SOURCE
     await until(lambda: not page.tree_model.is_reading)
 
 
 async def test_folder_outside_needs_a_word_of_trust(demo: Opened, page: FilesPage, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    page.rules.add_source_asked.emit()
+    page.rules.header.add_source_requested.emit()
     asked = await dialog(page)
     asked.name.setText("far")
     asked.folder.setText(str(outside))
@@ -392,19 +391,19 @@ async def test_folder_outside_needs_a_word_of_trust(demo: Opened, page: FilesPag
 async def test_settings_of_a_source_are_changed_and_it_is_removed_after_a_question(
     demo: Opened, page: FilesPage
 ) -> None:
-    page.rules.change_source_asked.emit()
+    page.rules.header.change_source_requested.emit()
     asked = await dialog(page)
     asked.watch.setChecked(not asked.watch.isChecked())
     QTest.mouseClick(asked.accept_button, LEFT)
     await until(lambda: "changes of" in demo.document.undo_stack.undoText())
-    page.rules.remove_source_asked.emit()
+    page.rules.header.remove_source_requested.emit()
     await until(lambda: demo.said)
     assert "has to call it before it ends" in demo.said[-1]
     assert "stays" in demo.said[-1]
     (demo.folder / "more").mkdir()
     assert sources.add_source(demo.document, Source("more", "more"))
-    page.rules.source_chosen.emit("more")
-    page.rules.remove_source_asked.emit()
+    page.rules.header.source_chosen.emit("more")
+    page.rules.header.remove_source_requested.emit()
 
     def button() -> QPushButton | None:
         shown = [one for one in QApplication.allWidgets() if one.objectName() == "choice-remove" and one.isVisible()]

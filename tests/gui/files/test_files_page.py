@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableView, QToolBut
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
-from gatewright_gui.models import foldertree, permissionrules
-from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.pages.files import FilesPage, folder_tree, rule_model
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.session.files import pattern_of
 from gatewright_gui.session.verbs import sources
@@ -42,22 +41,22 @@ async def page(demo: Opened) -> AsyncIterator[FilesPage]:
 
 def row_of(page: FilesPage, pattern: str) -> int:
     model = page.rules.model
-    return next(row for row in range(model.rowCount()) if model.index(row, permissionrules.PATTERN).data() == pattern)
+    return next(row for row in range(model.rowCount()) if model.index(row, rule_model.PATTERN).data() == pattern)
 
 
 def patterns(page: FilesPage) -> list[str]:
     model = page.rules.model
-    return [str(model.index(row, permissionrules.PATTERN).data()) for row in range(model.rowCount() - 1)]
+    return [str(model.index(row, rule_model.PATTERN).data()) for row in range(model.rowCount() - 1)]
 
 
 def click_rule(page: FilesPage, row: int) -> None:
     table = page.rules.table
-    at = table.visualRect(page.rules.model.index(row, permissionrules.PATTERN)).center()
+    at = table.visualRect(page.rules.model.index(row, rule_model.PATTERN)).center()
     QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
 
 
 def word(page: FilesPage, path: str) -> str:
-    return str(page.tree_model.index_of(path).siblingAtColumn(foldertree.LEVEL).data())
+    return str(page.tree_model.index_of(path).siblingAtColumn(folder_tree.LEVEL).data())
 
 
 async def expand(page: FilesPage, path: str) -> None:
@@ -110,7 +109,7 @@ async def test_choosing_a_file_names_and_marks_the_deciding_rule(page: FilesPage
     shown = page.decided.shown
     assert shown is not None
     assert shown.sentence == f"rule {row + 1} `drafts/**` gives read_write"
-    assert page.rules.model.index(row, 0).data(permissionrules.DECIDING)
+    assert page.rules.model.index(row, 0).data(rule_model.DECIDING)
     badges = {str(action): shown.verdict(action).value for action in type(next(iter(page.decided._badges)))}  # pyright: ignore[reportPrivateUsage]
     assert badges == {"read": "allow", "append": "allow", "overwrite": "allow", "delete": "ask"}
 
@@ -123,10 +122,10 @@ async def test_tried_path_need_not_exist_and_follows_each_key(page: FilesPage) -
     QTest.keyClicks(field, "new/thing.md")
     assert (first, page.decided.shown.path) == ("drafts/", "drafts/new/thing.md")
     assert page.decided.shown.permission is Permission.READ_WRITE
-    assert page.rules.model.index(row_of(page, "drafts/**"), 0).data(permissionrules.DECIDING)
+    assert page.rules.model.index(row_of(page, "drafts/**"), 0).data(rule_model.DECIDING)
     field.setText("nowhere/at/all.txt")
     assert page.decided.shown.is_default
-    assert page.rules.model.index(page.rules.model.default_row, 0).data(permissionrules.DECIDING)
+    assert page.rules.model.index(page.rules.model.default_row, 0).data(rule_model.DECIDING)
 
 
 @pytest.mark.parametrize("path", ["../policy.toml", "/etc/passwd", "a/../../b"])
@@ -145,7 +144,7 @@ async def test_odd_paths_are_answered(page: FilesPage, path: str) -> None:
 
 async def test_folder_has_the_level_of_its_files_and_mixed_where_they_differ(demo: Opened, page: FilesPage) -> None:
     def decider(path: str) -> str:
-        return str(page.tree_model.index_of(path).siblingAtColumn(foldertree.RULE).data())
+        return str(page.tree_model.index_of(path).siblingAtColumn(folder_tree.RULE).data())
 
     rule = row_of(page, "drafts/**")
     assert (word(page, "notes"), decider("notes")) == ("append", f"rule {row_of(page, 'notes/**') + 1}")
@@ -167,7 +166,7 @@ async def test_folder_is_spoken_of_as_what_its_files_get(page: FilesPage) -> Non
     row = row_of(page, "notes/**")
     assert page.decided.sentence == f"a new file in it: rule {row + 1} `notes/**` gives append"
     assert page.decided.files.text == "every file in it is append; the folder itself is read_only (default)"
-    assert page.rules.model.index(row, 0).data(permissionrules.DECIDING)
+    assert page.rules.model.index(row, 0).data(rule_model.DECIDING)
     page.folder.select("README.md")
     assert page.decided.files.isHidden()
 
@@ -195,7 +194,7 @@ async def test_pattern_is_not_cut_while_there_is_room(demo: Opened, page: FilesP
     pattern = "stations/north/2026/readings/**"
     assert sources.add_rule(demo.document, SOURCE, PermissionRule(pattern, Permission.READ_ONLY))
     wide = QFontMetrics(current_look().mono_font).horizontalAdvance(pattern)
-    assert page.rules.table.columnWidth(permissionrules.PATTERN) > wide
+    assert page.rules.table.columnWidth(rule_model.PATTERN) > wide
     table = page.rules.table
     columns = range(page.rules.model.columnCount())
     assert sum(map(table.columnWidth, columns)) <= table.viewport().width() + 1
@@ -216,14 +215,14 @@ async def test_changed_level_recolours_without_closing_folders(demo: Opened, pag
 
 async def test_level_is_edited_in_place_and_undone_by_name(demo: Opened, page: FilesPage) -> None:
     row = row_of(page, "drafts/**")
-    assert page.rules.model.setData(page.rules.model.index(row, permissionrules.LEVEL), "admin")
+    assert page.rules.model.setData(page.rules.model.index(row, rule_model.LEVEL), "admin")
     assert demo.document.undo_stack.undoText() == "set drafts/** of archive to admin"
     assert demo.document.policy.sources[0].permission_rules[row].permission is Permission.ADMIN
 
 
 async def test_bad_pattern_is_refused_with_its_message_and_can_be_edited_again(demo: Opened, page: FilesPage) -> None:
     before = patterns(page)
-    table, index = page.rules.table, page.rules.model.index(0, permissionrules.PATTERN)
+    table, index = page.rules.table, page.rules.model.index(0, rule_model.PATTERN)
     table.setCurrentIndex(index)
     table.edit(index)
     editor = table.findChild(QLineEdit, "files.pattern")
@@ -241,7 +240,7 @@ async def test_bad_pattern_is_refused_with_its_message_and_can_be_edited_again(d
 
 
 async def test_good_pattern_is_taken(demo: Opened, page: FilesPage) -> None:
-    index = page.rules.model.index(0, permissionrules.PATTERN)
+    index = page.rules.model.index(0, rule_model.PATTERN)
     page.rules.table.setCurrentIndex(index)
     page.rules.table.edit(index)
     editor = page.rules.table.findChild(QLineEdit, "files.pattern")
@@ -250,14 +249,14 @@ async def test_good_pattern_is_taken(demo: Opened, page: FilesPage) -> None:
     QTest.keyClick(editor, Qt.Key.Key_Return)
     await until(lambda: patterns(page)[0] == "secrets/deep/**")
     await until(lambda: page.rules.model.hits is not None)
-    assert page.rules.model.index(0, 0).data(permissionrules.IDLE_WORDS) == "no file yet"
+    assert page.rules.model.index(0, 0).data(rule_model.IDLE_WORDS) == "no file yet"
     assert page.rules.model.dead_rows == ()
 
 
 async def test_keys_move_a_rule_and_the_choice_goes_with_it(page: FilesPage) -> None:
     first, second = patterns(page)[:2]
     table = page.rules.table
-    table.setCurrentIndex(page.rules.model.index(0, permissionrules.PATTERN))
+    table.setCurrentIndex(page.rules.model.index(0, rule_model.PATTERN))
     page.rules.move_rule(1)
     assert patterns(page)[:2] == [second, first]
     assert table.currentIndex().row() == 1
@@ -274,7 +273,7 @@ async def test_added_rule_begins_with_the_chosen_path_and_can_be_removed(page: F
     assert page.rules.new.pattern.text() == "/README.md"
     QTest.keyClick(page.rules.new.pattern, Qt.Key.Key_Return)
     assert patterns(page) == ["/README.md", *before]
-    page.rules.table.setCurrentIndex(page.rules.model.index(0, permissionrules.PATTERN))
+    page.rules.table.setCurrentIndex(page.rules.model.index(0, rule_model.PATTERN))
     page.rules.remove_rule()
     assert patterns(page) == before
 
@@ -337,13 +336,13 @@ def test_pattern_of_a_path_with_signs_of_patterns_names_that_path_only(path: str
 
 
 async def test_numbers_of_many_rules_are_never_cut(demo: Opened, page: FilesPage) -> None:
-    narrow = page.rules.table.columnWidth(permissionrules.NUMBER)
+    narrow = page.rules.table.columnWidth(rule_model.NUMBER)
     for number in range(100):
         assert sources.add_rule(demo.document, SOURCE, PermissionRule(f"n{number}", Permission.READ_ONLY))
 
-    room = page.rules.table.columnWidth(permissionrules.NUMBER)
+    room = page.rules.table.columnWidth(rule_model.NUMBER)
     assert room > narrow
-    index = page.rules.model.index(99, permissionrules.NUMBER)
+    index = page.rules.model.index(99, rule_model.NUMBER)
     assert page.rules.table.sizeHintForIndex(index).width() <= room
 
 
@@ -393,7 +392,7 @@ async def test_escape_leaves_the_list_of_levels_and_its_editor(demo: Opened, pag
 
 async def test_list_of_levels_that_a_click_opened_leaves_nothing_after_escape(demo: Opened, page: FilesPage) -> None:
     table = page.rules.table
-    at = table.visualRect(page.rules.model.index(3, permissionrules.LEVEL)).center()
+    at = table.visualRect(page.rules.model.index(3, rule_model.LEVEL)).center()
     for _ in range(2):
         QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
         combo = table.findChild(QComboBox, "files.level")
@@ -411,7 +410,7 @@ async def open_levels(page: FilesPage, key: Qt.Key) -> QComboBox:
     page.activateWindow()
     await until(page.isActiveWindow)
     table.setFocus()
-    table.setCurrentIndex(page.rules.model.index(2, permissionrules.LEVEL))
+    table.setCurrentIndex(page.rules.model.index(2, rule_model.LEVEL))
     QTest.keyClick(table, key)
     combo = table.findChild(QComboBox, "files.level")
     assert combo is not None
@@ -425,7 +424,7 @@ async def test_rule_without_files_says_which_rule_takes_them(demo: Opened, page:
     assert sources.add_rule(demo.document, SOURCE, PermissionRule("drafts/report.md", Permission.NONE))
     assert sources.add_rule(demo.document, SOURCE, PermissionRule("nothing/here", Permission.NONE))
     await until(lambda: model.hits is not None)
-    said = [model.index(row, 0).data(permissionrules.IDLE_WORDS) for row in range(model.rowCount())]
+    said = [model.index(row, 0).data(rule_model.IDLE_WORDS) for row in range(model.rowCount())]
     assert said == [*[""] * rows, f"shadowed by rule {row_of(page, 'drafts/**') + 1}", "no file yet", ""]
 
 
@@ -465,7 +464,7 @@ async def test_missing_folder_is_said_in_its_place(demo: Opened, page: FilesPage
     page.folder.refresh_requested.emit()
     await until(page.folder.empty.isVisible)
     assert str(demo_base(page)) in page.folder.empty.accessibleDescription()
-    hits = page.rules.model.index(0, permissionrules.HITS)
+    hits = page.rules.model.index(0, rule_model.HITS)
     await until(lambda: hits.data() == "?")
     assert page.width() == 1228
     (demo.folder / "elsewhere").rename(demo_base(page))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
-from gatewright_gui.session import fileindex
-from gatewright_gui.session.fileindex import Decided, FileIndex, FolderNames, decide
-from gatewright_gui.session.folderlevels import FolderLevels
+from gatewright_gui.pages.files.folder_levels import FolderLevels
+from gatewright_gui.session import file_index
+from gatewright_gui.session.file_index import Decided, FileIndex, FolderNames, decide
 from tests.gui.files.support import SOURCE, opened
 
 PARTS = st.sampled_from(("a", "b", "deep"))
@@ -33,11 +33,11 @@ def decided(files: set[str], rules: PermissionRules) -> Decided:
     codes: list[Sequence[int]] = []
     for folder in kinds:
         found = [rules.explain(folder.prefix + name).index for name in folder.names]
-        codes.append([fileindex.DEFAULT if index is None else index for index in found])
+        codes.append([file_index.DEFAULT if index is None else index for index in found])
     counts = Counter(code for own in codes for code in own)
     index = FileIndex(kinds, len(files))
     patterns = tuple(rule.pattern for rule in rules.rules)
-    return Decided(index, tuple(codes), counts, patterns, fileindex.codes_below(index, codes, lambda: False))
+    return Decided(index, tuple(codes), counts, patterns, file_index.codes_below(index, codes, lambda: False))
 
 
 @given(FILES, RULES)
@@ -78,7 +78,7 @@ async def test_nothing_is_said_of_folders_whose_files_were_not_all_counted(tmp_p
         sources = demo.document.workspace.sources
         source = sources.get(SOURCE)
         assert source is not None
-        index = fileindex.walk(source, lambda: False, lambda _seen: None, limit=limit)
+        index = file_index.walk(source, lambda: False, lambda _seen: None, limit=limit)
         count = decide(index, sources.overlay(SOURCE), source.rules, lambda: False)
         levels = FolderLevels(count, lambda: demo.document.policy.source(SOURCE))
         assert (levels("drafts/") is None) == index.truncated == (limit == 3)

@@ -8,10 +8,10 @@ from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.policy.permission import Permission
 from gatewright.sources import FileState
-from gatewright_gui.models import foldertree
-from gatewright_gui.models.foldertree import FolderTreeModel
+from gatewright_gui.pages.files import folder_tree
+from gatewright_gui.pages.files.folder_tree import FolderTreeModel
+from gatewright_gui.session.file_state import FileStanding, FolderStanding, Standings
 from gatewright_gui.session.files import FolderEntry, FolderListing, PathLevel
-from gatewright_gui.session.filestate import FileStanding, FolderStanding, Standings
 
 NAMES = ("drafts/", "notes/", "a.md", "b.md")
 
@@ -60,7 +60,7 @@ def model(levels: Levels, wanted: list[str], qapp: object) -> FolderTreeModel:
 
 
 def level_word(model: FolderTreeModel, path: str) -> str:
-    return str(model.index_of(path).siblingAtColumn(foldertree.LEVEL).data())
+    return str(model.index_of(path).siblingAtColumn(folder_tree.LEVEL).data())
 
 
 def test_base_is_asked_for_at_once_and_folders_when_they_are_opened(model: FolderTreeModel, wanted: list[str]) -> None:
@@ -150,13 +150,13 @@ def shown(model: FolderTreeModel) -> list[str]:
 
 def test_large_folder_has_one_page_of_rows_and_says_what_there_is_besides(model: FolderTreeModel) -> None:
     model.set_listing("", many(50_000))
-    assert model.rowCount() == foldertree.PAGE + 1
-    assert shown(model)[-1] == f"{50_000 - foldertree.PAGE:,} more entries: click to show"
-    first = model.turn_page(model.index(foldertree.PAGE, 0))
-    assert first.data() == f"file{foldertree.PAGE:05d}.md"
-    assert shown(model)[0] == f"{foldertree.PAGE:,} entries before these: click to show"
+    assert model.rowCount() == folder_tree.PAGE + 1
+    assert shown(model)[-1] == f"{50_000 - folder_tree.PAGE:,} more entries: click to show"
+    first = model.turn_page(model.index(folder_tree.PAGE, 0))
+    assert first.data() == f"file{folder_tree.PAGE:05d}.md"
+    assert shown(model)[0] == f"{folder_tree.PAGE:,} entries before these: click to show"
     last = model.turn_page(model.index(0, 0))
-    assert last.data() == f"file{foldertree.PAGE - 1:05d}.md"
+    assert last.data() == f"file{folder_tree.PAGE - 1:05d}.md"
     assert shown(model)[0] == "file00000.md"
     assert not model.turn_page(model.index(0, 0)).isValid()
 
@@ -191,7 +191,7 @@ def test_state_of_a_file_is_a_word_and_its_folder_counts_the_worst(model: Folder
     model.set_standings(Standings(files, {"drafts": FolderStanding(FileState.CONFLICT, 1)}))
 
     def said(path: str) -> object:
-        return model.index_of(path).siblingAtColumn(foldertree.STATE).data()
+        return model.index_of(path).siblingAtColumn(folder_tree.STATE).data()
 
     assert [said(path) for path in ("a.md", "b.md", "drafts/x.md", "drafts", "notes")] == [
         "unsaved",

@@ -8,10 +8,10 @@ import pytest
 from gatewright.policy.document import Source
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.level import LEVELS
 from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.pages.files.decided_panel import PathMeaning, meaning_of
+from gatewright_gui.pages.files.level import LEVELS
 from gatewright_gui.session.files import PathLevel
-from gatewright_gui.session.pathmeaning import PathMeaning, meaning_of
 from gatewright_gui.session.verbs import agents
 from tests.gui.files.support import SOURCE, Opened, opened, until
 

@@ -9,8 +9,8 @@ from PySide6.QtTest import QAbstractItemModelTester
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.permission import Permission
 from gatewright.policy.shadow import Shadow
-from gatewright_gui.models import permissionrules
-from gatewright_gui.models.permissionrules import PermissionRuleModel
+from gatewright_gui.pages.files import rule_model
+from gatewright_gui.pages.files.rule_model import PermissionRuleModel
 from gatewright_gui.session.files import Hits
 
 RULES = tuple(
@@ -42,7 +42,7 @@ class Verbs:
         self.asked.append(("default", level))
         return True
 
-    def move(self, indexes: tuple[int, ...], to: int) -> bool:
+    def move_rules(self, indexes: tuple[int, ...], to: int) -> bool:
         self.asked.append(("move", indexes, to))
         return True
 
@@ -68,26 +68,26 @@ def text(model: PermissionRuleModel, row: int, column: int) -> str:
 
 def test_default_is_the_last_row_with_a_line_of_its_own(model: PermissionRuleModel) -> None:
     assert model.rowCount() == 4
-    assert text(model, 3, permissionrules.PATTERN) == "no rule matched"
-    assert text(model, 3, permissionrules.LEVEL) == "read_only"
-    assert text(model, 3, permissionrules.NUMBER) == ""
+    assert text(model, 3, rule_model.PATTERN) == "no rule matched"
+    assert text(model, 3, rule_model.LEVEL) == "read_only"
+    assert text(model, 3, rule_model.NUMBER) == ""
 
 
 def test_level_of_the_default_is_edited_by_its_own_verb(model: PermissionRuleModel, verbs: Verbs) -> None:
-    assert model.setData(model.index(3, permissionrules.LEVEL), "none")
-    assert model.setData(model.index(1, permissionrules.LEVEL), "admin")
+    assert model.setData(model.index(3, rule_model.LEVEL), "none")
+    assert model.setData(model.index(1, rule_model.LEVEL), "admin")
     assert verbs.asked == [("default", Permission.NONE), ("level", 1, Permission.ADMIN)]
 
 
 def test_pattern_and_comment_keep_the_rest_of_the_rule(model: PermissionRuleModel, verbs: Verbs) -> None:
-    model.setData(model.index(1, permissionrules.PATTERN), "drafts/*.md")
-    model.setData(model.index(1, permissionrules.COMMENT), "mine")
+    model.setData(model.index(1, rule_model.PATTERN), "drafts/*.md")
+    model.setData(model.index(1, rule_model.COMMENT), "mine")
     assert verbs.asked == [("rule", 1, "drafts/*.md", None), ("rule", 1, "drafts/**", "mine")]
-    assert not model.setData(model.index(1, permissionrules.PATTERN), "drafts/**")
+    assert not model.setData(model.index(1, rule_model.PATTERN), "drafts/**")
 
 
 def test_move_keeps_the_identity_of_rows(model: PermissionRuleModel) -> None:
-    watched = QPersistentModelIndex(model.index(0, permissionrules.PATTERN))
+    watched = QPersistentModelIndex(model.index(0, rule_model.PATTERN))
     model.set_source(replace(SOURCE, permission_rules=(RULES[1], RULES[2], RULES[0])))
     assert watched.row() == 2
     model.set_source(replace(SOURCE, permission_rules=(RULES[0], RULES[1], RULES[2])))
@@ -95,7 +95,7 @@ def test_move_keeps_the_identity_of_rows(model: PermissionRuleModel) -> None:
 
 
 def test_insert_and_remove_keep_the_other_rows(model: PermissionRuleModel) -> None:
-    watched = QPersistentModelIndex(model.index(2, permissionrules.PATTERN))
+    watched = QPersistentModelIndex(model.index(2, rule_model.PATTERN))
     added = PermissionRule("new/**", Permission.HUMAN)
     model.set_source(replace(SOURCE, permission_rules=(RULES[0], added, *RULES[1:])))
     assert (watched.row(), watched.data()) == (3, "*.log")
@@ -120,27 +120,27 @@ def test_default_cannot_be_dragged(model: PermissionRuleModel, verbs: Verbs) -> 
 
 
 def test_rule_without_files_says_so_and_is_not_dead(model: PermissionRuleModel) -> None:
-    assert text(model, 0, permissionrules.HITS) == "..."
+    assert text(model, 0, rule_model.HITS) == "..."
     model.set_hits(Hits((4, 0, 1234), 7, 1245))
-    assert [text(model, row, permissionrules.HITS) for row in range(4)] == ["4", "0", "1,234", "7"]
+    assert [text(model, row, rule_model.HITS) for row in range(4)] == ["4", "0", "1,234", "7"]
     assert model.dead_rows == ()
-    cell = model.index(1, permissionrules.COMMENT)
-    assert cell.data(permissionrules.IDLE_WORDS) == "no file yet"
-    assert not cell.data(permissionrules.DEAD)
+    cell = model.index(1, rule_model.COMMENT)
+    assert cell.data(rule_model.IDLE_WORDS) == "no file yet"
+    assert not cell.data(rule_model.DEAD)
     assert "holds for files to come" in str(cell.data(Qt.ItemDataRole.ToolTipRole))
 
 
 def test_truncated_counts_say_of_no_rule_that_it_has_no_file(model: PermissionRuleModel) -> None:
     model.set_hits(Hits((4, 0, 1), 7, 12, truncated=True))
     assert model.dead_rows == ()
-    assert [model.index(row, 0).data(permissionrules.IDLE_WORDS) for row in range(4)] == [""] * 4
-    assert text(model, 0, permissionrules.HITS) == "4+"
+    assert [model.index(row, 0).data(rule_model.IDLE_WORDS) for row in range(4)] == [""] * 4
+    assert text(model, 0, rule_model.HITS) == "4+"
 
 
 def test_counts_of_other_patterns_are_not_shown(model: PermissionRuleModel) -> None:
     model.set_hits(Hits((4, 0, 1), 7, 12))
     model.set_source(replace(SOURCE, permission_rules=(RULES[1], RULES[0], RULES[2])))
-    assert text(model, 0, permissionrules.HITS) == "..."
+    assert text(model, 0, rule_model.HITS) == "..."
     model.set_hits(Hits((4, 0), 7, 11))
     assert model.hits is None
 
@@ -157,8 +157,8 @@ def test_usable_patterns_have_no_fault() -> None:
 def test_rule_that_can_never_decide_is_shadowed_whether_the_count_is_whole_or_not(model: PermissionRuleModel) -> None:
     model.set_hits(Hits((4, 0, 1), 7, 12, truncated=True, shadows=(Shadow(1, (0,), harmless=False),)))
     assert model.dead_rows == (1,)
-    cell = model.index(1, permissionrules.COMMENT)
-    assert cell.data(permissionrules.IDLE_WORDS) == "shadowed by rule 1"
+    cell = model.index(1, rule_model.COMMENT)
+    assert cell.data(rule_model.IDLE_WORDS) == "shadowed by rule 1"
     told = str(cell.data(Qt.ItemDataRole.ToolTipRole))
     assert "can never decide" in told
     assert "`secrets/**`" in told

@@ -5,9 +5,9 @@ from gatewright.base.problem import Place, Problem, Severity
 from gatewright.policy.document import Agent
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.problems import CODE, IS_ERROR, LINE, PLACE, ProblemModel
 from gatewright_gui.pages.agents.agents import AGENT_ID, DESCRIPTION, AgentListModel
 from gatewright_gui.pages.agents.why_pane import WHY, ReasonModel, Why
+from gatewright_gui.pages.problems.problems_page import CODE, IS_ERROR, LINE, PLACE, ProblemModel
 
 FATAL = QAbstractItemModelTester.FailureReportingMode.Fatal
 ANN, BEN, CAT = Agent("ann", "First"), Agent("ben"), Agent("cat")

@@ -1,8 +1,8 @@
 from PySide6.QtTest import QAbstractItemModelTester
 
-from gatewright_gui.models.lints import LINT, LintModel
-from gatewright_gui.models.tokens import TokenColumn, TokenModel, rule_words, total_words
-from gatewright_gui.session.lints import LintRow
+from gatewright_gui.pages.preview.lint_pane import LINT, LintModel
+from gatewright_gui.pages.preview.token_table import TokenColumn, TokenModel, rule_words, total_words
+from gatewright_gui.session.preview import LintRow
 from gatewright_gui.session.tokens import TokenReport, TokenRow
 
 REPORT = TokenReport(

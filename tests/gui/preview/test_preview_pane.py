@@ -8,10 +8,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from gatewright.schema.formats import FORMATS, format_named
-from gatewright_gui.models.tokens import TokenColumn
 from gatewright_gui.pages.agents.tool_tree import Column
-from gatewright_gui.pages.preview.preview_pane import PreviewPane
-from gatewright_gui.pages.preview.words import COUNTING
+from gatewright_gui.pages.preview.preview_pane import COUNTING, PreviewPane
+from gatewright_gui.pages.preview.token_table import TokenColumn
 from gatewright_gui.session.verbs import agents, rights
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled, until

@@ -10,9 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QPushButton
 
 from gatewright.base.problem import Problem, Subject
-from gatewright_gui.models.problems import ABOUT, MESSAGE, PLACE, PROBLEM
 from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.problems import ProblemsPage
+from gatewright_gui.pages.problems.problems_page import ABOUT, MESSAGE, PLACE, PROBLEM
 from gatewright_gui.session.places import go_to, places_of
 from gatewright_gui.session.ruleplace import AgentPlace, place_of_subject
 from gatewright_gui.window.main_window import MainWindow

@@ -7,7 +7,7 @@ from gatewright.policy.target import Located
 from gatewright.sources import FileState, Noticed, OutsideChange
 from gatewright_gui.pages.files import FilesPage
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.filestate import FileStanding, OutsideChanges
+from gatewright_gui.session.file_state import FileStanding, OutsideChanges
 from gatewright_gui.session.sourcewatch import SourceWatch
 from tests.gui.session.opened import Said, demo, opened_document, opened_window, settled, until
 

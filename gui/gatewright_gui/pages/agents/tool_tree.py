@@ -15,11 +15,11 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 from gatewright.policy.document import Agent, Source
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolRight
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models.tokens import count_words
 from gatewright_gui.pages.agents import row_state
 from gatewright_gui.pages.agents.limits import limits_of
 from gatewright_gui.pages.agents.row_state import Asking, RowState
 from gatewright_gui.session.readings import Reading
+from gatewright_gui.session.tokens import count_words
 
 Index = QModelIndex | QPersistentModelIndex
 _USER = Qt.ItemDataRole.UserRole

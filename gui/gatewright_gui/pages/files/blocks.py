@@ -1,19 +1,172 @@
-"""Files and their blocks on the Files page: how they stand, and bringing them into step. The engine does the work."""
+"""Files and their blocks: how the two stand to each other, and the ways to bring them into step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from gatewright.base.errors import GatewrightError
-from gatewright_gui.pages.files.reconcile import BothDialog
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.widget import CodeView, SectionHeader
+from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.file_state import FileStanding, FileState, FolderStanding, Reconciled, Standings
 from gatewright_gui.session.files import SourceFolder
-from gatewright_gui.session.filestate import FileStanding, Reconciled, Standings
+
+
+@dataclass(frozen=True, slots=True)
+class StateLook:
+    """How a state is shown."""
+
+    word: str
+    icon: str
+    role: Role
+    explanation: str
+
+
+STATES: Mapping[FileState, StateLook] = {
+    FileState.SYNCED: StateLook("loaded", "layers", "muted", "agents work on a block of it, which is as the disk is"),
+    FileState.BLOCK_MODIFIED: StateLook(
+        "unsaved", "pencil", "ask", "its block holds edits that were not written to disk"
+    ),
+    FileState.DISK_MODIFIED: StateLook(
+        "disk changed", "refresh-cw", "accent", "the file changed outside; its block, without edits, is older"
+    ),
+    FileState.CONFLICT: StateLook(
+        "conflict", "triangle-alert", "deny", "its block holds edits, and the file changed outside meanwhile"
+    ),
+    FileState.DISK_DELETED: StateLook("gone", "trash", "deny", "the file is gone from disk; its block is still there"),
+}
+
+
+def look_of(state: FileState) -> StateLook:
+    """How a state is shown."""
+    return STATES.get(state, STATES[FileState.SYNCED])
+
+
+def words_of(standing: FileStanding | FolderStanding | None) -> str:
+    """The word of a file's state, or how many files below a folder have it; empty for none."""
+    if standing is None:
+        return ""
+    word = look_of(standing.state).word
+    return f"{standing.count:,} {word}" if isinstance(standing, FolderStanding) else word
+
+
+def sentence_of(standing: FileStanding) -> str:
+    """What is to be known of a file with a block."""
+    return f"{look_of(standing.state).explanation}{f': {standing.problem}' if standing.problem else ''}"
+
+
+_WAYS = (
+    ("ours", "Keep block", "The block stays as it is; writing it would then replace what is on disk"),
+    ("theirs", "Take disk", "The block takes what is on disk; its edits are gone"),
+    ("merge", "Merge", "The block gets both changes; where they meet nothing is done"),
+    ("ask", "Show both", "What the block and the disk each changed since they were in step"),
+)
+
+
+class ReconcileBar(QWidget):
+    """Hidden for a file without a block."""
+
+    asked = Signal(object)
+    """A strategy: str."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        tokens = current_look().tokens
+        self.setObjectName("files.block")
+        self._icon = IconLabel("layers", "muted", size=14)
+        self._words = Label()
+        self._words.setWordWrap(True)
+        self.buttons = {strategy: self._button(strategy, word, tip) for strategy, word, tip in _WAYS}
+        said = QHBoxLayout()
+        said.setSpacing(tokens.space_2)
+        said.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        said.addWidget(self._words, 1)
+        ways = QHBoxLayout()
+        ways.setSpacing(tokens.space_2)
+        for button in self.buttons.values():
+            ways.addWidget(button)
+        ways.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_1)
+        column.addLayout(said)
+        column.addLayout(ways)
+        self.hide()
+
+    def show_standing(self, standing: FileStanding | None) -> None:
+        """Say how file and block stand to each other; the ways on only where the disk changed."""
+        self.setVisible(standing is not None)
+        if standing is None:
+            return
+        look = look_of(standing.state)
+        self._icon.set_icon(look.icon, look.role)
+        self._words.setText(f"{look.word}: {sentence_of(standing)}")
+        self.setAccessibleName(self._words.text())
+        for button in self.buttons.values():
+            button.setVisible(standing.needs_reconciling and standing.problem is None)
+
+    def _button(self, strategy: str, word: str, tip: str) -> QPushButton:
+        button = QPushButton(word)
+        button.setObjectName(f"files.{strategy}")
+        button.setAccessibleName(word)
+        button.setToolTip(tip)
+        button.setAutoDefault(False)
+        button.clicked.connect(partial(self._ask, strategy))
+        return button
+
+    def _ask(self, strategy: str, _checked: bool = False) -> None:
+        self.asked.emit(strategy)
+
+
+class BothDialog(QDialog):
+    """What each side changed, side by side."""
+
+    def __init__(self, parent: QWidget | None, told: Reconciled) -> None:
+        super().__init__(parent)
+        tokens = current_look().tokens
+        self.setObjectName("files.both")
+        self.setWindowTitle(title_text(f"Block and disk: {told.path}"))
+        self.resize(900, 460)
+        sides = QHBoxLayout()
+        sides.setSpacing(tokens.space_2)
+        for title, name, text in (
+            ("The block changed", "files.blockdiff", told.block_diff),
+            ("The disk changed", "files.diskdiff", told.disk_diff),
+        ):
+            view = CodeView(title)
+            view.setObjectName(name)
+            view.set_diff(text) if text else view.set_plain("not known: the text that both began with is not kept")
+            side = QVBoxLayout()
+            side.setSpacing(0)
+            side.addWidget(SectionHeader(title))
+            side.addWidget(view, 1)
+            sides.addLayout(side)
+        why = Label(told.why)
+        why.setWordWrap(True)
+        why.setProperty("kind", "muted")
+        close = QPushButton("Close")
+        close.setObjectName("files.closeboth")
+        close.setDefault(True)
+        close.clicked.connect(self.accept)
+        foot = QHBoxLayout()
+        foot.addWidget(why, 1)
+        foot.addWidget(close)
+        column = QVBoxLayout(self)
+        column.addLayout(sides, 1)
+        column.addLayout(foot)
+
 
 _BLOCKS = "files.blocks"
+
+
 _DONE = {
     "nothing": "`{path}`: block and file were in step already",
     "kept_block": "`{path}`: the block stays, and is now compared with the file as it is on disk",

@@ -6,10 +6,10 @@ It watches nothing itself.
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
-from gatewright_gui.pages.files.shown import Shown
+from gatewright_gui.pages.files.shown_source import Shown
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.session.filestate import OutsideChanges
-from gatewright_gui.session.folderfollow import FolderFollow, FolderNews
+from gatewright_gui.session.file_state import OutsideChanges
+from gatewright_gui.session.folder_watch import FolderFollow, FolderNews
 
 NEWS_MS = 8_000
 """How long it is said of a path that it just changed."""

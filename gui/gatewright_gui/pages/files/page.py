@@ -13,21 +13,18 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
 from gatewright.policy.document import Source
 from gatewright.policy.edit import ChangeSet
 from gatewright_gui.pages.files.blocks import Blocks
-from gatewright_gui.pages.files.decided import DecidedPanel
-from gatewright_gui.pages.files.filtering import Filtering
-from gatewright_gui.pages.files.folder import FolderPanel
-from gatewright_gui.pages.files.listing import Listing
-from gatewright_gui.pages.files.onepath import OnePath
+from gatewright_gui.pages.files.counts import FileCounts
+from gatewright_gui.pages.files.decided_panel import DecidedPanel, OnePath
+from gatewright_gui.pages.files.file_filter import NO_FILTER
+from gatewright_gui.pages.files.folder_panel import FolderPanel
+from gatewright_gui.pages.files.listing import Filtering, Listing
 from gatewright_gui.pages.files.outside import Outside
-from gatewright_gui.pages.files.rules import RulesPanel
-from gatewright_gui.pages.files.shown import Shown
-from gatewright_gui.pages.files.sourcing import Sourcing
-from gatewright_gui.pages.files.tally import Tally
+from gatewright_gui.pages.files.rules_panel import RulesPanel
+from gatewright_gui.pages.files.shown_source import Shown, root_line
+from gatewright_gui.pages.files.source_dialog import Sourcing
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.widget import EmptyState, Splitter
-from gatewright_gui.session.filefilter import NO_FILTER
 from gatewright_gui.session.files import SourceFolder
-from gatewright_gui.session.rootline import root_line
 
 
 class FilesPage(Page):
@@ -58,8 +55,8 @@ class FilesPage(Page):
         self.sourcing = Sourcing(context, shown, self)
         self._blocks = Blocks(self, context, shown.folder)
         self._path = OnePath(context, shown, self.rules, self.folder, self.decided, self._blocks)
-        self._tally = Tally(context.document, context.tasks, shown, self.rules, self.folder.bar, self)
-        self._filtering = Filtering(shown, self._tally.counting, self.listing, self.folder, self.rules)
+        self._counts = FileCounts(context.document, context.tasks, shown, self.rules, self.folder.bar, self)
+        self._filtering = Filtering(shown, self._counts, self.listing, self.folder, self.rules)
         self._seen = QTimer(self, singleShot=True, interval=0)
         self._connect()
 
@@ -78,7 +75,7 @@ class FilesPage(Page):
         """Nobody waits for a count any more: it is made when somebody looks again."""
         super().hideEvent(event)
         if not event.spontaneous():
-            self._tally.put_off()
+            self._counts.put_off()
 
     def main_view(self) -> QWidget | None:
         """Where the keys were when one left the page, else the rules."""
@@ -107,7 +104,7 @@ class FilesPage(Page):
         offered = self._context.document.policy.sources
         if self._shown.source is None:
             self._shown.source_id = offered[0].source_id if offered else None
-        self.rules.show_sources(offered, self._shown.source_id)
+        self.rules.header.show_sources(offered, self._shown.source_id)
         self._show_roots()
         self._open_source()
 
@@ -119,7 +116,7 @@ class FilesPage(Page):
         self._parts.setCurrentIndex(0 if source is not None else 1)
         self.rules.start_over(source)
         self.listing.start_over(source.source_id if source is not None else None)
-        for part in (self.outside, self._tally, self._filtering, self._path):
+        for part in (self.outside, self._counts, self._filtering, self._path):
             part.start_over()
         self.folder.set_note("")
         self.folder.bar.set_filter(NO_FILTER)
@@ -130,7 +127,7 @@ class FilesPage(Page):
     def _begin(self) -> None:
         """The folder is seen: what takes long begins."""
         if self.isVisible() and self._shown.source is not None:
-            self._tally.begin()
+            self._counts.begin()
             self._look_at_blocks()
             self.outside.begin()
 
@@ -139,7 +136,11 @@ class FilesPage(Page):
             return
         ids = tuple(source.source_id for source in self._context.document.policy.sources)
         source = self._shown.source
-        if source is None or ids != self.rules.offered or self._shown.folder.base_folder(source) is not self._base:
+        if (
+            source is None
+            or ids != self.rules.header.offered
+            or self._shown.folder.base_folder(source) is not self._base
+        ):
             self._open()
         elif changes.everything or changes.sources:
             self._show_roots()
@@ -154,7 +155,7 @@ class FilesPage(Page):
         self.rules.refresh(source)
         self.tree_model.recolour()
         self._path.show_again()
-        self._tally.rules_changed(source)
+        self._counts.rules_changed(source)
 
     def _choose_source(self, source_id: str) -> None:
         if source_id != self._shown.source_id:
@@ -172,7 +173,7 @@ class FilesPage(Page):
         if self._is_stale:
             self._take_source(source_id)
         else:
-            self.rules.choose_source(source_id)
+            self.rules.header.choose_source(source_id)
             self._choose_source(source_id)
         self.rules.go_to(self.rules.model.default_row if index is None or index < 0 else index)
 
@@ -183,7 +184,7 @@ class FilesPage(Page):
             self._is_behind = False
             self.decided.field.forget_names()
             self.tree_model.refresh()
-            self._tally.count(afresh=True)
+            self._counts.count(afresh=True)
             self._look_at_blocks()
             self.outside.begin()
 
@@ -195,7 +196,7 @@ class FilesPage(Page):
 
     def _vanished(self, why: str) -> None:
         self.folder.show_failure(f"Nothing to show: {why}. It comes back by itself; another one, with *Reload*.")
-        self._tally.fail(why)
+        self._counts.fail(why)
 
     def _unwatched(self, why: str) -> None:
         self.folder.set_note("changes outside are not noticed, F5 reads again", why)
@@ -204,7 +205,7 @@ class FilesPage(Page):
         self.decided.field.forget_names()
         if self.listing.fitting is None:
             self.tree_model.refresh_around(paths)
-        self._tally.counting.count_soon(lambda: self._shown.source)
+        self._counts.count_soon()
 
     def _look_at_blocks(self) -> None:
         if self._shown.source_id is not None:
@@ -216,7 +217,7 @@ class FilesPage(Page):
     # the parts
 
     def _explain_levels(self) -> None:
-        from gatewright_gui.pages.files.levelhelp import LevelHelp
+        from gatewright_gui.pages.files.level_help import LevelHelp
 
         LevelHelp(self).show_at(self.folder.help_button)
 
@@ -228,16 +229,16 @@ class FilesPage(Page):
         self.listing.base_shown.connect(self._seen.start)
         self._seen.timeout.connect(self._begin)
         self._blocks.failed.connect(self._blocks_failed)
-        self._tally.below_changed.connect(self._path.show_again)
+        self._counts.below_changed.connect(self._path.show_again)
         outside.vanished.connect(self._vanished)
         outside.unwatched.connect(self._unwatched)
         outside.all_old.connect(self._all_old)
         outside.moved.connect(self._moved)
         outside.touched.connect(self._look_at_blocks)
-        rules.source_chosen.connect(self._choose_source)
-        rules.add_source_asked.connect(self.sourcing.add)
-        rules.change_source_asked.connect(self.sourcing.change)
-        rules.remove_source_asked.connect(self.sourcing.remove)
+        rules.header.source_chosen.connect(self._choose_source)
+        rules.header.add_source_requested.connect(self.sourcing.add)
+        rules.header.change_source_requested.connect(self.sourcing.change)
+        rules.header.remove_source_requested.connect(self.sourcing.remove)
         self.sourcing.taken.connect(self._take_source)
         folder.help_requested.connect(self._explain_levels)
         folder.refresh_requested.connect(self._refresh)

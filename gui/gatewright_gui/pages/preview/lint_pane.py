@@ -1,40 +1,124 @@
-"""The notes of the chosen provider under the preview: level, place, reason, advice. It does not work them out."""
+"""How providers take what is shown: a button for each of them, and the notes of the chosen one."""
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt, Signal
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QGridLayout,
+    QSizePolicy,
     QStyle,
     QStyleOptionViewItem,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from gatewright_gui.models.lints import LINT, LintModel, said, to_do_words, where_words, whole_words
-from gatewright_gui.qt.look import Role, current_look
-from gatewright_gui.qt.plaintext import label_text, line_text
+from gatewright_gui.qt.look import Role, current_look, tie_icon
+from gatewright_gui.qt.plaintext import label_text, line_text, tip_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.session.lints import LintRow
+from gatewright_gui.session.preview import PROVIDER_WORDS, LintRow, ProviderState, Reception
 
 Index = QModelIndex | QPersistentModelIndex
+
+
+LINT = Qt.ItemDataRole.UserRole + 1
+
+
+class LintModel(QAbstractListModel):
+    """In the order in which they are given."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: tuple[LintRow, ...] = ()
+
+    @property
+    def rows(self) -> tuple[LintRow, ...]:
+        """What is shown."""
+        return self._rows
+
+    def set_rows(self, rows: Sequence[LintRow]) -> None:
+        """Show these; rows that only moved to other lines of the text stay chosen."""
+        new = tuple(rows)
+        if len(new) == len(self._rows) and all(map(_reads_the_same, new, self._rows)):
+            self._rows = new
+            return
+        self.beginResetModel()
+        self._rows = new
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many."""
+        return 0 if parent.isValid() else len(self._rows)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """The lint in words, with what to do in the tooltip, and as a value under `LINT`."""
+        if not index.isValid() or index.row() >= len(self._rows):
+            return None
+        row = self._rows[index.row()]
+        if role == LINT:
+            return row
+        if role == Qt.ItemDataRole.DisplayRole:
+            return f"{row.level}, {where_words(row)}: {said(row)}"
+        if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
+            return whole_words(row)
+        return None
+
+
+def whole_words(row: LintRow) -> str:
+    """All of a lint: level, place, reason, what to do."""
+    return f"{row.level}, {where_words(row)}: {said(row)}\n{to_do_words(row)}"
+
+
+def to_do_words(row: LintRow) -> str:
+    """What the operator can do, without code marks."""
+    return f"What to do: {row.to_do}".replace("`", "")
+
+
+def where_words(row: LintRow) -> str:
+    """The tool and the place in its schema."""
+    return f"{row.tool or 'all tools'} {row.pointer}".rstrip()
+
+
+def said(row: LintRow) -> str:
+    """The reason and what to do, without code marks."""
+    return f"{row.reason}; {row.advice}".replace("`", "") if row.advice else row.reason.replace("`", "")
+
+
+def _reads_the_same(one: LintRow, other: LintRow) -> bool:
+    words = (one.level, one.tool, one.pointer, one.reason, one.advice)
+    return words == (other.level, other.tool, other.pointer, other.reason, other.advice)
+
+
 LEVEL_LOOKS: dict[str, tuple[str, Role]] = {
     "refused": ("circle-x", "deny"),
     "looser": ("lock-open", "ask"),
     "narrower": ("funnel", "ask"),
     "note": ("info", "accent"),
 }
+
+
 LEVEL_TIPS = {
     "refused": "the provider would not take the tool",
     "looser": "what the provider checks accepts more than the gate will",
     "narrower": "what the provider checks accepts less than the gate would",
     "note": "nothing changes for calls",
 }
+
+
 _LEFT = 8
+
+
 _GAP = 8
+
+
 _WRAPPED = Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextWordWrap
 
 
@@ -137,3 +221,69 @@ class LintPane(QWidget):
 def _counts(rows: tuple[LintRow, ...]) -> str:
     counts = {level: sum(row.level == level for row in rows) for level in LEVEL_LOOKS}
     return ", ".join(f"{n:,} {lv}{'s' if lv == 'note' and n != 1 else ''}" for lv, n in counts.items() if n)
+
+
+COLUMNS = 2
+
+
+class ProviderStrip(QWidget):
+    """Lines up in columns; the chosen format is the one that is down."""
+
+    provider_chosen = Signal(object)
+    """Name of a format: str."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("preview.providers")
+        self.setAccessibleName("How each provider takes the tools")
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setSpacing(2)
+        self.buttons: dict[str, QToolButton] = {}
+        for place, name in enumerate(PROVIDER_WORDS):
+            self._add(place, name)
+        for column in range(COLUMNS):
+            self._grid.setColumnStretch(column, 1)
+
+    def _add(self, place: int, name: str) -> None:
+        button = QToolButton()
+        button.setObjectName(f"preview.provider.{name}")
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setFont(current_look().small_font)
+        button.setIconSize(QSize(12, 12))
+        button.setCheckable(True)
+        button.setProperty("kind", "small")
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        button.clicked.connect(partial(self._clicked, name))
+        self.buttons[name] = button
+        self._grid.addWidget(button, place // COLUMNS, place % COLUMNS)
+        self.show_state(ProviderState(name, None, 0), known=False)
+
+    def _clicked(self, name: str, _down: bool = False) -> None:
+        self.buttons[name].setChecked(True)
+        self.provider_chosen.emit(name)
+
+    def choose(self, name: str) -> None:
+        """Press the button of a format."""
+        for key, button in self.buttons.items():
+            button.setChecked(key == name)
+
+    def show_reception(self, found: Reception | None) -> None:
+        """Say how each provider takes what is shown; None: they are being asked."""
+        states = found.states if found is not None else [ProviderState(name, None, 0) for name in self.buttons]
+        for state in states:
+            self.show_state(state, known=found is not None)
+
+    def show_state(self, state: ProviderState, *, known: bool) -> None:
+        """Say it of one provider; `known` False: it is being asked."""
+        button, words = self.buttons.get(state.provider), PROVIDER_WORDS.get(state.provider, state.provider)
+        if button is None:
+            return
+        icon, role = LEVEL_LOOKS[state.level] if state.level else ("circle-check", "allow")
+        tie_icon(button, icon if known else "clock", role if known else "muted")
+        said = state.words if known else "..."
+        button.setText(f"{words} {said}")
+        button.setAccessibleName(f"{words}: {said}")
+        why = LEVEL_TIPS[state.level] if state.level else "the provider takes it as it is"
+        button.setToolTip(tip_text(f"{words}: {said}, {why}") if known else f"{words}: not known yet")

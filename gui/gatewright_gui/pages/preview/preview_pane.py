@@ -4,31 +4,18 @@ While an answer is under way the former text stays, so that nothing jumps; no te
 its own.
 """
 
+from collections.abc import Mapping
 from typing import cast
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QSizePolicy, QStackedWidget, QWidget
 
-from gatewright_gui.models.tokens import as_table, rule_words, total_words
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.preview.answers import Answers, Wanted
-from gatewright_gui.pages.preview.lint_pane import LintPane
-from gatewright_gui.pages.preview.provider_strip import ProviderStrip
-from gatewright_gui.pages.preview.token_table import TokenTable
-from gatewright_gui.pages.preview.words import (
-    BASES,
-    COPY_KEYS,
-    COPY_NAMES,
-    COUNTING,
-    FORMAT_WORDS,
-    NO_AGENT,
-    NOTHING_CHANGED,
-    PARTS,
-    SCOPES,
-    counts_text,
-    sentence,
-)
+from gatewright_gui.pages.preview.lint_pane import LintPane, ProviderStrip
+from gatewright_gui.pages.preview.token_table import TokenTable, as_table, rule_words, total_words
+from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.copy_button import CopyButton
@@ -37,8 +24,56 @@ from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
-from gatewright_gui.session.lints import LintRow
-from gatewright_gui.session.preview import Base, Difference, Preview, provider_formats
+from gatewright_gui.session.preview import PROVIDER_WORDS, Base, Counts, Difference, LintRow, Preview, provider_formats
+
+FORMAT_WORDS = {**PROVIDER_WORDS, "openai": "OpenAI (chat)", "openai-responses": "OpenAI (responses)"}
+
+
+PARTS = (
+    ("schema", "Schema", "The tools as the model is given them"),
+    ("rules", "Rules", "The usage rules: the text on the tools for the system prompt"),
+    ("difference", "Difference", "What limits take away and change, and what was edited since the last save"),
+    ("tokens", "Tokens", "What every tool costs, and what the limits save"),
+)
+
+
+SCOPES = (("tool", "This tool", "Only the tool of the current row"), ("agent", "All tools", "Every tool of the agent"))
+
+
+BASES = (
+    ("unrestricted", "Unrestricted", "Against what the model would see if nothing were limited"),
+    ("saved", "Last save", "Against what the model sees by the policy as it was last saved"),
+)
+
+
+COPY_NAMES = {"schema": "Copy the schema", "rules": "Copy the usage rules", "difference": "Copy the difference"}
+
+
+COPY_KEYS = "Ctrl+Shift+C"
+
+
+NO_AGENT = "Choose an agent at the left, or add one."
+
+
+NOTHING_CHANGED: Mapping[Base, str] = {
+    "unrestricted": "Nothing is taken away: the model sees all of it.",
+    "saved": "The model sees what it saw at the last save.",
+}
+
+
+COUNTING = "counting the tokens…"
+
+
+def sentence(note: str) -> str:
+    """A note as a sentence, without code marks."""
+    plain = note.replace("`", "")
+    return f"{plain[:1].upper()}{plain[1:]}." if plain else ""
+
+
+def counts_text(counts: Counts) -> str:
+    """How much of the catalog the model sees."""
+    tools = f"{counts.shown_tools:,} of {counts.all_tools:,} tools"
+    return f"The model sees {tools}, {counts.shown_operations:,} of {counts.all_operations:,} operations"
 
 
 class PreviewPane(QWidget):
@@ -76,21 +111,17 @@ class PreviewPane(QWidget):
         self._ask()
 
     def _lay_out(self) -> None:
-        for key, text, tip in PARTS:
-            self.part.add_segment(key, text, tooltip=tip)
-        for key, text, tip in SCOPES:
-            self.scope.add_segment(key, text, tooltip=tip)
-        for key, text, tip in BASES:
-            self.base.add_segment(key, text, tooltip=tip)
+        for choice, segments in ((self.part, PARTS), (self.scope, SCOPES), (self.base, BASES)):
+            for key, text, tip in segments:
+                choice.add_segment(key, text, tooltip=tip)
         for name in provider_formats():
             self.format.addItem(FORMAT_WORDS.get(name, name), name)
         self.providers.choose(str(self.format.currentData()))
-        self.format.setAccessibleName("Provider format")
         self.format.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.format.setMinimumContentsLength(8)
         self.format.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.format.setToolTip("The shape in which a provider takes tools")
-        named: dict[str, QWidget] = {
+        named(self.format, spoken="Provider format", tip="The shape in which a provider takes tools")
+        parts: dict[str, QWidget] = {
             "part": self.part,
             "scope": self.scope,
             "format": self.format,
@@ -107,7 +138,7 @@ class PreviewPane(QWidget):
             "wrap": self.code.wrap_button,
             "copy": self.code.copy_button,
         }
-        for name, control in named.items():
+        for name, control in parts.items():
             control.setObjectName(f"preview.{name}")
         self.empty.setObjectName("preview.empty")
         self.about.setMinimumWidth(1)  # in a narrow pane the buttons go before it; its tooltip has the words
@@ -121,56 +152,21 @@ class PreviewPane(QWidget):
         split.setStretchFactor(0, 1)
         split.restore((430, 170))
         self.lints.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(self._controls())
-        column.addLayout(self._bar())
-        column.addWidget(split, 1)
-        column.addLayout(self._foot())
-
-    def _controls(self) -> QVBoxLayout:
         tokens = current_look().tokens
-        first, second, both = QHBoxLayout(), QHBoxLayout(), QVBoxLayout()
-        first.addWidget(self.part)
-        first.addStretch(1)
-        second.addWidget(self.scope)
-        second.addStretch(1)
-        second.addWidget(self.format, 2)
-        second.setSpacing(tokens.space_2)
-        both.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
-        both.setSpacing(tokens.space_1)
-        both.addLayout(first)
-        both.addLayout(second)
-        return both
-
-    def _bar(self) -> QHBoxLayout:
-        """The line over the text: what it is compared with or how long it is, and its buttons."""
-        tokens = current_look().tokens
-        bar = QHBoxLayout()
-        bar.setContentsMargins(tokens.space_2, 0, tokens.space_1, tokens.space_1)
+        controls = column_of(
+            row_of(self.part, stretch()),
+            row_of(self.scope, stretch(), stretch(self.format, 2), space=2),
+            space=1,
+            margins=(2, 1),
+        )
+        bar = row_of(self.base, Gap(1), stretch(self.about), margins=(2, 0, 1, 1))
         bar.setSpacing(2)
-        bar.addWidget(self.base)
-        bar.addSpacing(tokens.space_1)
-        bar.addWidget(self.about, 1)
         self.code.put_buttons_in(bar)
         bar.addWidget(self.copy_tokens)
-        return bar
-
-    def _foot(self) -> QVBoxLayout:
-        tokens = current_look().tokens
-        foot, cost = QVBoxLayout(), QHBoxLayout()
-        foot.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
-        foot.setSpacing(tokens.space_1)
-        cost.setSpacing(tokens.space_1)
-        cost.addWidget(IconLabel("coins", "muted", size=tokens.small_icon_size))
-        cost.addWidget(self.tokens)
-        cost.addStretch(1)
-        cost.addWidget(self.token_rule)
-        foot.addWidget(self.counts)
-        foot.addLayout(cost)
-        foot.addWidget(self.providers)
-        return foot
+        coins = IconLabel("coins", "muted", size=tokens.small_icon_size)
+        cost = row_of(coins, self.tokens, stretch(), self.token_rule, space=1)
+        foot = column_of(self.counts, cost, self.providers, space=1, margins=(2, 1))
+        column_of(controls, bar, stretch(split), foot, into=self)
 
     def _connect(self) -> None:
         document, selection = self._context.document, self._context.selection

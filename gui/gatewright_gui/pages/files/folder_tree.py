@@ -13,34 +13,56 @@ from typing import Any, Literal
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from gatewright.policy.permission import Permission
-from gatewright_gui.models.filestate import look_of, sentence_of, words_of
-from gatewright_gui.models.level import LevelMark, mark_below, mark_of
+from gatewright_gui.pages.files.blocks import look_of, sentence_of, words_of
+from gatewright_gui.pages.files.folder_levels import FilesBelow
+from gatewright_gui.pages.files.level import LevelMark, mark_below, mark_of
 from gatewright_gui.qt.look import Role
+from gatewright_gui.session.file_state import FileStanding, FolderStanding, Standings
 from gatewright_gui.session.files import FolderEntry, FolderListing, PathLevel, inside
-from gatewright_gui.session.filestate import FileStanding, FolderStanding, Standings
-from gatewright_gui.session.folderlevels import FilesBelow
 
 Index = QModelIndex | QPersistentModelIndex
+
+
 NAME, LEVEL, RULE, STATE = range(4)
+
+
 HEADERS = ("Name", "Level", "Decided by", "State")
+
+
 PAGE = 500
 """Entries of one folder that are rows at a time: the view looks at each of them whenever rows come or go."""
+
+
 PATH_LEVEL = Qt.ItemDataRole.UserRole + 1
 """PathLevel of a row; None for a row that only says something."""
+
+
 RELATIVE = Qt.ItemDataRole.UserRole + 2
 """Path from the base; a folder's ends with `/`."""
+
+
 KIND = Qt.ItemDataRole.UserRole + 3
 """`folder`, `file` or `note`."""
+
+
 STANDING = Qt.ItemDataRole.UserRole + 4
 """FileStanding or FolderStanding of a row; None where no block is."""
+
+
 SHOWN = Qt.ItemDataRole.UserRole + 5
 """FolderRow: all that is drawn of a row."""
+
+
 _ENTRY = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+
+
 _FLAGS = {
     "folder": _ENTRY,
     "file": _ENTRY | Qt.ItemFlag.ItemNeverHasChildren,
     "note": Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemNeverHasChildren,
 }
+
+
 _ANSWERED = frozenset(
     map(
         int,
@@ -57,7 +79,11 @@ _ANSWERED = frozenset(
     )
 )
 """A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
+
+
 State = Literal["unread", "reading", "read"]
+
+
 Below = Callable[[str], FilesBelow | None]
 """Which levels the files of a folder have, whose path ends with `/`; None where that is not known."""
 

@@ -1,68 +1,55 @@
-"""The left part of the Files page: the ordered rules of a source, edited in place. It does not know the folder."""
+"""The ordered rules of a source, edited in place."""
 
+from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QWidget
 
 from gatewright.policy.document import PermissionRule, Source
-from gatewright_gui.models import permissionrules
-from gatewright_gui.models.permissionrules import PermissionRuleModel
-from gatewright_gui.pages.files.counting import Insertion
-from gatewright_gui.pages.files.delegate import edit_at_once, idle_chip_width
-from gatewright_gui.pages.files.newrule import NewRuleBar
-from gatewright_gui.pages.files.ruleheader import RuleHeader
-from gatewright_gui.pages.files.rulemenu import rule_menu
-from gatewright_gui.pages.files.ruletable import RuleTable
-from gatewright_gui.pages.files.ruleverbs import RuleVerbs
+from gatewright.policy.permission import Permission
+from gatewright_gui.pages.files import rule_model
+from gatewright_gui.pages.files.new_rule_bar import NewRuleBar
+from gatewright_gui.pages.files.rule_header import RuleHeader
+from gatewright_gui.pages.files.rule_model import Insertion, PermissionRuleModel
+from gatewright_gui.pages.files.rule_table import RuleTable, edit_at_once, idle_chip_width
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget import MessageBar, ProgressStrip
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.fileindex import PatternCount
+from gatewright_gui.session.file_index import PatternCount
 from gatewright_gui.session.files import Hits
+from gatewright_gui.session.verbs import sources
 
 
 class RulesPanel(QWidget):
     """Table, buttons, and what is said about them."""
 
-    source_chosen = Signal(object)
-    """Id of a source: str."""
     count_cancelled = Signal()
     pattern_typed = Signal(object, object)
     """What a pattern that is being typed would decide is to be counted: row (or `Insertion`), text."""
     typing_ended = Signal()
     files_asked = Signal(object)
     """The files that this row decides are to be shown: int."""
-    add_source_asked = Signal()
-    change_source_asked = Signal()
-    remove_source_asked = Signal()
 
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._verbs = RuleVerbs(document, self._select)
+        self._document, self._source_id = document, ""
         self._refused: tuple[int, str] | None = None
         self._suggestion = ""
         self._above: int | None = None
-        self.model = PermissionRuleModel(self._verbs, self)
+        self.model = PermissionRuleModel(self, self)
         self.header = RuleHeader(self)
-        self.picker = self.header.picker
         self.table = RuleTable(self.model, self)
         self._new: NewRuleBar | None = None
         self.message = MessageBar()
         self.strip = ProgressStrip()
-        self.fault = Label()
-        self.fault.setObjectName("files.fault")
-        self.fault.setProperty("kind", "error")
-        self.fault.setWordWrap(True)
-        self.fault.hide()
-        self.trial = Label()
-        self.trial.setObjectName("files.trial")
-        self.trial.setWordWrap(True)
+        self.fault = named(Label(), "files.fault", kind="error")
+        self.trial = named(Label(), "files.trial")
         self.trial.setContentsMargins(8, 2, 8, 4)
-        self.trial.hide()
-        self.roots = Label()
+        self.roots = named(Label(), "files.roots", kind="small")
         """Folders that are no sources: where levels do not hold."""
         self._lay_out()
         self._connect()
@@ -82,54 +69,37 @@ class RulesPanel(QWidget):
             self._column.insertWidget(self._column.indexOf(self.table), new)
         return self._new
 
-    @property
-    def offered(self) -> tuple[str, ...]:
-        """The sources that can be chosen."""
-        return self.header.offered
-
-    def show_sources(self, shown: tuple[Source, ...], chosen: str | None) -> None:
-        """Offer these sources; the picker hides while there is only one."""
-        self.header.show_sources(shown, chosen)
-
     def show_roots(self, line: str, whole: str) -> None:
         """Say where levels do not hold; nothing of no line."""
         self.roots.setText(line)
         self.roots.setToolTip(tip_text(whole))
         self.roots.setVisible(bool(line))
 
-    def choose_source(self, source_id: str) -> None:
-        """Show another one as chosen."""
-        self.picker.setCurrentIndex(self.picker.findData(source_id))
-
     def start_over(self, source: Source | None) -> None:
         """Another source."""
-        self._verbs.source_id = source.source_id if source else ""
+        self._source_id = source.source_id if source else ""
         self._hide_new()
-        self._above = None
         self.message.dismiss()
         self.model.start_over(source)
-        self.table.fit_numbers()
-        self.table.fit_patterns()
+        self.table.fit()
         self._update_buttons()
 
     def refresh(self, source: Source) -> None:
         """The same source, changed."""
         before = self.model.default_row
         self.model.set_source(source)
-        self.table.fit_numbers()
-        self.table.fit_patterns()
+        self.table.fit()
         if self.model.default_row != before:
             self._hide_new()  # the row that it names is another one now
-            self._above = None
         self._update_buttons()
-        self._tell()
+        self._show_hits()
 
     def set_hits(self, hits: Hits | None) -> None:
         """Counts, or None while they are made."""
         self.model.set_hits(hits)
         if hits is not None:
-            self.table.fit_patterns()
-        self._tell()
+            self.table.fit()
+        self._show_hits()
 
     def show_not_counted(self, note: str, why: str) -> None:
         """There are no counts."""
@@ -141,7 +111,7 @@ class RulesPanel(QWidget):
         """Mark the row that decides and bring it into view."""
         self.model.set_deciding(row)
         if row is not None:
-            self.table.scrollTo(self.model.index(row, permissionrules.PATTERN))
+            self.table.scrollTo(self.model.index(row, rule_model.PATTERN))
 
     def suggest(self, pattern: str, above: int) -> None:
         """The pattern that the next added rule begins with, and the row above which it decides, until one is chosen."""
@@ -160,8 +130,8 @@ class RulesPanel(QWidget):
     def go_to(self, row: int) -> None:
         """Choose a row and give it the keys."""
         row = max(0, min(row, self.model.default_row))
-        self.table.setCurrentIndex(self.model.index(row, permissionrules.PATTERN))
-        self.table.scrollTo(self.model.index(row, permissionrules.PATTERN))
+        self.table.setCurrentIndex(self.model.index(row, rule_model.PATTERN))
+        self.table.scrollTo(self.model.index(row, rule_model.PATTERN))
         self._back_to_table()
 
     @property
@@ -170,13 +140,30 @@ class RulesPanel(QWidget):
         rows = {index.row() for index in self.table.selectionModel().selectedRows()}
         return tuple(sorted(row for row in rows if self.model.rule_at(row) is not None))
 
-    def _select(self, first: int, count: int) -> None:
-        """Choose rows that were moved."""
-        flag = QItemSelectionModel.SelectionFlag
-        top, bottom = self.model.index(first, 0), self.model.index(first + count - 1, 0)
-        self.table.setCurrentIndex(self.model.index(first, permissionrules.PATTERN))
-        self.table.selectionModel().select(QItemSelection(top, bottom), flag.ClearAndSelect | flag.Rows)
-        self._update_buttons()
+    # what the table asks for
+
+    def set_rule(self, index: int, rule: PermissionRule) -> bool:
+        """Give a rule another pattern, level or comment."""
+        return sources.set_rule(self._document, self._source_id, index, rule)
+
+    def set_level(self, index: int, level: Permission) -> bool:
+        """Give a rule another level."""
+        return sources.set_level(self._document, self._source_id, index, level)
+
+    def set_default(self, level: Permission) -> bool:
+        """Give what no rule matches another level."""
+        return sources.set_default_level(self._document, self._source_id, level)
+
+    def move_rules(self, indexes: tuple[int, ...], to: int) -> bool:
+        """Move rules so that the first of them stands at `to`, and keep them chosen."""
+        done = sources.move_rules(self._document, self._source_id, indexes, to)
+        if done:
+            flag = QItemSelectionModel.SelectionFlag
+            top, bottom = self.model.index(to, 0), self.model.index(to + len(indexes) - 1, 0)
+            self.table.setCurrentIndex(self.model.index(to, rule_model.PATTERN))
+            self.table.selectionModel().select(QItemSelection(top, bottom), flag.ClearAndSelect | flag.Rows)
+            self._update_buttons()
+        return done
 
     # acts
 
@@ -188,9 +175,9 @@ class RulesPanel(QWidget):
         self.new.begin(at, where, self._suggestion or "new/**")
 
     def _add(self, rule: PermissionRule, at: int) -> None:
-        if self._verbs.add(rule, at):
+        if sources.add_rule(self._document, self._source_id, rule, at):
             self._hide_new()
-            self.table.setCurrentIndex(self.model.index(at, permissionrules.PATTERN))
+            self.table.setCurrentIndex(self.model.index(at, rule_model.PATTERN))
             self._back_to_table()
 
     def _back_to_table(self) -> None:
@@ -199,8 +186,8 @@ class RulesPanel(QWidget):
     def remove_rule(self) -> None:
         """Remove the chosen rules."""
         rows = self.selected
-        if rows and self._verbs.remove(rows):
-            self.table.setCurrentIndex(self.model.index(min(rows[0], self.model.default_row), permissionrules.PATTERN))
+        if rows and sources.remove_rules(self._document, self._source_id, rows):
+            self.table.setCurrentIndex(self.model.index(min(rows[0], self.model.default_row), rule_model.PATTERN))
 
     def move_rule(self, step: int) -> None:
         """Move the chosen rules up (-1) or down (1); those with others between them come together."""
@@ -209,26 +196,13 @@ class RulesPanel(QWidget):
             return
         to = rows[0] + step
         if 0 <= to <= self.model.default_row - len(rows):
-            self._verbs.move(rows, to)
-
-    def _move(self, step: int, _checked: bool = False) -> None:
-        self.move_rule(step)
+            self.move_rules(rows, to)
 
     def show_files(self) -> None:
         """Show the files that the current row decides."""
         row = self.table.currentIndex().row()
         if row >= 0:
             self.files_asked.emit(row)
-
-    def go_to_shadow(self, index: QModelIndex) -> None:
-        """Go to the rule that hides the one of this row."""
-        by = index.data(permissionrules.SHADOWED_BY)
-        if by is not None:
-            self.go_to(int(by))
-
-    def edit_cell(self, index: QModelIndex) -> None:
-        """Open the editor of a cell."""
-        edit_at_once(self.table, index)
 
     def add_above_chosen(self) -> None:
         """Ask for a rule above the chosen one: the key of the table speaks of the table's row."""
@@ -241,11 +215,36 @@ class RulesPanel(QWidget):
         if index.isValid():
             if not self.table.selectionModel().isSelected(index):
                 self.table.setCurrentIndex(index)
-            menu = rule_menu(self, self, index, self.selected, self.model.default_row)
-            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-            menu.popup(self.table.viewport().mapToGlobal(at))
+            self._menu_of(index).popup(self.table.viewport().mapToGlobal(at))
+
+    def _menu_of(self, index: QModelIndex) -> QMenu:
+        """What can be done with the row of `index`, and with the rules that are chosen."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        rows, last, by = self.selected, self.model.default_row, index.data(rule_model.SHADOWED_BY)
+        pattern, level = (index.siblingAtColumn(column) for column in (rule_model.PATTERN, rule_model.LEVEL))
+        several = f" {len(rows)} rules" if len(rows) > 1 else ""
+
+        def add(words: str, act: Callable[[], None], *, on: bool = True) -> None:
+            action = menu.addAction(words)
+            action.setEnabled(on)
+            action.triggered.connect(lambda: act())  # noqa: PLW0108  # a partial would be given the tick
+
+        add("Show the files that it decides\tCtrl+Return", self.show_files)
+        if by is not None:
+            add(f"Go to rule {by + 1}, which hides it", partial(self.go_to, by))
+        menu.addSeparator()
+        add("Edit the pattern\tF2", partial(edit_at_once, self.table, pattern), on=index.row() < last)
+        add("Change the level", partial(edit_at_once, self.table, level))
+        add("Add a rule above\tIns", self.add_above_chosen)
+        menu.addSeparator()
+        add(f"Move{several} up\tAlt+Up", partial(self.move_rule, -1), on=bool(rows) and rows[0] > 0)
+        add(f"Move{several} down\tAlt+Down", partial(self.move_rule, 1), on=bool(rows) and rows[0] + len(rows) < last)
+        add(f"Remove{several}\tDel", self.remove_rule, on=bool(rows))
+        return menu
 
     def _hide_new(self) -> None:
+        self._above = None
         if self._new is not None:
             self._new.hide()
 
@@ -257,7 +256,7 @@ class RulesPanel(QWidget):
             return
         row, text = self._refused
         self.message.dismiss()
-        index = self.model.index(row, permissionrules.PATTERN)
+        index = self.model.index(row, rule_model.PATTERN)
         edit_at_once(self.table, index)
         editor = self.table.indexWidget(index)
         if isinstance(editor, QLineEdit):
@@ -291,17 +290,17 @@ class RulesPanel(QWidget):
         self._above = None
         if QApplication.keyboardModifiers() & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier):
             return
-        if index.column() == permissionrules.LEVEL:
+        if index.column() == rule_model.LEVEL:
             edit_at_once(self.table, index)
-        elif index.column() == permissionrules.COMMENT and index.data(permissionrules.SHADOWED_BY) is not None:
+        elif index.column() == rule_model.COMMENT and index.data(rule_model.SHADOWED_BY) is not None:
             left = self.table.visualRect(index).left()
-            if self.table.pressed_at.x() - left <= idle_chip_width(str(index.data(permissionrules.IDLE_WORDS))):
-                self.go_to_shadow(index)
+            if self.table.pressed_at.x() - left <= idle_chip_width(str(index.data(rule_model.IDLE_WORDS))):
+                self.go_to(index.data(rule_model.SHADOWED_BY))
 
-    def _tell(self) -> None:
+    def _show_hits(self) -> None:
         self.header.show_hits(self.model.hits, len(self.model.dead_rows))
 
-    def _update_buttons(self) -> None:
+    def _update_buttons(self, *_selected: object) -> None:
         rows = self.selected
         header = self.header
         header.add_button.setEnabled(self.model.rowCount() > 0)
@@ -310,21 +309,14 @@ class RulesPanel(QWidget):
         header.down_button.setEnabled(bool(rows) and rows[0] + len(rows) < self.model.default_row)
         header.files_button.setEnabled(self.table.currentIndex().isValid())
 
-    def _selection_changed(self, _on: QItemSelection, _off: QItemSelection) -> None:
-        self._update_buttons()
-
     # the parts
 
     def _connect(self) -> None:
         header, table, delegate = self.header, self.table, self.table.delegate
-        header.source_chosen.connect(self.source_chosen)
-        header.add_source_asked.connect(self.add_source_asked)
-        header.change_source_asked.connect(self.change_source_asked)
-        header.remove_source_asked.connect(self.remove_source_asked)
         header.add_button.clicked.connect(self.add_rule)
         header.remove_button.clicked.connect(self.remove_rule)
-        header.up_button.clicked.connect(partial(self._move, -1))
-        header.down_button.clicked.connect(partial(self._move, 1))
+        header.up_button.clicked.connect(lambda: self.move_rule(-1))
+        header.down_button.clicked.connect(lambda: self.move_rule(1))
         header.files_button.clicked.connect(self.show_files)
         delegate.pattern_checked.connect(self._show_fault)
         delegate.pattern_refused.connect(self._refuse)
@@ -338,31 +330,28 @@ class RulesPanel(QWidget):
         table.files_asked.connect(self.show_files)
         table.customContextMenuRequested.connect(self._open_menu)
         table.selectionModel().currentChanged.connect(self._row_chosen)
-        table.selectionModel().selectionChanged.connect(self._selection_changed)
+        table.selectionModel().selectionChanged.connect(self._update_buttons)
         self.message.action_requested.connect(self._edit_again)
         self.strip.cancel_requested.connect(self.count_cancelled)
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
-        order = Label("The first pattern that matches wins; what no rule matches gets the default.")
-        order.setProperty("kind", "small")
-        order.setWordWrap(True)
-        foot = QHBoxLayout()
-        foot.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
-        foot.addWidget(order, 1)
-        self.roots.setObjectName("files.roots")
-        self.roots.setProperty("kind", "small")
-        self.roots.setWordWrap(True)
+        order = named(
+            Label("The first pattern that matches wins; what no rule matches gets the default."), kind="small"
+        )
+        for label in (order, self.fault, self.trial, self.roots):
+            label.setWordWrap(True)
+        for label in (self.fault, self.trial, self.roots):
+            label.hide()
         self.roots.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_2)
-        self.roots.hide()
-        column = self._column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.header)
-        column.addWidget(self.message)
-        column.addLayout(foot)
-        column.addWidget(self.table, 1)
-        column.addWidget(self.fault)
-        column.addWidget(self.trial)
-        column.addWidget(self.strip)
-        column.addWidget(self.roots)
+        self._column = column_of(
+            self.header,
+            self.message,
+            row_of(stretch(order), margins=(2, 1)),
+            stretch(self.table),
+            self.fault,
+            self.trial,
+            self.strip,
+            self.roots,
+            into=self,
+        )

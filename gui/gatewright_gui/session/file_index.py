@@ -19,12 +19,24 @@ from gatewright.sources.leftover import is_leftover
 from gatewright.sources.overlay import Overlay
 
 Stop = Callable[[], bool]
+
+
 Progress = Callable[[int], None]
+
+
 DEFAULT, PROTECTED, ELSEWHERE = -1, -2, -3
 """In place of a rule's index: the default, protection, another source; of the last less the number of its level."""
+
+
 PROTECTED_WORD = "protected"
+
+
 _LEVELS = tuple(Permission)
+
+
 _LOOK_EVERY = 128
+
+
 _CHUNK = 256
 """Paths that rules are asked for at a time: between two of them it is looked whether they are still wanted."""
 

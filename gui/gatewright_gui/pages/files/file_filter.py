@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.permission import Permission
-from gatewright_gui.session.fileindex import DEFAULT, PROTECTED, Decided, Stop, StoppedError, level_word
+from gatewright_gui.session.file_index import DEFAULT, PROTECTED, Decided, Stop, StoppedError, level_word
 from gatewright_gui.session.files import Entries, FolderListing, Row
 
 _CHUNK = 512
@@ -32,6 +32,8 @@ class TreeFilter:
 
 
 NO_FILTER = TreeFilter()
+
+
 Key = tuple[str, str]
 
 

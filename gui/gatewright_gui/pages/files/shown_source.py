@@ -1,15 +1,15 @@
-"""Which source the Files page shows, the rows of its folder, and the level of any path in it.
+"""Which source the Files page shows, the rows of its folder, and the level of any path in it."""
 
-It reads no disk and decides no level: the session does.
-"""
-
+import os
 from dataclasses import replace
+from pathlib import Path
 
 from PySide6.QtCore import QObject
 
 from gatewright.policy.document import Source
 from gatewright.policy.permission import Permission
-from gatewright_gui.models.foldertree import FolderTreeModel
+from gatewright_gui.pages.files.folder_tree import FolderTreeModel
+from gatewright_gui.session.document import Document
 from gatewright_gui.session.files import PathLevel, SourceFolder, inside
 
 
@@ -52,3 +52,34 @@ class Shown:
         seen = self.seen_level(path) or self.level(path)
         level = self.level(inside(path))
         return None if seen.is_closed or level.is_closed or level.overlapped else level.permission
+
+
+def root_line(document: Document) -> tuple[str, str]:
+    """One line on the roots of the policy, and their real folders, a line for each; both empty where there is none."""
+    policy, path = document.policy, document.path
+    folder = path.parent if path is not None else Path()
+    bases = {source.source_id: _real(folder, source.base_path) for source in policy.sources}
+    plain: list[str] = []
+    levelled: list[str] = []
+    whole: list[str] = []
+    for name, written in policy.roots.folders.items():
+        real = _real(folder, written)
+        holder = next((one for one, base in bases.items() if real.is_relative_to(base)), None)
+        shown = name if Path(written).name == name else f"{name} ({written})"
+        if holder is None:
+            plain.append(shown)
+        else:
+            levelled.append(f"{shown} lies in source {holder}: its levels hold there too.")
+        whole.append(f"{name}: {real}")
+    said = [_plain(plain)] if plain else []
+    return " ".join([*said, *levelled]), "\n".join(whole)
+
+
+def _plain(names: list[str]) -> str:
+    *most, last = names
+    named = f"Roots {', '.join(most)} and {last}" if most else f"Root {last}"
+    return f"{named}: no levels there; what an agent may do is in its FsRead and FsWrite."
+
+
+def _real(folder: Path, written: str) -> Path:
+    return Path(os.path.realpath(folder / written))

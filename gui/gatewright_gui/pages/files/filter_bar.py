@@ -12,23 +12,33 @@ from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from gatewright.policy.permission import Permission
-from gatewright_gui.models.level import LEVELS, PROTECTED_ICON, PROTECTED_WORD
-from gatewright_gui.pages.files.flow import FlowLayout
+from gatewright_gui.pages.files.file_filter import NO_FILTER, TreeFilter
+from gatewright_gui.pages.files.flow_layout import FlowLayout
+from gatewright_gui.pages.files.level import LEVELS, PROTECTED_ICON, PROTECTED_WORD
 from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.widget import IconButton, SearchField, chip_width
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.session.filefilter import NO_FILTER, TreeFilter
 
 TYPED_MS = 150
+
+
 _ICON = 12
+
+
 _LEVEL_TIPS = {str(level): look.explanation for level, look in LEVELS.items()} | {
     PROTECTED_WORD: "belongs to the policy, its state, its keys or a source that was moved: no rule opens it"
 }
+
+
 _LOOKS: Mapping[str, tuple[str, Role]] = {
     **{str(level): (look.icon, look.role) for level, look in LEVELS.items()},
     PROTECTED_WORD: (PROTECTED_ICON, "none"),
 }
+
+
 WORDS = tuple(_LOOKS)
+
+
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 

@@ -2,15 +2,40 @@
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.permission import Permission
-from gatewright_gui.pages.files.delegate import PatternEdit, level_combo
+from gatewright_gui.pages.files.level import level_combo
+from gatewright_gui.pages.files.rule_model import PermissionRuleModel
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.widget import IconButton
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.fileindex import PatternCount
+from gatewright_gui.session.file_index import PatternCount
+
+
+class PatternEdit(QLineEdit):
+    """A field that knows at each key whether its pattern can be used."""
+
+    checked = Signal(object)
+    """What is wrong with the text, or None: str | None."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("files.pattern")
+        self.setAccessibleName("Pattern")
+        self.setFont(current_look().mono_font)
+        self.setFrame(False)
+        self.fault: str | None = None
+        self.textChanged.connect(self._check)
+
+    def _check(self, text: str) -> None:
+        self.fault = PermissionRuleModel.fault_of(text)
+        self.setProperty("kind", "error" if self.fault else None)
+        self.style().unpolish(self)
+        self.style().polish(self)
+        self.setToolTip(self.fault or "")
+        self.checked.emit(self.fault)
 
 
 class NewRuleBar(QWidget):

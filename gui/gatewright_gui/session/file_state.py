@@ -13,6 +13,8 @@ from gatewright.sources import FileSource, FileState
 
 MAX_LOOKED_AT = 5_000
 """Files with a block that are looked at."""
+
+
 _WORST = (
     FileState.CONFLICT,
     FileState.DISK_DELETED,

@@ -1,6 +1,8 @@
-"""The levels explained: what each lets an agent do, in a window that goes away by itself. It changes nothing."""
+"""The levels explained: what each lets an agent do, in a window that goes away by itself."""
 
-from PySide6.QtCore import QPoint, Qt
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPoint, Qt
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -12,31 +14,101 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.models import levelhelp
-from gatewright_gui.models.level import LEVELS
-from gatewright_gui.models.levelhelp import LevelHelpModel
-from gatewright_gui.pages.files.delegate import Index, draw_chip, draw_ground
+from gatewright_gui.pages.files.level import LEVELS, Index, draw_chip, draw_ground
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import TableView
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label
 
+_LEVELS, _ACTIONS = tuple(LEVELS), tuple(Action)
+
+
+MEANING = len(_ACTIONS) + 1
+
+
+HEADERS = ("Level", *(str(action) for action in _ACTIONS), "In words")
+
+
+LEVEL_ROLE = Qt.ItemDataRole.UserRole + 1
+"""Permission of a row."""
+
+
+VERDICT = Qt.ItemDataRole.UserRole + 2
+"""Verdict of a cell; None for a cell that holds none."""
+
+
+class LevelHelpModel(QAbstractTableModel):
+    """One row for each level, the strictest first."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Levels."""
+        return 0 if parent.isValid() else len(_LEVELS)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """The level, what it says to each action, what that means."""
+        return 0 if parent.isValid() else len(HEADERS)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Names of the columns."""
+        is_name = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
+        return HEADERS[section].capitalize() if is_name else None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Words, and what is drawn from them."""
+        if not index.isValid():
+            return None
+        level, column = _LEVELS[index.row()], index.column()
+        match role:
+            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.ToolTipRole:
+                return _text(level, column)
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{level}, {HEADERS[column]}: {_text(level, column)}"
+            case _ if role == LEVEL_ROLE:
+                return level
+            case _ if role == VERDICT and 0 < column < MEANING:
+                return verdict_for(level, _ACTIONS[column - 1])
+            case _:
+                return None
+
+
+def _text(level: Permission, column: int) -> str:
+    if column == 0:
+        return str(level)
+    if column == MEANING:
+        return LEVELS[level].explanation
+    return VERDICT_WORDS[verdict_for(level, _ACTIONS[column - 1]).value]
+
+
 _WIDTH = 880
+
+
 _ASK = (
     "Ask first: the call waits until a person answers it; of a call that you try in the Console that is you."
     " partner and human do the same: they are two names for one level, as policies of Pattern have them."
 )
+
+
 _WHERE = (
     "Levels hold in the folders of sources: for the file and block tools, and for any other tool where an argument is a"
     " path into such a folder. What a program does beside its arguments no level sees. In roots that lie in no source"
     " there are no levels: FsRead and FsWrite of the agents decide there."
 )
+
+
 _APPEND = (
     "Append is also making a new file, and saving one that only grew. Delete is deleting. Whatever else changes a file"
     " is an overwrite."
 )
+
+
 _ORDER = "The first rule that matches a path gives its level; what no rule matches gets the default."
 
 
@@ -45,7 +117,7 @@ class _Cells(Delegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """A chip, or words."""
-        verdict = index.data(levelhelp.VERDICT)
+        verdict = index.data(VERDICT)
         rect = option.rect  # pyright: ignore[reportAttributeAccessIssue]
         if verdict is not None:
             draw_ground(self, painter, option, index)
@@ -53,7 +125,7 @@ class _Cells(Delegate):
             draw_chip(painter, rect, VERDICT_WORDS[name], VERDICT_ICONS[name], name)
         elif index.column() == 0:
             draw_ground(self, painter, option, index)
-            look = LEVELS[index.data(levelhelp.LEVEL_ROLE)]
+            look = LEVELS[index.data(LEVEL_ROLE)]
             draw_chip(painter, rect, str(index.data()), look.icon, look.role)
         else:
             super().paint(painter, option, index)
@@ -79,7 +151,7 @@ class LevelHelp(QDialog):
         header = self.table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.table.setColumnWidth(0, 112)
-        for column in range(1, levelhelp.MEANING):
+        for column in range(1, MEANING):
             self.table.setColumnWidth(column, 84)
         self.table.setFixedHeight(header.sizeHint().height() + len(LEVELS) * tokens.row_height + 4)
         heading = Label("What the levels mean")

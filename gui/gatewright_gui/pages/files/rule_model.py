@@ -14,27 +14,99 @@ from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.permission import Permission
 from gatewright.policy.shadow import Shadow
-from gatewright_gui.models.level import LEVELS
-from gatewright_gui.models.ruleorder import extra, places, runs, single_move
-from gatewright_gui.session.fileindex import PatternCount
+from gatewright_gui.pages.files.level import LEVELS
+from gatewright_gui.session.file_index import PatternCount
 from gatewright_gui.session.files import Hits
 
+
+def extra(long: tuple[PermissionRule, ...], short: tuple[PermissionRule, ...]) -> list[int]:
+    """Where the long one has rules that the short one has not; at the first difference, where it is not that simple."""
+    found: list[int] = []
+    at = 0
+    for row, rule in enumerate(long):
+        if at < len(short) and short[at] == rule and len(long) - row - 1 >= len(short) - at - 1:
+            at += 1
+        else:
+            found.append(row)
+    if at == len(short) and len(found) == len(long) - len(short):
+        return found
+    first = next((row for row in range(len(short)) if long[row] != short[row]), len(short))
+    return list(range(first, first + len(long) - len(short)))
+
+
+def runs(rows: list[int]) -> list[tuple[int, int]]:
+    """First and last of each run of rows."""
+    found: list[tuple[int, int]] = []
+    for row in rows:
+        if found and found[-1][1] == row - 1:
+            found[-1] = (found[-1][0], row)
+        else:
+            found.append((row, row))
+    return found
+
+
+def places(old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> list[int] | None:
+    """Where each of the old rules stands now; None where they are not the same rules."""
+    waiting: dict[PermissionRule, list[int]] = {}
+    for row in range(len(new) - 1, -1, -1):
+        waiting.setdefault(new[row], []).append(row)
+    found: list[int] = []
+    for rule in old:
+        if not waiting.get(rule):
+            return None
+        found.append(waiting[rule].pop())
+    return found
+
+
+def single_move(old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> tuple[int, int] | None:
+    """`(from, to)` when one row moved and nothing else changed."""
+    if len(old) != len(new):
+        return None
+    differ = [at for at in range(len(old)) if old[at] != new[at]]
+    if len(differ) < 2:
+        return None
+    first, last = differ[0], differ[-1]
+    if old[first] == new[last] and old[first + 1 : last + 1] == new[first:last]:
+        return first, last
+    if old[last] == new[first] and old[first:last] == new[first + 1 : last + 1]:
+        return last, first
+    return None
+
+
 Index = QModelIndex | QPersistentModelIndex
+
+
 PATTERN, NUMBER, LEVEL, HITS, COMMENT = range(5)
 """The pattern comes first, since it stays when rows are put in; a view shows the number before it."""
+
+
 HEADERS = ("Pattern", "#", "Level", "Files", "Comment")
+
+
 LEVEL_ROLE = Qt.ItemDataRole.UserRole + 1
 """Permission of a row."""
+
+
 DECIDING = Qt.ItemDataRole.UserRole + 2
 """Whether the row decides the path that is looked at."""
+
+
 DEAD = Qt.ItemDataRole.UserRole + 3
 """Whether the row is known to decide no path, whatever files there will be."""
+
+
 IDLE_WORDS = Qt.ItemDataRole.UserRole + 4
 """Why a row decides no file, in two or three words; empty for a row that decides some."""
+
+
 SHADOWED_BY = Qt.ItemDataRole.UserRole + 5
 """Row of the first rule that hides this one; None for a rule that is not hidden."""
+
+
 SHOWN = Qt.ItemDataRole.UserRole + 6
 """RuleRow: all that is drawn of a row."""
+
+
 _ANSWERED = frozenset(
     map(
         int,
@@ -54,7 +126,11 @@ _ANSWERED = frozenset(
     )
 )
 """A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
+
+
 DEFAULT_TEXT = "no rule matched"
+
+
 MIME = "application/x-gatewright-permission-rule"
 
 
@@ -64,8 +140,16 @@ _RULE = (
     | Qt.ItemFlag.ItemNeverHasChildren
     | Qt.ItemFlag.ItemIsDragEnabled
 )
+
+
 _DEFAULT = _RULE & ~Qt.ItemFlag.ItemIsDragEnabled
+
+
 _EDITED_RULE, _EDITED_DEFAULT = _RULE | Qt.ItemFlag.ItemIsEditable, _DEFAULT | Qt.ItemFlag.ItemIsEditable
+
+
+class Insertion(int):
+    """A row before which a new rule is being written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +179,7 @@ class RuleVerbs(Protocol):
         """Give paths that no rule matches another level."""
         ...
 
-    def move(self, indexes: tuple[int, ...], to: int) -> bool:
+    def move_rules(self, indexes: tuple[int, ...], to: int) -> bool:
         """Move rules so that the first of them stands at `to` afterwards, the others right below it."""
         ...
 
@@ -308,7 +392,7 @@ class PermissionRuleModel(QAbstractTableModel):
         target = parent.row() if parent.isValid() else row
         target = len(self._rules) if target < 0 else min(target, len(self._rules))
         if rows and not self._stands(rows, target):
-            self._verbs.move(rows, target - sum(row < target for row in rows))
+            self._verbs.move_rules(rows, target - sum(row < target for row in rows))
         return False
 
     @staticmethod

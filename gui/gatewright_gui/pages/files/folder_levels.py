@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from gatewright.policy.document import Source
 from gatewright.policy.permission import Permission
-from gatewright_gui.session.fileindex import DEFAULT, ELSEWHERE, PROTECTED, PROTECTED_WORD, Decided, level_word
+from gatewright_gui.session.file_index import DEFAULT, ELSEWHERE, PROTECTED, PROTECTED_WORD, Decided, level_word
 
 _NAMED = 2
 """Deciders that are named in a narrow column."""
+
+
 _STRICTEST_FIRST = (PROTECTED_WORD, *map(str, Permission))
 
 

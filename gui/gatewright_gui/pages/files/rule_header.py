@@ -17,9 +17,9 @@ class RuleHeader(SectionHeader):
 
     source_chosen = Signal(object)
     """Id of a source: str."""
-    add_source_asked = Signal()
-    change_source_asked = Signal()
-    remove_source_asked = Signal()
+    add_source_requested = Signal()
+    change_source_requested = Signal()
+    remove_source_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Levels", parent=parent)
@@ -50,6 +50,10 @@ class RuleHeader(SectionHeader):
         self.picker.setCurrentIndex(self.picker.findData(chosen))
         self.picker.setVisible(len(shown) > 1)
         self.set_title("Levels" if len(shown) > 1 else f"Levels of {chosen}" if chosen else "Levels")
+
+    def choose_source(self, source_id: str) -> None:
+        """Show another one as chosen."""
+        self.picker.setCurrentIndex(self.picker.findData(source_id))
 
     def show_hits(self, hits: Hits | None, dead: int) -> None:
         """What was counted, None before; `dead`: rules that can never decide."""
@@ -87,13 +91,13 @@ class RuleHeader(SectionHeader):
         return button
 
     def _ask_new(self) -> None:
-        self.add_source_asked.emit()
+        self.add_source_requested.emit()
 
     def _ask_change(self) -> None:
-        self.change_source_asked.emit()
+        self.change_source_requested.emit()
 
     def _ask_remove(self) -> None:
-        self.remove_source_asked.emit()
+        self.remove_source_requested.emit()
 
 
 def _beside(hits: Hits | None) -> str:

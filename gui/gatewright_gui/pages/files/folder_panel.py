@@ -1,24 +1,77 @@
-"""The right part of the Files page: the real folder as a coloured tree, or why it cannot be shown. It reads nothing."""
+"""The real folder of a source as a coloured tree, or why it cannot be shown."""
 
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from typing import cast
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPaintEvent
-from PySide6.QtWidgets import QHeaderView, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QRect, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHeaderView, QMenu, QStackedWidget, QStyleOptionViewItem, QVBoxLayout, QWidget
 
 from gatewright.policy.permission import Permission
-from gatewright_gui.models import foldertree
-from gatewright_gui.models.foldertree import FolderTreeModel
-from gatewright_gui.models.level import LEVELS
-from gatewright_gui.pages.files.delegate import FolderDelegate
-from gatewright_gui.pages.files.filterbar import FilterBar
-from gatewright_gui.qt.look import current_look
+from gatewright_gui.pages.files import folder_tree
+from gatewright_gui.pages.files.file_filter import NO_FILTER
+from gatewright_gui.pages.files.filter_bar import FilterBar
+from gatewright_gui.pages.files.folder_tree import FolderRow, FolderTreeModel
+from gatewright_gui.pages.files.level import (
+    LEVELS,
+    Index,
+    draw_chip,
+    draw_ground,
+    draw_words,
+    is_marked,
+    is_selected,
+    rect_of,
+)
+from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, IconButton, ProgressStrip, SectionHeader, TreeView
+from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.courtesy import painting
-from gatewright_gui.session.filefilter import NO_FILTER
+
+_ICON = 16
+
+
+_TREE_PAD = 7
+"""From the edge of a cell to its words."""
+
+
+_KIND_ICONS = {"folder": "folder", "file": "file-text", "note": "info"}
+
+
+class FolderDelegate(Delegate):
+    """Draws entries of the folder: icon and name in the colour of the level, its word as a chip."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Names with their icon, levels as chips."""
+        cell, column = rect_of(option), index.column()
+        row = cast("FolderRow", index.data(folder_tree.SHOWN))
+        if is_marked(option):
+            draw_ground(self, painter, option, index)
+        mark = row.mark
+        if column == folder_tree.NAME:
+            role: Role = mark.role if mark is not None else "muted"
+            self._draw_named(painter, cell, _KIND_ICONS[row.kind], role, row.name, _ICON)
+        elif mark is None:
+            return
+        elif column == folder_tree.LEVEL:
+            draw_chip(painter, cell, mark.word, mark.icon, mark.role, outlined=is_selected(option))
+        elif column == folder_tree.RULE:
+            draw_words(painter, cell.adjusted(_TREE_PAD, 0, -_TREE_PAD, 0), row.rule_word, role_colour("muted"))
+        elif row.state:
+            role = row.state_role or "accent"
+            size = current_look().tokens.small_icon_size
+            self._draw_named(painter, cell, row.state_icon or "clock", role, row.state, size)
+
+    @staticmethod
+    def _draw_named(painter: QPainter, cell: QRect, icon: str, role: Role, words: str, size: int) -> None:
+        """An icon and words behind it."""
+        place = QRect(cell.left() + _TREE_PAD, cell.top() + (cell.height() - size) // 2, size, size)
+        current_look().icon(icon, role).paint(painter, place)
+        room = cell.adjusted(2 * _TREE_PAD + size - 1, 0, -_TREE_PAD, 0)
+        draw_words(painter, room, words, role_colour(role))
+
 
 Given = Callable[[str], Permission | None]
 """The level that a path has now; None where no rule can give it another."""
@@ -31,8 +84,8 @@ class _Tree(TreeView):
         """Return on a folder."""
         index = self.currentIndex()
         is_return = event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter} and not event.modifiers()
-        if is_return and index.isValid() and index.data(foldertree.KIND) == "folder":
-            row = index.siblingAtColumn(foldertree.NAME)
+        if is_return and index.isValid() and index.data(folder_tree.KIND) == "folder":
+            row = index.siblingAtColumn(folder_tree.NAME)
             self.setExpanded(row, not self.isExpanded(row))
             return
         super().keyPressEvent(event)
@@ -143,13 +196,13 @@ class FolderPanel(QWidget):
 
     def _activated(self, index: QModelIndex) -> None:
         """Return or a double click: a note leads on, a file to its rule."""
-        if not self._turn_page(index) and index.data(foldertree.KIND) == "file":
-            self.rule_asked.emit(index.data(foldertree.RELATIVE))
+        if not self._turn_page(index) and index.data(folder_tree.KIND) == "file":
+            self.rule_asked.emit(index.data(folder_tree.RELATIVE))
 
     def _chosen(self, current: QModelIndex, _before: QModelIndex) -> None:
         if self._model.is_changing:
             return
-        path = current.data(foldertree.RELATIVE) if current.isValid() else None
+        path = current.data(folder_tree.RELATIVE) if current.isValid() else None
         if path is not None:
             self.path_chosen.emit(path)
 
@@ -168,7 +221,7 @@ class FolderPanel(QWidget):
 
     def _open_menu(self, at: QPoint) -> None:
         under = self.tree.indexAt(at)
-        path = (under if under.isValid() else self.tree.currentIndex()).data(foldertree.RELATIVE)
+        path = (under if under.isValid() else self.tree.currentIndex()).data(folder_tree.RELATIVE)
         if path:
             self.make_menu(str(path), self.given(str(path))).popup(self.tree.viewport().mapToGlobal(at))
 
@@ -211,22 +264,22 @@ class FolderPanel(QWidget):
         tree.customContextMenuRequested.connect(self._open_menu)
         header = tree.header()
         header.setStretchLastSection(False)
-        header.setSectionResizeMode(foldertree.NAME, QHeaderView.ResizeMode.Stretch)
-        tree.setColumnWidth(foldertree.LEVEL, 114)
-        tree.setColumnWidth(foldertree.RULE, 88)
-        tree.setColumnWidth(foldertree.STATE, 126)
-        tree.setColumnHidden(foldertree.STATE, True)
+        header.setSectionResizeMode(folder_tree.NAME, QHeaderView.ResizeMode.Stretch)
+        tree.setColumnWidth(folder_tree.LEVEL, 114)
+        tree.setColumnWidth(folder_tree.RULE, 88)
+        tree.setColumnWidth(folder_tree.STATE, 126)
+        tree.setColumnHidden(folder_tree.STATE, True)
         tree.setUniformRowHeights(True)
         return tree
 
     def _redraw(self) -> None:
         """The column of states comes when there is something to say in it, and stays: nothing jumps to and fro."""
         if self._model.has_states:
-            self.tree.setColumnHidden(foldertree.STATE, False)
+            self.tree.setColumnHidden(folder_tree.STATE, False)
         self.tree.viewport().update()
 
     def _hide_states(self) -> None:
-        self.tree.setColumnHidden(foldertree.STATE, True)
+        self.tree.setColumnHidden(folder_tree.STATE, True)
 
     def _lay_out(self) -> None:
         space = current_look().tokens.space_2
