@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gatewright.base.durationwords import duration_words
 from gatewright.gate.rulewords import named
-from gatewright.tools.usage import duration_words
 
 if TYPE_CHECKING:
     from gatewright.compile.agent import AgentSnapshot

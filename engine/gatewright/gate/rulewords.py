@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, assert_never
 
+from gatewright.base.durationwords import duration_words
 from gatewright.compile.finding import Finding
 from gatewright.compile.rule_test import (
     CallsTest,
@@ -24,7 +25,6 @@ from gatewright.compile.rule_test import (
 from gatewright.gate import violation as broken
 from gatewright.gate.breach import Pending
 from gatewright.policy.verdict import Verdict
-from gatewright.tools.usage import duration_words
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue

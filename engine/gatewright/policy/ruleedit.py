@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gatewright.base.durationwords import duration_words
 from gatewright.base.errors import EditRefused
 from gatewright.policy.agentedit import agent_of
 from gatewright.policy.edit import AgentChange, Edit
@@ -63,7 +62,7 @@ def set_limit(
     facts = _facts_of(catalog, agent, tool)
     conditions = _conditions(facts, operations)
     index = next((i for i, rule in _own(agent, facts) if _fits(rule, type(limit), conditions)), None)
-    name = f"{_words(limit, _what(facts.name, conditions))} for `{agent_id}`"
+    name = f"{limit.edit_name(_what(facts.name, conditions))} for `{agent_id}`"
     if index is None:
         return _edit(name, agent, (*agent.tool_rules, ToolRule(facts.name, limit, conditions)))
     return _edit(name, agent, _put(agent, index, replace(agent.tool_rules[index], rule_type=limit)))
@@ -72,7 +71,7 @@ def set_limit(
 def change_rule(policy: Policy, standing: Standing, kind: RuleKind) -> Edit:
     """Another value for a rule where it stands."""
     agent, rule = _standing(policy, standing)
-    name = f"{_words(kind, _what(rule.tool_name, rule.conditions))} for `{agent.agent_id}`"
+    name = f"{kind.edit_name(_what(rule.tool_name, rule.conditions))} for `{agent.agent_id}`"
     return _edit(name, agent, _put(agent, standing.index, replace(rule, rule_type=kind)))
 
 
@@ -300,28 +299,3 @@ def _edit(name: str, agent: Agent, rules: tuple[ToolRule, ...]) -> Edit:
 def _what(tool: str, conditions: tuple[str, ...]) -> str:
     named = [text.removeprefix(OPERATION_CONDITION) for text in conditions if text.startswith(OPERATION_CONDITION)]
     return ", ".join(f"`{tool}.{name}`" for name in named) or f"`{tool}`"
-
-
-def _words(kind: RuleKind, what: str) -> str:
-    """What an edit does that sets the kind, for the undo menu."""
-    match kind:
-        case MaxCalls(calls):
-            return f"limit {what} to {_calls(calls)}"
-        case Cooldown(seconds):
-            return f"pause {duration_words(seconds)} between calls of {what}"
-        case RateLimit(calls, per_s):
-            return f"limit {what} to {_calls(calls)} per {duration_words(per_s)}"
-        case Periodic(seconds):
-            return f"remind of {what} every {duration_words(seconds)}"
-        case RequiresConsent(scope):
-            return f"consent for {what}{f' (scope {scope})' if scope else ''}"
-        case ExitLoop():
-            return f"end the loop after {what}"
-        case ContinueLoop():
-            return f"go on after {what}"
-        case _:
-            return f"change the {kind.noun} of {what}"
-
-
-def _calls(calls: int) -> str:
-    return f"{calls:,} call{'' if calls == 1 else 's'}"

@@ -5,26 +5,18 @@ It does not decide what is shown: conditions and groups that name anything hidde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import assert_never
 
-from gatewright.base.durationwords import duration_words
 from gatewright.policy import rule as kinds
+from gatewright.policy.kinds.kind import listed
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
 from gatewright.policy.toolname import split_name
 
 HEADING = "## Tool Usage Rules"
 Shown = Mapping[str, frozenset[str]]
 """What the model sees: operations by tool name; ``{""}`` for a tool without operations."""
-
-_NAMING = (
-    kinds.RequiresPrecedingTools,
-    kinds.RequiresFollowingTools,
-    kinds.RequiredBeforeExitIf,
-    kinds.ExclusiveGroups,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +72,8 @@ def usage_rules(rows: Iterable[UsageRow]) -> str:
 
 def _names_no_other(row: UsageRow) -> bool:
     """Whether what is told of the tool hangs on no other tool's being shown."""
-    return not any(
-        isinstance(rule.rule_type, _NAMING) for rule in (*row.rules, *(rule for _, rule in row.source_rules))
-    )
+    rules = [rule.rule_type for rule in (*row.rules, *(rule for _, rule in row.source_rules))]
+    return not any(kind.names_tools or isinstance(kind, kinds.ExclusiveGroups) for kind in rules)
 
 
 def _bullet(row: UsageRow, shown: Shown) -> str | None:
@@ -121,7 +112,7 @@ def rule_sentence(rule: ToolRule, shown: Shown, *, tool_name: str | None = None)
     sentence = _sentence(rule, name, operations, shown)
     if sentence is None or not limited:
         return sentence
-    return f"For {_listed(visible, 'and')}: {_lowered(sentence)}"
+    return f"For {listed(visible, 'and')}: {_lowered(sentence)}"
 
 
 def _lowered(sentence: str) -> str:
@@ -130,77 +121,18 @@ def _lowered(sentence: str) -> str:
 
 def _sentence(rule: ToolRule, name: str, operations: frozenset[str], shown: Shown) -> str | None:
     kind = rule.rule_type
-    match kind:
-        case kinds.AllowedOperations():
-            named = sorted(kind.operations & operations)
-            return f"Operations open to you: {_listed(named, 'and')}." if named else None
-        case kinds.ContinueLoop():
-            return "After a successful call you keep the turn."
-        case kinds.ExitLoop():
-            return "A successful call ends your turn."
-        case kinds.StartConstraint():
-            return "It has to succeed before any other tool is called."
-        case kinds.RequiresPrecedingTools() | kinds.RequiresFollowingTools() | kinds.RequiredBeforeExitIf():
-            return _conditional(kind, _visible(rule.conditions, shown))
-        case kinds.ExclusiveGroups():
-            return _exclusive(kind, name, shown)
-        case kinds.RequiredBeforeExit():
-            return "It has to succeed before you finish."
-        case kinds.MaxCalls() | kinds.Cooldown() | kinds.RateLimit() | kinds.Periodic():
-            return _limit(kind)
-        case kinds.RequiresConsent():
-            return f"A person has to agree first{f' (scope `{kind.scope}`)' if kind.scope else ''}."
-        case kinds.ArgumentConstraints():
-            return _constraint(kind)
-        case kinds.Needed():
-            return None
-        case _:
-            assert_never(kind)
+    if isinstance(kind, kinds.AllowedOperations):
+        return kind.told(sorted(kind.operations & operations))
+    if isinstance(kind, kinds.ExclusiveGroups):
+        return " ".join(filter(None, map(kind.told, _own_groups(kind, name, shown)))) or None
+    return kind.told(_visible(rule.conditions, shown))
 
 
-def _constraint(kind: kinds.ArgumentConstraints) -> str:
-    if not kind.fields:
-        return "Some optional arguments have to be given; a refusal says which."
-    return "Some argument values are limited; a refusal says which."
-
-
-def _conditional(
-    kind: kinds.RequiresPrecedingTools | kinds.RequiresFollowingTools | kinds.RequiredBeforeExitIf, named: list[str]
-) -> str | None:
-    if not named:
-        return None
-    match kind:
-        case kinds.RequiresPrecedingTools():
-            return f"It can be called once {_listed(named, 'and')} succeeded in this session."
-        case kinds.RequiresFollowingTools():
-            return f"It cannot be called any more once {_listed(named, 'or')} succeeded."
-        case kinds.RequiredBeforeExitIf():
-            return f"Once {_listed(named, 'and')} succeeded, it has to succeed too before you finish."
-        case _:
-            assert_never(kind)
-
-
-def _limit(kind: kinds.MaxCalls | kinds.Cooldown | kinds.RateLimit | kinds.Periodic) -> str:
-    match kind:
-        case kinds.MaxCalls():
-            return f"At most {_calls(kind.calls)} per session."
-        case kinds.Cooldown():
-            return f"Calls have to start at least {duration_words(kind.seconds)} apart."
-        case kinds.RateLimit():
-            return f"At most {_calls(kind.calls)} per {duration_words(kind.per_s)}."
-        case kinds.Periodic():
-            return f"It is due every {duration_words(kind.seconds)}."
-        case _:
-            assert_never(kind)
-
-
-def _exclusive(kind: kinds.ExclusiveGroups, name: str, shown: Shown) -> str | None:
+def _own_groups(kind: kinds.ExclusiveGroups, name: str, shown: Shown) -> list[list[str]]:
     """The groups that hold this tool, as far as they are shown."""
     written = (group for group in kind.groups if any(one.startswith(name) for one in group))
     groups = [_visible(group, shown) for group in written]
-    own = [group for group in groups if any(_owner(one, shown) == name for one in group) and len(group) > 1]
-    told = [f"Only one of {_listed(group, 'and')} can be used in a session." for group in own]
-    return " ".join(told) or None
+    return [group for group in groups if any(_owner(one, shown) == name for one in group)]
 
 
 def _visible(names: Iterable[str], shown: Shown) -> list[str]:
@@ -219,12 +151,3 @@ def _owner(name: str, shown: Shown) -> str | None:
     if name in shown:
         return name
     return max((tool for tool in shown if name.startswith(f"{tool}.")), key=len, default=None)
-
-
-def _calls(number: int) -> str:
-    return "1 call" if number == 1 else f"{number} calls"
-
-
-def _listed(names: Sequence[str], word: str) -> str:
-    quoted = [f"`{name}`" for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"

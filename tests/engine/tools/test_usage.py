@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewright.base.durationwords import duration_words
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,
@@ -25,7 +26,6 @@ from gatewright.policy.rule import (
     ToolRule,
 )
 from gatewright.tools import UsageRow, rule_sentence, usage_rules
-from gatewright.tools.usage import duration_words
 
 SHOWN = {
     "file": frozenset({"append", "read"}),

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Self, cast
 
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, json_table, name_error
-from gatewright.policy.kinds.kind import ABSENT, Kind, check_names, needs_value, read_names
+from gatewright.policy.kinds.kind import ABSENT, Kind, check_names, listed, needs_value, read_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gatewright.base.jsonvalue import JsonValue
 
@@ -36,6 +36,9 @@ class AllowedOperations(Kind):
 
     def check(self, path: RawPath, report: Report) -> None:
         check_names(sorted(self.operations), path, report)
+
+    def told(self, names: Sequence[str]) -> str | None:
+        return f"Operations open to you: {listed(names, 'and')}." if names else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,12 @@ class RequiresConsent(Kind):
     def check(self, path: RawPath, report: Report) -> None:
         if self.scope is not None and (why := name_error(self.scope)):
             report.error((*path, "scope"), "bad-value", f"`scope` {why}")
+
+    def edit_name(self, what: str) -> str:
+        return f"consent for {what}{f' (scope {self.scope})' if self.scope else ''}"
+
+    def told(self, names: Sequence[str]) -> str:
+        return f"A person has to agree first{f' (scope `{self.scope}`)' if self.scope else ''}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,10 @@ class ArgumentConstraints(Kind):
                 report.error((*path, name, *null), "bad-value", "a policy file cannot hold null")
         if not self.arguments:
             report.warning(path, "rule-without-effect", "`ArgumentConstraints` names no field: the rule has no effect")
+
+    def told(self, names: Sequence[str]) -> str:
+        what = "Some argument values are limited" if self.fields else "Some optional arguments have to be given"
+        return f"{what}; a refusal says which."
 
 
 @dataclass(frozen=True, slots=True)

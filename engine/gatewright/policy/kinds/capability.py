@@ -75,7 +75,6 @@ class _Capability:
     @classmethod
     def read(cls, row: Row) -> Self | None:
         """The capability whose table ``row`` is; None after an error of its shape."""
-        del row
         return cls()
 
     def plain(self) -> dict[str, object]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 from gatewright.base.report import RawPath, Report, shown
-from gatewright.base.row import name_error, seconds_of, words_of
+from gatewright.base.row import name_error, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 ABSENT = object()
 """In place of a value where a kind stands without one."""
@@ -24,6 +24,9 @@ class Kind:
     """Whether its conditions name other tools; it says nothing without one."""
     fits_source: ClassVar[bool] = False
     """Whether it may bind the calls that go to one source; the others are about a whole session."""
+
+    usage: ClassVar[str | None] = None
+    """What it means, said to the model, where that is the same for every rule of the kind."""
 
     @classmethod
     def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
@@ -44,10 +47,27 @@ class Kind:
     def check(self, path: RawPath, report: Report) -> None:
         """Report what is wrong with the value, which stands at ``path``."""
 
+    def edit_name(self, what: str) -> str:
+        """What an edit does that sets it for ``what``, in the undo menu."""
+        return f"change the {self.noun} of {what}"
+
+    def told(self, names: Sequence[str]) -> str | None:
+        """What a rule of the kind means, said to the model; None: nothing to tell.
+
+        ``names``: what it names, as far as the model sees that: operations, a group, else the tools of the conditions.
+        """
+        return self.usage
+
     def checked(self, path: RawPath, report: Report) -> Self:
         """The same, with what is wrong reported."""
         self.check(path, report)
         return self
+
+
+def listed(names: Sequence[str], word: str) -> str:
+    """At least one name in backticks, ``word`` before the last."""
+    quoted = [f"`{name}`" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
 
 
 def needs_value(path: RawPath, report: Report, name: str, example: str) -> None:
@@ -72,11 +92,3 @@ def check_names(names: Iterable[str], path: RawPath, report: Report) -> None:
         elif name in seen:
             report.error((*path, index), "duplicate", f"{shown(name)} stands here twice")
         seen.add(name)
-
-
-def read_seconds(payload: object, path: RawPath, report: Report, name: str) -> float | None:
-    """Seconds; None after an error."""
-    if payload is not ABSENT:
-        return seconds_of(payload, path, report)
-    needs_value(path, report, name, '"30s"')
-    return None

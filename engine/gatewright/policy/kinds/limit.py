@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from gatewright.base.duration import plain_duration
+from gatewright.base.durationwords import duration_words
 from gatewright.base.report import RawPath, Report
 from gatewright.base.row import Raw, Row, seconds_of, whole_number
-from gatewright.policy.kinds.kind import ABSENT, Kind, needs_value, read_seconds
+from gatewright.policy.kinds.kind import ABSENT, Kind, needs_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class _Seconds(Kind):
+    seconds: float
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        if payload is ABSENT:
+            needs_value(path, report, cls.__name__, '"30s"')
+            return None
+        seconds = seconds_of(payload, path, report)
+        return None if seconds is None else cls(seconds).checked(path, report)
+
+    def plain(self) -> object:
+        return plain_duration(self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +55,30 @@ class MaxCalls(Kind):
             message = "`MaxCalls = 0` denies every call, yet the model is shown what it limits: turn that off instead"
             report.warning(path, "never-callable", message, at_value=True)
 
+    def edit_name(self, what: str) -> str:
+        return f"limit {what} to {_calls(f'{self.calls:,}')}"
+
+    def told(self, names: Sequence[str]) -> str:
+        return f"At most {_calls(str(self.calls))} per session."
+
 
 @dataclass(frozen=True, slots=True)
-class Cooldown(Kind):
+class Cooldown(_Seconds):
     """At least ``seconds`` from start to start."""
 
-    seconds: float
     noun = "pause"
     fits_source = True
-
-    @classmethod
-    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
-        seconds = read_seconds(payload, path, report, "Cooldown")
-        return None if seconds is None else cls(seconds).checked(path, report)
-
-    def plain(self) -> object:
-        return plain_duration(self.seconds)
 
     def check(self, path: RawPath, report: Report) -> None:
         if seconds_of(self.seconds, path, report) == 0:
             message = "`Cooldown = 0` holds nothing back: the rule has no effect"
             report.warning(path, "rule-without-effect", message, at_value=True)
+
+    def edit_name(self, what: str) -> str:
+        return f"pause {duration_words(self.seconds)} between calls of {what}"
+
+    def told(self, names: Sequence[str]) -> str:
+        return f"Calls have to start at least {duration_words(self.seconds)} apart."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +110,29 @@ class RateLimit(Kind):
         if seconds_of(self.per_s, (*path, "per"), report) == 0:
             report.error((*path, "per"), "bad-value", "`per` must be longer than nothing")
 
+    def edit_name(self, what: str) -> str:
+        return f"limit {what} to {_calls(f'{self.calls:,}')} per {duration_words(self.per_s)}"
+
+    def told(self, names: Sequence[str]) -> str:
+        return f"At most {_calls(str(self.calls))} per {duration_words(self.per_s)}."
+
 
 @dataclass(frozen=True, slots=True)
-class Periodic(Kind):
+class Periodic(_Seconds):
     """The model is reminded every ``seconds``."""
 
-    seconds: float
     noun = "reminder"
-
-    @classmethod
-    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
-        seconds = read_seconds(payload, path, report, "Periodic")
-        return None if seconds is None else cls(seconds).checked(path, report)
-
-    def plain(self) -> object:
-        return plain_duration(self.seconds)
 
     def check(self, path: RawPath, report: Report) -> None:
         if seconds_of(self.seconds, path, report) == 0:
             report.error(path, "bad-value", "`Periodic` must be longer than nothing")
+
+    def edit_name(self, what: str) -> str:
+        return f"remind of {what} every {duration_words(self.seconds)}"
+
+    def told(self, names: Sequence[str]) -> str:
+        return f"It is due every {duration_words(self.seconds)}."
+
+
+def _calls(number: str) -> str:
+    return f"{number} call{'' if number == '1' else 's'}"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from gatewright.base.report import RawPath, Report, shown
-from gatewright.policy.kinds.kind import Kind, check_names, needs_value, read_names
+from gatewright.policy.kinds.kind import Kind, check_names, listed, needs_value, read_names
 from gatewright.policy.toolname import ANY_TOOL, split_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,10 @@ class ContinueLoop(Kind):
     """After a successful call the loop goes on."""
 
     noun = "rule that goes on"
+    usage = "After a successful call you keep the turn."
+
+    def edit_name(self, what: str) -> str:
+        return f"go on after {what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +29,10 @@ class ExitLoop(Kind):
     """After a successful call the loop ends."""
 
     noun = "rule that ends the loop"
+    usage = "A successful call ends your turn."
+
+    def edit_name(self, what: str) -> str:
+        return f"end the loop after {what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +40,7 @@ class StartConstraint(Kind):
     """Must succeed before any other tool."""
 
     noun = "start"
+    usage = "It has to succeed before any other tool is called."
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,9 @@ class RequiresPrecedingTools(Kind):
     noun = "order before"
     names_tools = True
 
+    def told(self, names: Sequence[str]) -> str | None:
+        return f"It can be called once {listed(names, 'and')} succeeded in this session." if names else None
+
 
 @dataclass(frozen=True, slots=True)
 class RequiresFollowingTools(Kind):
@@ -46,12 +61,16 @@ class RequiresFollowingTools(Kind):
     noun = "order after"
     names_tools = True
 
+    def told(self, names: Sequence[str]) -> str | None:
+        return f"It cannot be called any more once {listed(names, 'or')} succeeded." if names else None
+
 
 @dataclass(frozen=True, slots=True)
 class RequiredBeforeExit(Kind):
     """Must have succeeded before the loop may end."""
 
     noun = "requirement before the end"
+    usage = "It has to succeed before you finish."
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +79,9 @@ class RequiredBeforeExitIf(Kind):
 
     noun = "requirement before the end"
     names_tools = True
+
+    def told(self, names: Sequence[str]) -> str | None:
+        return f"Once {listed(names, 'and')} succeeded, it has to succeed too before you finish." if names else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +116,9 @@ class ExclusiveGroups(Kind):
             elif len(group) == 1:
                 message = f"a group of one tool excludes nothing: {shown(group[0])} stands alone"
                 report.warning(place, "rule-without-effect", message)
+
+    def told(self, names: Sequence[str]) -> str | None:
+        return f"Only one of {listed(names, 'and')} can be used in a session." if len(names) > 1 else None
 
 
 def _check_tools(group: tuple[str, ...], path: RawPath, report: Report) -> None:
