@@ -16,7 +16,7 @@ LATER = (
     "gatewright_gui.pages.agents.agent_rules_pane",
     "gatewright.workspace.refusal",
     "gatewright_gui.window.palette",
-    "gatewright_gui.session.verbs.many",
+    "gatewright_gui.session.verbs.rights",
     "gatewright_gui.pages.agents.matrix_pane",
     "gatewright_gui.pages.agents.constraint_dialog",
     "gatewright_gui.pages.agents.rights_dialog",

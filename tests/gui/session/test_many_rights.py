@@ -10,12 +10,11 @@ from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs import agents
-from gatewright_gui.session.verbs.many import AT_ONCE, ManyRights
-from gatewright_gui.session.verbs.rights import Target
+from gatewright_gui.session.verbs.rights import TOOLS_AT_ONCE, ManyRights, Target
 from tests.gui.session.opened import Said, until
 from tests.support.largeworkspace import OPERATIONS, large_opener, tool_names, write_large
 
-TOOLS = AT_ONCE + 10
+TOOLS = TOOLS_AT_ONCE + 10
 AGENT = "agent_0000"
 EVERYTHING = tuple(Target(name, OPERATIONS) for name in tool_names(TOOLS))
 
@@ -79,7 +78,7 @@ async def test_edit_that_comes_between_is_kept_and_the_wish_made_on_top_of_it(de
 
 
 async def test_few_tools_are_edited_at_once(desk: Desk) -> None:
-    desk.many.wish(AGENT, EVERYTHING[:AT_ONCE], "ask")
+    desk.many.wish(AGENT, EVERYTHING[:TOOLS_AT_ONCE], "ask")
 
     assert desk.document.undo_stack.count() == 1
     assert not desk.tasks.names

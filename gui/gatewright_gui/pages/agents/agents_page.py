@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gatewright.base.problem import Address
 from gatewright_gui.pages.agents.agent_pane import AgentPane
 from gatewright_gui.pages.agents.tool_pane import ToolPane
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.preview import PreviewPane
-from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
 
@@ -41,30 +42,17 @@ class AgentsPage(Page):
         self.preview = PreviewPane(context)
         self._matrix: MatrixPane | None = None
         self._is_choosing = False
-        self.mode = Segmented("Tree or matrix")
+        self.mode = named(Segmented("Tree or matrix"), "agents.mode")
         self.switch = QAction("Switch tree and matrix", self)
-        self._left, self._mode_row = self._make_left()
+        self._mode_row = row_of(self.mode, stretch(), margins=(2, 1, 1, 1))
+        self._left = holding(column_of(self._mode_row, stretch(self.agents)))
         self._middle = QStackedWidget()
         self._lay_out()
         self._connect()
         if context.sizes.choice(MODE_KEY) == "matrix":
             self.mode.set_current("matrix")
 
-    def _make_left(self) -> tuple[QWidget, QHBoxLayout]:
-        space = current_look().tokens.space_1
-        left, row = QWidget(), QHBoxLayout()
-        row.setContentsMargins(2 * space, space, space, space)
-        row.addWidget(self.mode)
-        row.addStretch(1)
-        column = QVBoxLayout(left)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(row)
-        column.addWidget(self.agents, 1)
-        return left, row
-
     def _lay_out(self) -> None:
-        self.mode.setObjectName("agents.mode")
         for key, text, _, tip in MODES:
             self.mode.add_segment(key, text, tooltip=tip)
         self._middle.addWidget(self.tools)
@@ -74,9 +62,7 @@ class AgentsPage(Page):
         split.setStretchFactor(1, 1)
         split.setStretchFactor(2, 1)
         split.restore((156, 664, 374))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(split)
+        column_of(split, into=self)
 
     def _connect(self) -> None:
         context = self._context

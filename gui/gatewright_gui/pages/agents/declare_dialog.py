@@ -1,10 +1,4 @@
-"""What the operations of a stranger's tool are: every reading of its schema, the names for a free text, what follows.
-
-It writes nothing: who opened it makes the edit; a refusal is said here and the dialog stays.
-"""
-
-from collections.abc import Callable
-from dataclasses import dataclass
+"""What the operations of a stranger's tool are: readings of its schema, names for a free text, what follows."""
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt
 from PySide6.QtGui import QKeyEvent
@@ -17,7 +11,6 @@ from PySide6.QtWidgets import (
     QListView,
     QPushButton,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -31,12 +24,15 @@ from gatewright_gui.pages.agents.declaration import (
     choices_of,
     chosen_row,
 )
+from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.verbs import operations as verbs
 from gatewright_gui.session.verbs.operations import Declaration
 
 SIZE = (620, 540)
@@ -45,30 +41,16 @@ NO_LIST = "There is no list: one box in the tree stands for the whole tool."
 NAME_FIRST = "tick or add the operations that the tool takes; every other value is refused then"
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What the dialog asks: why a declaration is refused (empty: it is not), and what the names would mean."""
-
-    refusal: Callable[[Declaration], str]
-    consequences: Callable[[tuple[str, ...]], tuple[str, ...]]
-
-
 class DeclareDialog(QDialog):
-    """After it was accepted `declaration` holds what was chosen."""
+    """After it was accepted `declaration` holds what was chosen; a refusal is said in it, and it stays."""
 
     def __init__(
-        self,
-        parent: QWidget | None,
-        facts: ToolFacts,
-        survey: Survey,
-        now: Declaration,
-        answers: Answers,
-        *,
-        wants_free: bool,
+        self, parent: QWidget | None, document: Document, facts: ToolFacts, survey: Survey, *, wants_free: bool
     ) -> None:
         super().__init__(parent)
         self.setObjectName("declare")
-        self._now, self._answers = now, answers
+        self._document, self._facts = document, facts
+        self._now = now = verbs.declaration_of(document.policy, facts.name, facts.major)
         self.choices = ChoiceModel(choices_of(survey, now), self)
         self.operations = OperationListModel(self)
         title = f"Operations of {facts.name}"
@@ -78,14 +60,16 @@ class DeclareDialog(QDialog):
         self.choice_view.setModel(self.choices)
         self.operation_view = _list("Operations", "declare.operations")
         self.operation_view.setModel(self.operations)
-        self.name = QLineEdit()
-        self.add_button = QPushButton("Add")
-        self.all_button = QPushButton("Tick all")
-        self.effect = _text("declare.effect", "muted")
-        self.fault = _text("declare.fault", "error")
-        self.accept_button = QPushButton("Declare")
-        self.cancel_button = QPushButton("Cancel")
-        self._lay_out(title, facts, survey)
+        self.name = named(QLineEdit(), "declare.name", spoken="Another operation")
+        self.add_button = named(QPushButton("Add"), "declare.add")
+        self.all_button = named(QPushButton("Tick all"), "declare.all", kind="link")
+        self.none = _text(NO_LIST, "declare.none", "muted")
+        self.effect = _text("", "declare.effect", "muted")
+        self.fault = _text("", "declare.fault", "error")
+        self.accept_button = named(QPushButton("Declare"), "declare.accept", kind="primary")
+        self.cancel_button = named(QPushButton("Cancel"), "declare.cancel")
+        self._place = QStackedWidget()
+        self._lay_out(title, survey)
         self._connect()
         self.choice_view.setCurrentIndex(
             self.choices.index(chosen_row(self.choices.choices, now, wants_free=wants_free))
@@ -106,77 +90,34 @@ class DeclareDialog(QDialog):
 
     # layout
 
-    def _lay_out(self, title: str, facts: ToolFacts, survey: Survey) -> None:
-        space = current_look().tokens
-        column = QVBoxLayout(self)
-        column.setContentsMargins(space.space_4, space.space_4, space.space_4, space.space_4)
-        column.setSpacing(space.space_2)
-        heading = QHBoxLayout()
-        name = Label(title)
-        name.setProperty("kind", "heading")
-        heading.addWidget(name)
-        heading.addStretch(1)
-        heading.addWidget(ElidedLabel(f"from {facts.origin}", role="muted"))
-        column.addLayout(heading)
-        column.addWidget(_label("&What selects the operation", self.choice_view))
-        rows = min(self.choices.rowCount(), MAX_CHOICES_SEEN)
-        self.choice_view.setFixedHeight(rows * space.row_height + 4)
-        column.addWidget(self.choice_view)
-        for end in survey.open_ends:
-            column.addLayout(_warning(end.reason))
-        column.addLayout(self._operations_row())
-        column.addWidget(self._operations_place(), 1)
-        column.addLayout(self._name_row())
-        column.addWidget(self.effect)
-        column.addWidget(self.fault)
-        column.addLayout(self._buttons())
-
-    def _operations_row(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.addWidget(_label("&Operations", self.operation_view))
-        row.addStretch(1)
-        self.all_button.setProperty("kind", "link")
-        self.all_button.setObjectName("declare.all")
-        self.all_button.setAutoDefault(False)
-        row.addWidget(self.all_button)
-        return row
-
-    def _operations_place(self) -> QStackedWidget:
-        """The list, or why there is none."""
-        self.none = _text("declare.none", "muted")
-        self.none.setText(NO_LIST)
-        self.none.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        self._place = QStackedWidget()
-        self._place.addWidget(self.operation_view)
-        self._place.addWidget(self.none)
-        return self._place
-
-    def _name_row(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(current_look().tokens.space_2)
-        self.name.setObjectName("declare.name")
+    def _lay_out(self, title: str, survey: Survey) -> None:
+        for button in (self.all_button, self.add_button, self.cancel_button):
+            button.setAutoDefault(False)
+        self.accept_button.setDefault(True)
         self.name.setPlaceholderText("another operation, exactly as the tool takes it")
-        self.name.setAccessibleName("Another operation")
         self.name.setMaxLength(200)
         self.name.installEventFilter(self)
-        self.add_button.setObjectName("declare.add")
-        self.add_button.setAutoDefault(False)
-        row.addWidget(self.name, 1)
-        row.addWidget(self.add_button)
-        return row
-
-    def _buttons(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(current_look().tokens.space_2)
-        row.addStretch(1)
-        self.cancel_button.setObjectName("declare.cancel")
-        self.cancel_button.setAutoDefault(False)
-        self.accept_button.setObjectName("declare.accept")
-        self.accept_button.setProperty("kind", "primary")
-        self.accept_button.setDefault(True)
-        row.addWidget(self.cancel_button)
-        row.addWidget(self.accept_button)
-        return row
+        self.none.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        self._place.addWidget(self.operation_view)
+        self._place.addWidget(self.none)
+        rows = min(self.choices.rowCount(), MAX_CHOICES_SEEN)
+        self.choice_view.setFixedHeight(rows * current_look().tokens.row_height + 4)
+        origin = ElidedLabel(f"from {self._facts.origin}", role="muted")
+        column_of(
+            row_of(named(Label(title), kind="heading"), stretch(), origin),
+            _label("&What selects the operation", self.choice_view),
+            self.choice_view,
+            *(_warning(end.reason) for end in survey.open_ends),
+            row_of(_label("&Operations", self.operation_view), stretch(), self.all_button),
+            stretch(self._place),
+            row_of(stretch(self.name), self.add_button, space=2),
+            self.effect,
+            self.fault,
+            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
+            into=self,
+            space=2,
+            margins=4,
+        )
 
     def _connect(self) -> None:
         self.choice_view.selectionModel().currentChanged.connect(self._choose)
@@ -194,7 +135,7 @@ class DeclareDialog(QDialog):
         """Close, unless the declaration would be refused: then say why and stay."""
         if not self.accept_button.isEnabled():
             return
-        fault = self._answers.refusal(self.declaration)
+        fault = verbs.declare_refusal(self._document, self._facts.name, self._facts.major, self.declaration)
         self._say(fault)
         if not fault:
             super().accept()
@@ -237,7 +178,7 @@ class DeclareDialog(QDialog):
         self._name_changed(self.name.text())
         self.all_button.setVisible(free and self.operations.rowCount() > 0)
         self.all_button.setText("Tick none" if len(names) == self.operations.rowCount() else "Tick all")
-        said = (NAME_FIRST,) if free and not names else self._answers.consequences(names)
+        said = verbs.consequences(self._document.policy, self._facts, names) if names or not free else (NAME_FIRST,)
         self.effect.setText(". ".join(said).replace("`", ""))
         self._say("")
         is_new = self.declaration != self._now
@@ -250,20 +191,16 @@ class DeclareDialog(QDialog):
 
 
 def _list(name: str, object_name: str) -> QListView:
-    view = QListView()
+    view = named(QListView(), object_name, spoken=name)
     view.setItemDelegate(Delegate(view))
-    view.setObjectName(object_name)
-    view.setAccessibleName(name)
     view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
     view.setTextElideMode(Qt.TextElideMode.ElideRight)
     view.ensurePolished()  # rows measured before the style sheet is known would keep a wrong height
     return view
 
 
-def _text(object_name: str, kind: str) -> QLabel:
-    label = Label()
-    label.setObjectName(object_name)
-    label.setProperty("kind", kind)
+def _text(text: str, name: str, kind: str = "") -> QLabel:
+    label = named(Label(text), name, kind=kind)
     label.setWordWrap(True)
     return label
 
@@ -275,10 +212,5 @@ def _label(text: str, buddy: QWidget) -> QLabel:
 
 
 def _warning(reason: str) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.setSpacing(current_look().tokens.space_2)
-    row.addWidget(IconLabel("triangle-alert", "ask"), 0, Qt.AlignmentFlag.AlignTop)
-    words = _text("declare.open", "")
-    words.setText(reason.replace("`", ""))
-    row.addWidget(words, 1)
-    return row
+    icon = aligned(IconLabel("triangle-alert", "ask"), Qt.AlignmentFlag.AlignTop)
+    return row_of(icon, stretch(_text(reason.replace("`", ""), "declare.open")), space=2)

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gatewright.base.problem import Address
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.toolname import chosen_tools
 from gatewright_gui.pages.agents.why_pane import WhyPane
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.document import ChangeSet
 
@@ -41,7 +41,7 @@ class DetailPane(QWidget):
         self._context = context
         self._row: tuple[str | None, str | None] = (None, None)
         self._stale: set[str] = {"limits", "agent"}
-        self.parts = Segmented("Part")
+        self.parts = named(Segmented("Part"), "agents.detail.parts")
         self.why = WhyPane()
         self._headers = QStackedWidget()
         self._bodies = QStackedWidget()
@@ -53,7 +53,6 @@ class DetailPane(QWidget):
     # layout
 
     def _lay_out(self) -> None:
-        self.parts.setObjectName("agents.detail.parts")
         for key, text, tip in PARTS:
             self.parts.add_segment(key, text, tooltip=tip)
         self.why.header.set_title("")
@@ -62,17 +61,9 @@ class DetailPane(QWidget):
         for _ in PARTS[1:]:
             self._headers.addWidget(QWidget())
             self._bodies.addWidget(QWidget())
-        tokens = current_look().tokens
-        top = QHBoxLayout()
-        top.setContentsMargins(tokens.space_1, 0, 0, 0)
-        top.setSpacing(0)
-        top.addWidget(self.parts, 0, Qt.AlignmentFlag.AlignVCenter)
-        top.addWidget(self._headers, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(top)
-        column.addWidget(self._bodies, 1)
+        parts = aligned(self.parts, Qt.AlignmentFlag.AlignVCenter)
+        top = row_of(parts, stretch(self._headers), margins=(1, 0, 0, 0))
+        column_of(top, stretch(self._bodies), into=self)
 
     def _connect(self) -> None:
         context = self._context

@@ -9,12 +9,13 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
 from gatewright.policy.tier import SafetyTier
 from gatewright_gui.pages.agents.tool_filter import NO_FILTERS, Filters, State
 from gatewright_gui.pages.agents.tool_tree import TIER_WORDS
-from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.layout import named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menuheading import add_heading
 from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
 from gatewright_gui.qt.widget.label import Label
@@ -67,38 +68,24 @@ class FilterBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        tokens = current_look().tokens
         self._filters = NO_FILTERS
         self._origins: tuple[str, ...] = ()
         self.menu = StayingMenu(self)
         self.menu.aboutToShow.connect(self._fill)
-        self.button = QToolButton()
-        self.button.setObjectName("agents.filter")
+        tip = f"Filter by state, tier, origin, limits, problems ({KEYS})"
+        self.button = named(QToolButton(), "agents.filter", spoken="Filter tools and operations", tip=tip)
         self.button.setText("Filter ")
-        self.button.setAccessibleName("Filter tools and operations")
-        self.button.setToolTip(f"Filter by state, tier, origin, limits, problems ({KEYS})")
         self.button.setShortcut(KEYS)
         self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.button.setMenu(self.menu)
         tie_icon(self.button, "funnel", "muted")
-        self._chips = QHBoxLayout()
-        self._chips.setSpacing(tokens.space_1)
-        self.shown = Label()
-        self.shown.setObjectName("agents.shown")
-        self.shown.setProperty("kind", "muted")
-        self.clear_button = QPushButton("Show all")
-        self.clear_button.setObjectName("agents.filter.clear")
-        self.clear_button.setProperty("kind", "link")
+        self._chips = row_of(space=1)
+        self.shown = named(Label(), "agents.shown", kind="muted")
+        self.clear_button = named(QPushButton("Show all"), "agents.filter.clear", kind="link")
         self.clear_button.clicked.connect(self.cleared)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_2, 0, tokens.space_1, tokens.space_1)
-        row.setSpacing(tokens.space_2)
-        row.addWidget(self.shown)
-        row.addLayout(self._chips)
-        row.addStretch(1)
-        row.addWidget(self.clear_button)
+        row_of(self.shown, self._chips, stretch(), self.clear_button, into=self, space=2, margins=(2, 0, 1, 1))
         self.hide()
 
     @property
@@ -191,13 +178,11 @@ class FilterBar(QWidget):
             yield "problem", "has a problem", replace(filters, has_problem=False)
 
     def _chip(self, key: str, words: str, without: Filters) -> QToolButton:
-        chip = QToolButton()
-        chip.setObjectName(f"agents.filter.{key}")
+        chip = named(QToolButton(), f"agents.filter.{key}", spoken=f"Filter: {words}; press to take it away")
         chip.setCheckable(True)
         chip.setChecked(True)
         chip.setText(button_text(line_text(chip.fontMetrics(), words, _WIDEST_CHIP)))
         chip.setToolTip(tip_text(f"Only what is: {words}. Click to take this filter away"))
-        chip.setAccessibleName(f"Filter: {words}; press to take it away")
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         tie_icon(chip, "x", "accent")

@@ -1,13 +1,15 @@
-"""Draws one cell of the matrix: counts, or a box with what asks beside it. It does not know selection or rows.
+"""Draws the matrix: its cells, and its two frozen edges with agents over the columns and tools before the rows.
 
 What a cell shows is drawn once for each kind of cell and kept as a picture, since hundreds of cells are seen at a time.
 """
 
-from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtGui import QColor, QPainter, QPixmap
+from PySide6.QtCore import QPoint, QPointF, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QMouseEvent, QPainter, QPixmap
+from PySide6.QtWidgets import QHeaderView, QWidget
 
-from gatewright_gui.pages.agents.matrix import short_words
+from gatewright_gui.pages.agents.matrix import MatrixModel, short_words
 from gatewright_gui.qt.look import CheckState, Role, current_look, role_colour
+from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.session.right_grid import Cell, OperationCell, Summary
 
 BOX = 16
@@ -117,3 +119,189 @@ def _draw_summary(painter: QPainter, whole: QRect, found: Summary) -> None:
 
 def _mark_rect(whole: QRect, left: int) -> QRect:
     return QRect(left, (whole.height() - MARK) // 2, MARK, MARK)
+
+
+# the edges
+
+
+LOWEST, HIGHEST = 60, 132
+"""How high upright names make the edge."""
+WIDEST_AGENT, LEAST_NAMED = 150, 96
+NARROWEST_NAMES, WIDEST_NAMES = 120, 260
+_ARROW, _PAD, _INDENT = 14, 6, 18
+
+
+class _Edge(QHeaderView):
+    """One line of it is under the mouse, one is the current one's."""
+
+    about_to_choose = Signal()
+    """It is pressed, and nothing has been chosen yet."""
+
+    def __init__(self, orientation: Qt.Orientation, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(orientation, parent)
+        self.hovered = self.current = -1
+        self.setObjectName(f"agents.matrix.{name.casefold()}")
+        self.setAccessibleName(name)
+        self.setSectionsClickable(True)
+        self.setHighlightSections(False)
+        self.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.setMinimumSectionSize(8)
+
+    @property
+    def table(self) -> MatrixModel:
+        model = self.model()
+        if not isinstance(model, MatrixModel):
+            raise TypeError("the edges of the matrix need its model")
+        return model
+
+    def set_lines(self, hovered: int, current: int) -> None:
+        """What is under the mouse and what is current; -1 for none."""
+        if (hovered, current) != (self.hovered, self.current):
+            self.hovered, self.current = hovered, current
+            self.viewport().update()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Tell before the view chooses the line."""
+        self.about_to_choose.emit()
+        super().mousePressEvent(event)
+
+    def ground(self, painter: QPainter, rect: QRect, section: int) -> None:
+        """Behind the words."""
+        palette = current_look().palette
+        colour = palette.raised
+        if section == self.current:
+            colour = palette.accent.soft
+        elif section == self.hovered:
+            colour = palette.hover
+        painter.fillRect(rect, QColor(colour))
+        painter.fillRect(rect.left(), rect.bottom(), rect.width(), 1, QColor(palette.border))
+        painter.fillRect(rect.right(), rect.top(), 1, rect.height(), QColor(palette.border))
+
+
+class AgentEdge(_Edge):
+    """The agents."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, "Agents", parent)
+        self.upright = False
+        self._high = LOWEST
+
+    def fit(self, room: int) -> None:
+        """As wide as the room allows: names along while all of them fit, else upright."""
+        count = max(self.count(), 1)
+        share = room // count
+        upright = share < LEAST_NAMED
+        wide = CELL_WIDTH if upright else min(WIDEST_AGENT, share)
+        names = (agent.agent_id for agent in self.table.agents)
+        longest = max(map(self.fontMetrics().horizontalAdvance, names), default=0)
+        high = max(LOWEST, min(HIGHEST, longest * 11 // 10 + 2 * _PAD))
+        if (upright, wide, high) != (self.upright, self.defaultSectionSize(), self._high):
+            self.upright, self._high = upright, high
+            self.setDefaultSectionSize(wide)
+            self.updateGeometry()
+            self.geometriesChanged.emit()
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """Room for upright names where they are upright."""
+        row = current_look().tokens.row_height
+        return QSize(self.defaultSectionSize(), self._high if self.upright else row + 4)
+
+    def paintSection(self, painter: QPainter, rect: QRect, logicalIndex: int) -> None:  # noqa: N802, N803
+        """A name, along or upright."""
+        agent = self.table.agent_at(logicalIndex)
+        if agent is None:
+            return
+        painter.save()
+        self.ground(painter, rect, logicalIndex)
+        painter.setFont(_weighted(painter.font(), strong=logicalIndex == self.current))
+        painter.setPen(QColor(current_look().palette.text))
+        room = (rect.height() if self.upright else rect.width()) - 2 * _PAD
+        text = line_text(painter.fontMetrics(), agent.agent_id, room, Qt.TextElideMode.ElideMiddle)
+        if self.upright:
+            painter.translate(rect.left(), rect.bottom())
+            painter.rotate(-90)
+            place = QRect(_PAD, 0, room, rect.width())
+            painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+        else:
+            painter.drawText(rect.adjusted(_PAD, 0, -_PAD, 0), Qt.AlignmentFlag.AlignCenter, text)
+        painter.restore()
+
+
+class ToolEdge(_Edge):
+    """The tools, and the operations of those that are open."""
+
+    open_requested = Signal(object)
+    """The row whose arrow was pressed: int."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Vertical, "Tools and operations", parent)
+        self.setDefaultSectionSize(current_look().tokens.row_height)
+        self._wide = NARROWEST_NAMES
+
+    def fit(self, room: int) -> None:
+        """As wide as the longest name of what is shown, within bounds."""
+        metrics = self.fontMetrics()
+        names = (self.table.tool_at(row) for row in range(0, self.count(), max(self.count() // 200, 1)))
+        longest = max((metrics.horizontalAdvance(tool.name) for tool in names if tool is not None), default=0)
+        most = max(NARROWEST_NAMES, min(WIDEST_NAMES, room // 3))
+        wide = max(NARROWEST_NAMES, min(longest * 11 // 10 + _ARROW + 4 * _PAD, most))
+        if wide != self._wide:
+            self._wide = wide
+            self.updateGeometry()
+            self.geometriesChanged.emit()
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """As wide as `fit` found."""
+        return QSize(self._wide, self.defaultSectionSize())
+
+    def paintSection(self, painter: QPainter, rect: QRect, logicalIndex: int) -> None:  # noqa: N802, N803
+        """An arrow where it can be opened, and the name."""
+        place = self.table.place_at(logicalIndex)
+        if place is None:
+            return
+        look = current_look()
+        painter.save()
+        self.ground(painter, rect, logicalIndex)
+        left = rect.left() + _PAD
+        if place.operation is not None:
+            left += _INDENT
+        elif self.table.can_open(logicalIndex):
+            arrow = "chevron-down" if self.table.is_open(logicalIndex) else "chevron-right"
+            look.icon(arrow, "muted").paint(
+                painter, QRect(left - 2, rect.top() + (rect.height() - _ARROW) // 2, _ARROW, _ARROW)
+            )
+        left += _ARROW if place.operation is None else 0
+        painter.setFont(_weighted(painter.font(), strong=place.operation is None))
+        painter.setPen(QColor(look.palette.text))
+        words = QRect(left, rect.top(), rect.right() - left - _PAD, rect.height())
+        text = line_text(
+            painter.fontMetrics(), place.operation or place.tool, words.width(), Qt.TextElideMode.ElideMiddle
+        )
+        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+        painter.restore()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """On the arrow: open or close. Elsewhere the line is chosen."""
+        if event.button() == Qt.MouseButton.LeftButton and self._is_arrow(event.position()):
+            self.open_requested.emit(self.logicalIndexAt(event.position().toPoint()))
+            event.accept()
+            return
+        super().mousePressEvent(event)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Twice on a name opens it; twice on the arrow is two clicks."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.open_requested.emit(self.logicalIndexAt(event.position().toPoint()))
+            event.accept()
+            return
+        super().mouseDoubleClickEvent(event)
+
+    def _is_arrow(self, at: QPointF) -> bool:
+        row = self.logicalIndexAt(at.toPoint())
+        return row >= 0 and self.table.can_open(row) and at.x() < _PAD + _ARROW + 2
+
+
+def _weighted(font: QFont, *, strong: bool) -> QFont:
+    found = QFont(font)
+    found.setWeight(QFont.Weight.DemiBold if strong else QFont.Weight.Normal)
+    return found

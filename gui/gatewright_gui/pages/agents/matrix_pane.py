@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
 
 from gatewright.policy.right import Reason
 from gatewright_gui.pages.agents.matrix import MatrixModel, Place
@@ -13,16 +13,16 @@ from gatewright_gui.pages.agents.matrix_view import Block, MatrixView
 from gatewright_gui.pages.agents.notes import Note, notes_of
 from gatewright_gui.pages.agents.row_state import operation_reasons, tool_reasons
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.session.right_grid import Cell, RightGrid
-from gatewright_gui.session.verbs import matrix as verbs
-from gatewright_gui.session.verbs.matrix import Wanted
-from gatewright_gui.session.verbs.rights import Target
+from gatewright_gui.session.verbs import rights as verbs
+from gatewright_gui.session.verbs.rights import Target, Tick, Wish
 
 FOLLOW_S = 0.06
 """The preview follows when the current cell has stood still so long: keys that are held down do not wait for it."""
@@ -45,47 +45,31 @@ class MatrixPane(QWidget):
         self.grid = RightGrid(context.document, context.selection, context.deriver, context.tasks, self)
         self.model = MatrixModel(self.grid, self._reasons, self)
         self.view = MatrixView(self.model)
-        self.search = SearchField("Filter tools and operations")
-        self.agent_search = SearchField("Filter agents")
-        self.differs = IconButton("diff", "Only rows in which the agents shown differ")
-        self.open_all = IconButton("chevrons-up-down", "Open every tool (+ on a selection)")
-        self.close_all = IconButton("chevrons-down-up", "Close every tool (- on a selection)")
-        self.said = ElidedLabel(role="text")
-        self.note = Label()
+        self.search = named(SearchField("Filter tools and operations"), "agents.matrix.search")
+        self.agent_search = named(SearchField("Filter agents"), "agents.matrix.agents.field")
+        differs = IconButton("diff", "Only rows in which the agents shown differ")
+        self.differs = named(differs, "agents.matrix.differs")
+        open_all = IconButton("chevrons-up-down", "Open every tool (+ on a selection)")
+        self.open_all = named(open_all, "agents.matrix.open_all")
+        close_all = IconButton("chevrons-down-up", "Close every tool (- on a selection)")
+        self.close_all = named(close_all, "agents.matrix.close_all")
+        self.said = named(ElidedLabel(role="text"), "agents.matrix.said")
+        self.note = named(Label(), "agents.matrix.note", kind="muted")
         self.nothing = EmptyState(*NOTHING_FITS, action="Show all")
-        self.controls = QHBoxLayout()
+        searches = (stretch(self.search, 3), stretch(self.agent_search, 2))
+        buttons = (self.differs, self.open_all, self.close_all)
+        self.controls = row_of(*searches, *buttons, space=2, margins=(2, 1, 1, 1))
         self._stack = QStackedWidget()
         self._kept: tuple[str | None, Place | None] = (None, None)
         self._lay_out()
         self._connect()
 
     def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        named = (("search", self.search), ("agents", self.agent_search), ("differs", self.differs))
-        for name, part in (*named, ("open_all", self.open_all), ("close_all", self.close_all), ("said", self.said)):
-            part.setObjectName(f"agents.matrix.{name}.field" if name == "agents" else f"agents.matrix.{name}")
         self.differs.setCheckable(True)
-        self.note.setObjectName("agents.matrix.note")
-        self.note.setProperty("kind", "muted")
-        self.controls.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, tokens.space_1)
-        self.controls.setSpacing(tokens.space_2)
-        self.controls.addWidget(self.search, 3)
-        self.controls.addWidget(self.agent_search, 2)
-        for button in (self.differs, self.open_all, self.close_all):
-            self.controls.addWidget(button)
-        foot = QHBoxLayout()
-        foot.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_1)
-        foot.setSpacing(tokens.space_3)
-        foot.addWidget(self.said, 1)
-        foot.addWidget(self.note)
         self._stack.addWidget(self.view)
         self._stack.addWidget(self.nothing)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(self.controls)
-        column.addWidget(self._stack, 1)
-        column.addLayout(foot)
+        foot = row_of(stretch(self.said), self.note, space=3, margins=(2, 1))
+        column_of(self.controls, stretch(self._stack), foot, into=self)
 
     def _connect(self) -> None:
         view = self.view
@@ -213,7 +197,7 @@ class MatrixPane(QWidget):
 
     # what is asked for
 
-    def edit(self, wanted: Wanted) -> None:
+    def edit(self, wanted: Wish | Tick) -> None:
         """Allow, ask or deny what is selected."""
         cells = self.chosen_cells()
         if cells:

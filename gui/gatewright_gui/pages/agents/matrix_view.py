@@ -11,8 +11,7 @@ from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QMouseEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QTableView, QWidget
 
 from gatewright_gui.pages.agents.matrix import MatrixModel, Place
-from gatewright_gui.pages.agents.matrix_header import AgentEdge, ToolEdge
-from gatewright_gui.pages.agents.matrix_paint import CellPainter, box_rect
+from gatewright_gui.pages.agents.matrix_paint import AgentEdge, CellPainter, ToolEdge, box_rect
 from gatewright_gui.pages.agents.tool_view import WISH_KEYS
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.delegate import Delegate

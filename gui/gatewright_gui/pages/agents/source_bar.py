@@ -7,10 +7,11 @@ from itertools import chain
 from typing import Literal
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.right import ToolRight
+from gatewright_gui.qt.layout import Gap, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, line_text
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -69,27 +70,18 @@ class SourceBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        tokens = current_look().tokens
         self._policy, self._agent = Policy(), Agent("")
         self.menu = QMenu(self)
         self.menu.aboutToShow.connect(self._fill)
-        self.button = QToolButton()
-        self.button.setObjectName("agents.sources")
+        self.button = named(QToolButton(), "agents.sources")
         self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.button.setMenu(self.menu)
-        self._icon = IconLabel("info", "accent", size=tokens.small_icon_size)
-        self._words = ElidedLabel()
-        self._words.setObjectName("agents.hint")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_1)
-        row.setSpacing(tokens.space_1)
-        row.addWidget(_label("Sources"))
-        row.addWidget(self.button)
-        row.addSpacing(tokens.space_2)
-        row.addWidget(self._icon)
-        row.addWidget(self._words, 1)
+        self._icon = IconLabel("info", "accent", size=current_look().tokens.small_icon_size)
+        self._words = named(ElidedLabel(), "agents.hint")
+        parts = (named(Label("Sources"), kind="muted"), self.button, Gap(2), self._icon, stretch(self._words))
+        row_of(*parts, into=self, space=1, margins=(2, 0, 2, 1))
         self.show_agent(self._policy, None, None)
 
     def show_agent(self, policy: Policy, agent: Agent | None, advice: Advice | None) -> None:
@@ -128,9 +120,3 @@ class SourceBar(QWidget):
 
     def _ask(self, source_id: str, on: bool, _checked: bool = False) -> None:
         self.source_asked.emit(source_id, on)
-
-
-def _label(text: str) -> QLabel:
-    label = Label(text)
-    label.setProperty("kind", "muted")
-    return label

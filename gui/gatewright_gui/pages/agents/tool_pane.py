@@ -8,10 +8,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
 
 from gatewright_gui.pages.agents.agents import tools_with_problems
-from gatewright_gui.pages.agents.declaring import Declaring
+from gatewright_gui.pages.agents.declare_menu import DeclareMenu
 from gatewright_gui.pages.agents.detail_pane import DetailPane
 from gatewright_gui.pages.agents.filter_bar import FilterBar
 from gatewright_gui.pages.agents.notes import Note, notes_of, problem_notes, reading_notes
@@ -22,7 +22,8 @@ from gatewright_gui.pages.agents.tool_filter import NO_FILTERS, Filters, ToolFil
 from gatewright_gui.pages.agents.tool_tree import ASKING, OPERATION, REASONS, TOOL, ToolTreeModel, Verbs
 from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
@@ -35,10 +36,10 @@ from gatewright_gui.session.rightsbeside import is_long, rights_beside
 from gatewright_gui.session.workson import works_on
 
 if TYPE_CHECKING:
-    from gatewright_gui.session.verbs.many import ManyRights
-    from gatewright_gui.session.verbs.rights import Wish
+    from gatewright_gui.session.verbs.rights import ManyRights, Wish
 
 
+RESETS = "Reset the selected tools to their defaults; shows first what would change"
 TASK_RIGHTS, TASK_READINGS, TASK_LINES = "agents.tree", "agents.readings", "agents.lines"
 
 
@@ -55,21 +56,22 @@ class ToolPane(QWidget):
         self.detail = DetailPane(context)
         self.why = self.detail.why
         self.nothing = EmptyState("search", "Nothing fits", "No tool or operation fits.", action="Show all")
-        self.search = SearchField("Filter tools and operations")
+        self.search = named(SearchField("Filter tools and operations"), "agents.search")
         self.filters = FilterBar()
-        self.counter = Label()
+        tip = "Operations that the model sees; a tool without operations counts once"
+        self.counter = named(Label(), "agents.counter", tip=tip, kind="muted")
         self.sources = SourceBar()
-        self.description = QuietField()
-        self.title = Label()
-        self.declaring = Declaring(context, self)
+        self.description = named(QuietField(), "agents.description", spoken="Description of the agent")
+        self.title = named(Label(), "agents.title", kind="heading")
+        self.declaring = DeclareMenu(context, self)
         self.rights_menu = RightsMenu(context, self)
         self.first_row: tuple[str | None, str | None] = (None, None)
         """Tool and operation to begin with when rows come; the first of all where they are not there."""
         self._agent_id = ""
         """Whose rights the rows show; for a moment not yet those of the selection."""
         self._kept_rows: tuple[set[str], tuple[str | None, str | None]] = (set(), (None, None))
-        self._switches: dict[str, QPushButton] = {}
-        """The buttons that turn all that is shown on or off."""
+        self._bulk: dict[str, QPushButton] = {}
+        """The buttons for all that is shown or selected."""
         self._opened_before: set[str] = set()
         """What was open before the filter was set; it is open again when the filter is taken away."""
         self._lay_out()
@@ -80,77 +82,27 @@ class ToolPane(QWidget):
     # layout
 
     def _lay_out(self) -> None:
-        self.search.setObjectName("agents.search")
-        split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
-        top = QWidget()
-        inner = QVBoxLayout(top)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.setSpacing(0)
-        inner.addWidget(self.view, 1)
-        inner.addWidget(self.nothing, 1)
         self.nothing.hide()
-        split.addWidget(top)
+        split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
+        split.addWidget(holding(column_of(stretch(self.view), stretch(self.nothing))))
         split.addWidget(self.detail)
         self.why.header.add_control(self.declaring.button)
         split.setStretchFactor(0, 1)
         split.restore((400, 180))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(self._title_row())
-        column.addLayout(self._filter_row())
-        column.addWidget(self.filters)
-        column.addWidget(self.sources)
-        column.addWidget(split, 1)
+        searches = (stretch(self.search), self.filters.button, self._preset_button())
+        column_of(
+            self._title_row(),
+            row_of(*searches, space=2, margins=(2, 1, 1, 1)),
+            self.filters,
+            self.sources,
+            stretch(split),
+            into=self,
+        )
         QWidget.setTabOrder(self.view, self.declaring.button)
 
     def _title_row(self) -> QHBoxLayout:
-        tokens = current_look().tokens
-        row = QHBoxLayout()
-        row.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, 0)
-        row.setSpacing(tokens.space_2)
-        self.title.setProperty("kind", "heading")
-        self.title.setObjectName("agents.title")
-        self.description.setObjectName("agents.description")
-        self.description.setAccessibleName("Description of the agent")
         self.description.setPlaceholderText("Say what this agent is for")
-        self.counter.setObjectName("agents.counter")
-        self.counter.setProperty("kind", "muted")
-        self.counter.setToolTip("Operations that the model sees; a tool without operations counts once")
-        row.addWidget(self.title)
-        row.addWidget(self.description, 1)
-        row.addWidget(self.counter)
-        for key, text, tip, run in self._bulk():
-            button = QPushButton(text)
-            button.setObjectName(f"agents.{key}")
-            button.setProperty("kind", "link")
-            button.setToolTip(tip)
-            button.clicked.connect(run)
-            if key != "reset":
-                self._switches[key.removeprefix("all_")] = button
-            row.addWidget(button)
-        return row
-
-    def _preset_button(self) -> QToolButton:
-        self.preset_menu = QMenu(self)
-        self.preset_menu.setToolTipsVisible(True)
-        self.preset_menu.aboutToShow.connect(self._fill_presets)
-        button = QToolButton()
-        button.setObjectName("agents.preset")
-        button.setText("Preset ")
-        button.setAccessibleName("Preset, copy rights")
-        button.setToolTip("Give the agent a preset, or its rights to other agents; shows first what would change")
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        button.setMenu(self.preset_menu)
-        return button
-
-    def _fill_presets(self) -> None:
-        self.preset_menu.clear()
-        self.rights_menu.fill(self.preset_menu, (self._agent_id,))
-
-    def _bulk(self) -> tuple[tuple[str, str, str, Callable[[], None]], ...]:
-        return (
+        for key, text, tip, run in (
             ("all_on", "All on", "Turn on everything that is shown", lambda: self.turn_shown(on=True)),
             ("all_off", "All off", "Turn off everything that is shown", lambda: self.turn_shown(on=False)),
             (
@@ -159,17 +111,27 @@ class ToolPane(QWidget):
                 "Reset the selected tools to their defaults; shows first what would change",
                 self.reset,
             ),
-        )
+        ):
+            self._bulk[key] = named(QPushButton(text), f"agents.{key}", tip=tip, kind="link")
+            self._bulk[key].clicked.connect(run)
+        words = (self.title, stretch(self.description), self.counter)
+        return row_of(*words, *self._bulk.values(), space=2, margins=(2, 1, 1, 0))
 
-    def _filter_row(self) -> QHBoxLayout:
-        tokens = current_look().tokens
-        row = QHBoxLayout()
-        row.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, tokens.space_1)
-        row.setSpacing(tokens.space_2)
-        row.addWidget(self.search, 1)
-        row.addWidget(self.filters.button)
-        row.addWidget(self._preset_button())
-        return row
+    def _preset_button(self) -> QToolButton:
+        self.preset_menu = QMenu(self)
+        self.preset_menu.setToolTipsVisible(True)
+        self.preset_menu.aboutToShow.connect(self._fill_presets)
+        tip = "Give the agent a preset, or its rights to other agents; shows first what would change"
+        button = named(QToolButton(), "agents.preset", spoken="Preset, copy rights", tip=tip)
+        button.setText("Preset ")
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.setMenu(self.preset_menu)
+        return button
+
+    def _fill_presets(self) -> None:
+        self.preset_menu.clear()
+        self.rights_menu.fill(self.preset_menu, (self._agent_id,))
 
     def _connect(self) -> None:
         document, selection = self._document, self._selection
@@ -342,8 +304,8 @@ class ToolPane(QWidget):
     def _show_shown(self) -> None:
         filtering = self.rows.is_filtering
         shown = self.rows.shown_count if filtering else 0
-        for key, button in self._switches.items():
-            button.setText(f"{'Shown' if filtering else 'All'} {key}")
+        for key in ("on", "off"):
+            self._bulk[f"all_{key}"].setText(f"{'Shown' if filtering else 'All'} {key}")
         self.filters.show_count(shown, self.model.counts[1], is_filtering=self.rows.is_filtering)
 
     def _into_tree(self) -> None:
@@ -405,7 +367,7 @@ class ToolPane(QWidget):
 
     @cached_property
     def _many(self) -> "ManyRights":
-        from gatewright_gui.session.verbs.many import ManyRights
+        from gatewright_gui.session.verbs.rights import ManyRights
 
         return ManyRights(self._document, self._context.deriver, self._context.tasks)
 

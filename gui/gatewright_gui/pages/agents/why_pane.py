@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QStackedWidget,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -18,6 +17,7 @@ from gatewright.base.problem import Address
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents.notes import PROBLEM, Note
+from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, chip_width, paint_chip
@@ -194,25 +194,18 @@ class WhyPane(QWidget):
         self.setObjectName("agents.why")
         self.model = ReasonModel(self)
         self.header = SectionHeader("Why")
-        self.view = NoteList("Reasons")
-        self.view.setObjectName("agents.why.list")
+        self.view = named(NoteList("Reasons"), "agents.why.list")
         self.view.setModel(self.model)
         self.view.setItemDelegate(WhyDelegate(self.view))
         self.view.chosen.connect(self._go)
-        self._nothing = Label()
-        self._nothing.setObjectName("agents.why.none")
-        self._nothing.setProperty("kind", "muted")
+        self._nothing = named(Label(), "agents.why.none", kind="muted")
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self._nothing.setWordWrap(True)
         self._nothing.setMargin(8)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self._nothing)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.header)
-        column.addWidget(self._stack, 1)
+        column_of(self.header, stretch(self._stack), into=self)
 
     def set_nothing(self, text: str) -> None:
         """What to say where there is no reason."""

@@ -1,13 +1,16 @@
-"""Verbs on boxes: allow, ask first, deny, for one row or for many. They do not know rows or colours.
+"""Verbs on boxes: allow, ask first, deny, for one row, for many, and for cells of several agents.
 
-A target is a tool with some of its operations; `("",)` stands for a tool without operations. Many changes of one agent
-are one edit, so that one undo takes all of them back.
+A target is a tool with some of its operations; `("",)` stands for a tool without operations. Many changes are one edit,
+so that one undo takes all of them back; what would take too long for the window's thread is worked out beside it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
+from gatewright.base.errors import EditRefused
 from gatewright.policy import rights
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import AgentChange, Edit, apply
@@ -16,13 +19,27 @@ from gatewright.policy.rightsdiff import RightChange, Standing, changed_rights
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.switching import often_switched
 
 Wish = Literal["allow", "ask", "deny"]
 Tick = Literal["on", "again", "off"]
 """`again`: on, and a tool that was turned off whole has what it had before."""
 _UNSEEN = {Standing.OFF, Standing.OVERRULED}
 _VERDICTS: Mapping[str, Verdict] = {"allow": Verdict.ALLOW, "ask": Verdict.ASK, "deny": Verdict.DENY}
+TOOLS_AT_ONCE, CELLS_AT_ONCE = 40, 12
+"""So many tools of one agent, and of several agents, are edited without leaving the window's thread."""
+MANY_TASK, CELLS_TASK = "agents.many", "agents.cells"
+_WORDS: dict[Wish | Tick, str] = {
+    "allow": "allow",
+    "ask": "ask first for",
+    "deny": "turn off",
+    "on": "turn on",
+    "again": "turn on",
+    "off": "turn off",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +187,129 @@ def _tell_still_asking(document: Document, agent_id: str, tool: str, operation: 
         if (not operation or row.operation == operation) and row.verdict is Verdict.ASK:
             document.say("info", f"it still asks first: {row.reasons[0].text}")
             return
+
+
+# many tools of one agent
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is wanted of which tools of an agent."""
+
+    agent_id: str
+    targets: Sequence[Target]
+    wanted: Wish | Tick
+    told: bool = False
+
+
+class ManyRights:
+    """Of one document; one edit after the other."""
+
+    def __init__(self, document: Document, deriver: Deriver, tasks: TaskOwner) -> None:
+        self._document, self._deriver, self._tasks = document, deriver, tasks
+        self._waiting: deque[Asked] = deque()
+
+    def wish(self, agent_id: str, targets: Sequence[Target], wanted: Wish) -> None:
+        """Allow, ask first or deny everything that is targeted, as one edit."""
+        asked = Asked(agent_id, targets, wanted)
+        self._do(asked, lambda: wish(self._document, agent_id, targets, wanted))
+
+    def tick_all(self, agent_id: str, targets: Sequence[Target], wanted: Tick, *, told: bool = False) -> None:
+        """Turn everything that is targeted on or off, as one edit; what asks goes on asking. `told`: say what came."""
+        asked = Asked(agent_id, targets, wanted, told)
+        self._do(asked, lambda: tick_all(self._document, agent_id, targets, wanted, told=told))
+
+    def _do(self, asked: Asked, at_once: Callable[[], object]) -> None:
+        is_busy = MANY_TASK in self._tasks.names
+        if len(asked.targets) <= TOOLS_AT_ONCE and not is_busy:
+            at_once()
+            return
+        if not is_busy:
+            self._waiting.clear()  # what a closed policy left
+        self._waiting.append(asked)
+        if not is_busy:
+            self._tasks.start(self._work(), MANY_TASK)
+
+    async def _work(self) -> None:
+        while self._waiting:
+            asked = self._waiting.popleft()
+            try:
+                await self._make(asked)
+            except EditRefused as error:
+                self._document.say("warning", str(error))
+
+    async def _make(self, asked: Asked) -> None:
+        worked: Worked | None = None
+        while worked is None and self._document.is_open:  # another edit meanwhile makes it another question
+            worked = await self._deriver.derive(partial(_worked_out, asked), ahead=True)
+        if worked is not None:
+            edit = worked.edit
+            if self._document.push(lambda _policy, _catalog: edit) and asked.told:
+                self._document.say("info", worked.said)
+            tell_held_off(self._document, asked.agent_id, worked.held_off)
+
+
+def _worked_out(asked: Asked, workspace: Workspace) -> Worked:
+    return worked_out(workspace, asked.agent_id, asked.targets, asked.wanted)
+
+
+# cells of several agents
+
+
+Cells = Mapping[str, Sequence[Target]]
+"""By agent: what of each tool is meant."""
+
+
+def edit_cells(document: Document, deriver: Deriver, tasks: TaskOwner, cells: Cells, wanted: Wish | Tick) -> None:
+    """Make one edit of all these cells; while one is worked out a second is refused, and that is said."""
+    if CELLS_TASK in tasks.names:
+        document.say("warning", "the cells before are still being worked out; try again in a moment")
+    elif sum(map(len, cells.values())) <= CELLS_AT_ONCE:
+        document.push(lambda policy, catalog: cells_edit(policy, catalog, cells, wanted))
+    else:
+        tasks.start(_edit_beside(document, deriver, cells, wanted), CELLS_TASK)
+
+
+async def _edit_beside(document: Document, deriver: Deriver, cells: Cells, wanted: Wish | Tick) -> None:
+    try:
+        edit = await deriver.derive(
+            lambda workspace: _cells_beside(workspace.policy, workspace.catalog, cells, wanted), aside=True
+        )
+    except EditRefused as error:
+        document.say("warning", str(error))
+        return
+    if edit is None:
+        document.say("warning", f"nothing was changed: the policy was edited meanwhile ({cells_name(cells, wanted)})")
+    else:
+        document.push(lambda _policy, _catalog: edit)
+
+
+def _cells_beside(policy: Policy, catalog: Sequence[ToolFacts], cells: Cells, wanted: Wish | Tick) -> Edit:
+    with often_switched():
+        return cells_edit(policy, catalog, cells, wanted)
+
+
+def cells_edit(policy: Policy, catalog: Sequence[ToolFacts], cells: Cells, wanted: Wish | Tick) -> Edit:
+    """The edit, named; empty when all is so already. Raises EditRefused."""
+    return Edit(cells_name(cells, wanted), changes_of(policy, catalog, cells, wanted))
+
+
+def cells_name(cells: Cells, wanted: Wish | Tick) -> str:
+    """What is done, of what, for whom."""
+    return f"{_WORDS[wanted]} {_what(cells)} for {_whom(tuple(cells))}"
+
+
+def _what(cells: Cells) -> str:
+    tools = {target.tool for targets in cells.values() for target in targets}
+    operations = {(target.tool, name) for targets in cells.values() for target in targets for name in target.operations}
+    if len(tools) > 1:
+        return f"{len(operations):,} operations of {len(tools):,} tools"
+    (tool,) = tools
+    if len(operations) > 1:
+        return f"{len(operations)} operations of `{tool}`"
+    ((_, name),) = operations
+    return f"`{name}` of `{tool}`" if name else f"`{tool}`"
+
+
+def _whom(agent_ids: Sequence[str]) -> str:
+    return f"`{agent_ids[0]}`" if len(agent_ids) == 1 else f"{len(agent_ids)} agents"

@@ -1,7 +1,4 @@
-"""The ways to say what the operations of the current tool are: a button, four rows of its menu, the dialog.
-
-It knows no schema: the dialog shows what the engine found, the verbs write.
-"""
+"""The ways to say what the operations of the current tool are: a button, four rows of its menu, the dialog."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,12 +8,11 @@ from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from gatewright.policy.right import ToolFacts
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.session.readings import CHOOSE, DECLARE, Reading, is_strange
 
 if TYPE_CHECKING:
-    from gatewright.schema import Survey
-    from gatewright_gui.pages.agents.declare_dialog import DeclareDialog
     from gatewright_gui.session.verbs.operations import Declaration
 
 
@@ -24,7 +20,7 @@ TASK = "declare"
 _MENU = ((CHOOSE, "list", False), (DECLARE, "pencil", True))
 
 
-class Declaring(QObject):
+class DeclareMenu(QObject):
     """Follows the current tool; strangers' tools have the button, the others do not."""
 
     declared = Signal(object)
@@ -33,12 +29,10 @@ class Declaring(QObject):
     def __init__(self, context: PageContext, parent: QWidget) -> None:
         super().__init__(parent)
         self._context = context
-        self._window = parent
+        self._parent = parent
         self._facts: ToolFacts | None = None
-        self.button = QPushButton(CHOOSE)
-        self.button.setObjectName("agents.declare")
-        self.button.setProperty("kind", "link")
-        self.button.setToolTip("Say what selects the operations of this tool")
+        tip = "Say what selects the operations of this tool"
+        self.button = named(QPushButton(CHOOSE), "agents.declare", tip=tip, kind="link")
         self.button.clicked.connect(self._clicked)
         self.button.hide()
 
@@ -88,26 +82,16 @@ class Declaring(QObject):
         verbs.declare(self._context.document, facts.name, facts.major, wanted)
 
     async def _ask(self, facts: ToolFacts, *, wants_free: bool) -> None:
+        from gatewright_gui.pages.agents.declare_dialog import DeclareDialog
         from gatewright_gui.qt.dialog import shown
-        from gatewright_gui.session.operationfield import full_survey
-        from gatewright_gui.session.verbs import operations as verbs
-
-        survey = await self._context.deriver.derive(lambda workspace: full_survey(workspace, facts.name))
-        if survey is None:
-            self._context.document.say("warning", f"the schema of `{facts.name}` cannot be looked at")
-            return
-        dialog = self._dialog(facts, survey, wants_free=wants_free)
-        if await shown(dialog) and verbs.declare(self._context.document, facts.name, facts.major, dialog.declaration):
-            self.declared.emit(facts.name)
-
-    def _dialog(self, facts: ToolFacts, survey: "Survey", *, wants_free: bool) -> "DeclareDialog":
-        from gatewright_gui.pages.agents.declare_dialog import Answers, DeclareDialog
+        from gatewright_gui.session.operation_field import full_survey
         from gatewright_gui.session.verbs import operations as verbs
 
         document = self._context.document
-        now = verbs.declaration_of(document.policy, facts.name, facts.major)
-        answers = Answers(
-            lambda wanted: verbs.declare_refusal(document, facts.name, facts.major, wanted),
-            lambda names: verbs.consequences(document.policy, facts, names),
-        )
-        return DeclareDialog(self._window.window(), facts, survey, now, answers, wants_free=wants_free)
+        survey = await self._context.deriver.derive(lambda workspace: full_survey(workspace, facts.name))
+        if survey is None:
+            document.say("warning", f"the schema of `{facts.name}` cannot be looked at")
+            return
+        dialog = DeclareDialog(self._parent.window(), document, facts, survey, wants_free=wants_free)
+        if await shown(dialog) and verbs.declare(document, facts.name, facts.major, dialog.declaration):
+            self.declared.emit(facts.name)
