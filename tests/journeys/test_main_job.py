@@ -59,13 +59,13 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
 
     # ask, deny and allow by key, undone and redone
     await hand.click_cell(tree, tree_row(tree, "file", "replace"), NAME)
-    for key, words in (("k", "ask first"), ("d", "off"), ("a", "allow")):
+    for key, words in (("k", "ask first"), ("d", "off"), ("a", "by path")):
         await hand.key(key)
         assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == words
     await hand.key("ctrl+z")
     assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == "off"
     await hand.key("ctrl+shift+z")
-    assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == "allow"
+    assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == "by path"
 
     # a level, and the folder in its colours
     await hand.click(hand.find("rail.files", QWidget))
