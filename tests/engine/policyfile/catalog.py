@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.printable import is_visible
 from gatewright.policy.document import (
     Agent,
     Catalog,
@@ -141,7 +142,7 @@ def policy_of(text: str, file: str = "policy.toml") -> Policy:
 _words = st.text(
     st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp", "Zs", "Co", "Cn"]), min_size=1, max_size=8
 )
-_ids = st.one_of(st.from_regex(r"[a-z][a-z0-9_-]{0,8}", fullmatch=True), _words)
+_ids = st.one_of(st.from_regex(r"[a-z][a-z0-9_-]{0,8}", fullmatch=True), _words.filter(is_visible))
 _free = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _verdicts = st.sampled_from(Verdict)
 _seconds = st.one_of(st.integers(0, 10_000), st.floats(0, 100_000, allow_nan=False)).map(float)

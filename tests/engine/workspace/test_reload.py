@@ -208,7 +208,7 @@ async def test_environment_makes_the_log_durable(
     monkeypatch.setenv("GATEWRIGHT_DURABLE", said)
     workspace = opened(folder)
     await workspace.call("archivist", "file", READ)
-    log = workspace._parts.audit._open_log  # pyright: ignore[reportPrivateUsage]
-    assert log is not None
-    assert log._connection.execute("PRAGMA synchronous").fetchone() == (level,)  # pyright: ignore[reportPrivateUsage]
+    audit = workspace._parts.audit  # pyright: ignore[reportPrivateUsage]
+    with audit._database.writing() as connection:  # pyright: ignore[reportPrivateUsage]
+        assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
     workspace.close()

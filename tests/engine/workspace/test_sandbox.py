@@ -363,7 +363,7 @@ async def test_each_copy_begins_with_the_files_and_blocks_of_the_workspace(works
 def test_a_block_store_that_is_none_is_an_error_and_leaves_nothing(workspace: Workspace) -> None:
     workspace.state_folder.mkdir(parents=True)
     (workspace.state_folder / "memory.sqlite").write_bytes(b"no database at all" * 100)
-    with pytest.raises(WorkspaceError, match="cannot be copied"):
+    with pytest.raises(WorkspaceError, match="cannot be read: file is not a database"):
         workspace.sandbox()
     assert left_in_temporary(workspace) == []
 
