@@ -45,7 +45,6 @@ from gatewright_gui.pages.agents.right_changes import (
     counts_words,
     lines_of,
 )
-from gatewright_gui.pages.agents.rights_menu import PRESETS
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.layout import Gap, Part, column_of, holding, named, row_of, stretch
@@ -59,7 +58,7 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.session.verbs import presets as verbs
-from gatewright_gui.session.verbs.presets import CopyPlan, Plan, Planned, PresetPlan, ResetPlan
+from gatewright_gui.session.verbs.presets import PRESETS, CopyPlan, Plan, Planned, PresetPlan, ResetPlan
 
 WORK = "agents.rights.lines"
 SIZE = (900, 580)

@@ -14,12 +14,6 @@ from gatewright_gui.qt.look import tie_icon
 if TYPE_CHECKING:
     from gatewright_gui.pages.agents.rights_dialog import RightsDialog
 
-PRESETS: tuple[tuple[Preset, str, str], ...] = (
-    (Preset.EVERYTHING, "&Everything", "all, and none asks first"),
-    (Preset.STANDARD, "&Standard", "all; privileged ones ask first"),
-    (Preset.READ_ONLY, "&Read only", "only what reads"),
-    (Preset.NOTHING, "&Nothing", "no operation at all"),
-)
 TASK = "agents.rights"
 
 
@@ -32,6 +26,8 @@ class RightsMenu(QObject):
 
     def fill(self, menu: QMenu, agent_ids: Sequence[str]) -> None:
         """Rows for presets of these agents, and for copying the rights of a single one."""
+        from gatewright_gui.session.verbs.presets import PRESETS
+
         chosen = tuple(agent_ids)
         for preset, text, says in PRESETS:
             action = menu.addAction(f"{text}…")

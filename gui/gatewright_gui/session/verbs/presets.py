@@ -19,6 +19,14 @@ from gatewright.workspace import Workspace
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.switching import often_switched
 
+PRESETS: tuple[tuple[Preset, str, str], ...] = (
+    (Preset.EVERYTHING, "&Everything", "all, and none asks first"),
+    (Preset.STANDARD, "&Standard", "all; privileged ones ask first"),
+    (Preset.READ_ONLY, "&Read only", "only what reads"),
+    (Preset.NOTHING, "&Nothing", "no operation at all"),
+)
+"""Each preset with its name in the menu, and what it allows."""
+
 
 @dataclass(frozen=True, slots=True)
 class PresetPlan:
