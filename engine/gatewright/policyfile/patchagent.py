@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.base.report import RawPath
-from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, Cooldown, Periodic, RateLimit
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
 from gatewright.policyfile.pairing import TOOL_RULES
 from gatewright.policyfile.patchcapability import patch_capabilities
-from gatewright.policyfile.patchvalue import set_scalars, set_words, written_duration, written_value
+from gatewright.policyfile.patchvalue import (
+    change_table,
+    is_words,
+    set_scalars,
+    set_words,
+    value_like,
+    written_value,
+)
 from gatewright.policyfile.plain import (
-    duration_like,
     plain_approvals,
     plain_kind,
     plain_rule,
 )
 from gatewright.policyfile.render import block
-from gatewright.policyfile.scan import Item, Kind
+from gatewright.policyfile.scan import Kind
+from gatewright.schema.walk import as_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,43 +107,25 @@ class AgentPatch:
         set_words(self._editor, (*path, "conditions"), old.conditions or None, new.conditions or None)
 
     def _change_payload(self, path: RawPath, old: ToolRule, new: ToolRule) -> bool:
-        """Change the payload alone, where the kind stays and the payload is one written value."""
+        """Change the payload alone, where the kind stays and it is a written value or a table with the same members."""
         item = self._editor.find(path)
         if old.kind != new.kind or item is None:
             return False
         place = (*path, "value" if "type" in item.members else new.kind)
         payload = item.members.get(str(place[-1]))
-        if payload is None or self._change_members(place, payload, old, new):
-            return payload is not None
+        if payload is None:
+            return False
+        after = new.rule_type.plain()
+        held, wanted = as_object(old.rule_type.plain()), as_object(after)
+        if held and wanted and held.keys() & wanted.keys() and held.keys() == payload.members.keys():
+            change_table(self._editor, place, held, wanted)
+            return True
         if payload.kind not in VALUES:
             return False
-        written, kind = written_value(self._editor, payload), new.rule_type
-        if isinstance(kind, AllowedOperations) and isinstance(written, list):
-            names: list[str] = [str(name) for name in written]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            kept = [name for name in names if name in kind.operations]
-            self._editor.edit_words(place, names, [*kept, *sorted(kind.operations.difference(names))])
-        elif isinstance(kind, Cooldown | Periodic):
-            self._editor.set_value(payload, duration_like(written, kind.seconds))
+        written = written_value(self._editor, payload)
+        if is_words(written) and is_words(after):
+            kept = [name for name in written if name in after]
+            self._editor.edit_words(place, written, [*kept, *(name for name in after if name not in written)])
         else:
-            self._editor.set_value(payload, kind.plain())
-        return True
-
-    def _change_members(self, place: RawPath, payload: Item, old: ToolRule, new: ToolRule) -> bool:
-        """Change only what differs inside a payload that is a table."""
-        before, after = old.rule_type, new.rule_type
-        if isinstance(before, RateLimit) and isinstance(after, RateLimit):
-            per = written_duration(self._editor, (*place, "per"), after.per_s)
-            set_scalars(self._editor, place, {"calls": (before.calls, after.calls)})
-            set_scalars(self._editor, place, {"per": (None, per)} if before.per_s != after.per_s else {})
-            return True
-        if not isinstance(before, ArgumentConstraints) or not isinstance(after, ArgumentConstraints):
-            return False
-        held, wanted = before.plain(), after.plain()
-        if not held.keys() & wanted.keys() or held.keys() != payload.members.keys():
-            return False
-        if before.required and after.required:
-            self._editor.edit_words((*place, "required"), before.required, after.required)
-            wanted["required"] = held["required"]
-        gone = {name: REMOVED for name in held if name not in wanted}
-        self._editor.set_members(place, {**gone, **{n: said for n, said in wanted.items() if held.get(n) != said}})
+            self._editor.set_value(payload, value_like(written, after))
         return True

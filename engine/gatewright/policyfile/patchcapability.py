@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from gatewright.base.report import RawPath
-from gatewright.policy.kinds.capability import Capability, Exec, kind_of, plain_capability
+from gatewright.policy.kinds.capability import Capability, kind_of, plain_capability
 from gatewright.policyfile.editor import REMOVED, Editor
 from gatewright.policyfile.pairing import CAPABILITIES
-from gatewright.policyfile.plain import duration_like
+from gatewright.policyfile.patchvalue import change_table
 from gatewright.policyfile.render import block
 from gatewright.policyfile.scan import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    pass
 
 Capabilities = tuple[Capability, ...]
 
@@ -46,29 +45,6 @@ def _change(editor: Editor, path: RawPath, old: Capability, new: Capability) -> 
         if kind_of(old) is not kind_of(new):
             editor.set_members(path, {str(kind_of(old)): REMOVED, kind: new.plain()})
         else:
-            _change_scope(editor, (*path, kind), old.plain(), new)
+            change_table(editor, (*path, kind), old.plain(), new.plain())
     else:
         editor.set_value(entry, plain_capability(new))
-
-
-def _change_scope(editor: Editor, path: RawPath, before: Mapping[str, object], new: Capability) -> None:
-    changes: dict[str, object] = {key: REMOVED for key in before if key not in new.plain()}
-    for key, value in new.plain().items():
-        held = before.get(key)
-        if isinstance(value, list) and isinstance(held, list):
-            editor.edit_words((*path, key), cast("list[str]", held), cast("list[str]", value))
-        elif held != value:
-            changes[key] = _like(editor, (*path, key), new, cast("object", value))
-    editor.set_members(path, changes)
-
-
-def _like(editor: Editor, path: RawPath, new: Capability, value: object) -> object:
-    """A changed limit, spelt as the author spelt it."""
-    item = editor.find(path)
-    if item is None or item.kind not in {Kind.SCALAR, Kind.INLINE}:
-        return value
-    written: object = tomllib.loads(f"v = {editor.source_of(item)}")["v"]
-    if isinstance(new, Exec) and path[-1] == "cpu_limit" and new.cpu_limit is not None:
-        return duration_like(written, new.cpu_limit)
-    size = new.mem_limit if isinstance(new, Exec) else getattr(new, "memory", None)
-    return size if isinstance(written, int) and path[-1] != "fuel" else value

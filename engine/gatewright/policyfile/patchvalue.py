@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard, cast
 
-from gatewright.base.duration import plain_duration
+from gatewright.base.duration import parse_duration, plain_duration
+from gatewright.base.size import parse_size
 from gatewright.policyfile.editor import REMOVED, VALUES
 from gatewright.policyfile.plain import duration_like
 
@@ -52,3 +54,35 @@ def written_duration(editor: Editor, path: RawPath, seconds: float | None) -> ob
     if item is None or item.kind not in VALUES:
         return plain_duration(seconds)
     return duration_like(written_value(editor, item), seconds)
+
+
+def value_like(written: object, value: object) -> object:
+    """``value``, a duration or a size as a number where that is how it is ``written``; anything else as it is."""
+    if isinstance(written, str) or not isinstance(value, str | int | float) or isinstance(value, bool):
+        return value
+    for read in (lambda: duration_like(written, parse_duration(value)), lambda: parse_size(value)):
+        with contextlib.suppress(ValueError, OverflowError):
+            return read()
+    return value
+
+
+def change_table(editor: Editor, path: RawPath, old: Mapping[str, object], new: Mapping[str, object]) -> None:
+    """Turn a table from ``old`` to ``new``: lists of texts entry by entry, other members in the spelling they have."""
+    changes: dict[str, object] = {key: REMOVED for key in old if key not in new}
+    for key, value in new.items():
+        held, place = old.get(key), (*path, key)
+        if held == value:
+            continue
+        item = editor.find(place)
+        if is_words(held) and is_words(value):
+            editor.edit_words(place, held, value)
+        elif item is None or item.kind not in VALUES:
+            changes[key] = value
+        else:
+            changes[key] = value_like(written_value(editor, item), value)
+    editor.set_members(path, changes)
+
+
+def is_words(value: object) -> TypeGuard[list[str]]:
+    """Whether it is a list of texts."""
+    return isinstance(value, list) and all(isinstance(one, str) for one in cast("list[object]", value))

@@ -546,7 +546,7 @@ RULE_TABLE = "priority = 7\n[agents.a.tool_rules.rule_type"
         (
             f'{RULE_TABLE}.RequiresConsent]\nscope = "x"',
             RequiresConsent("y"),
-            'priority = 7\nrule_type = { RequiresConsent = { scope = "y" } }',
+            f'{RULE_TABLE}.RequiresConsent]\nscope = "y"',
         ),
         (
             f'{RULE_TABLE}.ArgumentConstraints.path]\npattern = "^n/"',
