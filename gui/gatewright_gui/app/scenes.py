@@ -319,7 +319,7 @@ def files(tour: Tour) -> None:
         raise NotHere("no rule decides what is in the folder")
     index, before = ruled[0]
     tour.click_cell(folder, index)
-    marks = [row for row, mark in enumerate(column(rules.model(), role=rule_model.DECIDING)) if mark]
+    marks = [row for row, shown in enumerate(column(rules.model(), role=rule_model.SHOWN)) if shown.is_deciding]
     tour.check("the rule that decides is marked", marks, [before.index])
     tour.show("rule", f"{before.path} is {before.permission}, and the rule that says so is marked")
     look = folder.viewport().grab().toImage()

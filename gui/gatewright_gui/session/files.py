@@ -16,19 +16,35 @@ from pathlib import Path
 from typing import TypeVar, overload
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.policy.document import PermissionRule, Source
+from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.shadow import Shadow
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import FileSource
 from gatewright.sources.basefolder import BaseFolder
+from gatewright.sources.folderwatch import FolderNews, FolderWatch
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.overlay import Listing, Overlay
 from gatewright_gui.session.courtesy import give_way
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_state import Reconciled, Standings, reconciled, standings_of
 from gatewright_gui.session.switching import often_switched
+
+__all__ = [
+    "Entries",
+    "FolderEntry",
+    "FolderListing",
+    "FolderNews",
+    "FolderWatch",
+    "Hits",
+    "PathLevel",
+    "Row",
+    "SourceFolder",
+    "Stop",
+    "inside",
+    "pattern_of",
+]
 
 T = TypeVar("T")
 Stop = Callable[[], bool]
@@ -203,7 +219,11 @@ class SourceFolder:
         if self._rules is None or self._rules[0] is not source:
             running = self._sources().get(source.source_id)
             same = running is not None and running.source == source
-            made = running.rules if running is not None and same else PermissionRules(*_rules_of(source))
+            made = (
+                running.rules
+                if running is not None and same
+                else PermissionRules(source.permission_rules, source.default_permission)
+            )
             self._rules = (source, made)
         return self._rules[1]
 
@@ -296,10 +316,6 @@ class SourceFolder:
 
     def _sources(self) -> SourceManager:
         return self._document.workspace.sources
-
-
-def _rules_of(source: Source) -> tuple[Sequence[PermissionRule], Permission]:
-    return source.permission_rules, source.default_permission
 
 
 def _listed(listing: Listing, *, is_partial: bool = False) -> FolderListing:

@@ -30,7 +30,7 @@ async def page(demo: Opened) -> AsyncIterator[FilesPage]:
     made.page_shown()
     await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
     yield made
-    made.outside.follow.close()
+    made.outside.close()
     made.close()
     made.deleteLater()
 

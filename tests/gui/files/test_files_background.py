@@ -40,7 +40,7 @@ async def page(demo: Opened) -> AsyncIterator[FilesPage]:
     made.page_shown()
     await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
     yield made
-    made.outside.follow.close()
+    made.outside.close()
     made.close()
     made.deleteLater()
 
@@ -140,8 +140,8 @@ async def test_column_of_states_comes_with_the_first_thing_to_say_and_goes_with_
     demo: Opened, page: FilesPage
 ) -> None:
     choose(page, "large")
-    await until(lambda: page.outside.follow.is_on and not demo.context.tasks.names)
-    assert page.outside.follow.wait(10)
+    await until(lambda: page.outside.is_on and not demo.context.tasks.names)
+    assert page.outside.wait(10)
     tree = page.folder.tree
     assert tree.isColumnHidden(folder_tree.STATE)
     (demo.folder / "large" / "fresh.md").touch()

@@ -35,7 +35,7 @@ async def page(demo: Opened) -> AsyncIterator[FilesPage]:
     made.page_shown()
     await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
     yield made
-    made.outside.follow.close()
+    made.outside.close()
     made.close()
     made.deleteLater()
 
@@ -245,7 +245,7 @@ async def test_click_on_why_a_rule_is_dead_goes_to_the_rule_that_hides_it(demo: 
     sources.add_rule(demo.document, SOURCE, PermissionRule("notes/old/**", Permission.NONE))
     last = page.rules.model.default_row - 1
     cell = page.rules.model.index(last, rule_model.COMMENT)
-    await until(lambda: cell.data(rule_model.SHADOWED_BY) is not None)
+    await until(lambda: cell.data(rule_model.SHOWN).shadowed_by is not None)
     at = page.rules.table.visualRect(cell)
     QTest.mouseClick(page.rules.table.viewport(), LEFT, NONE, QPoint(at.left() + 12, at.center().y()))
     assert patterns(page)[page.rules.table.currentIndex().row()] == "notes/**"
@@ -289,7 +289,7 @@ async def test_tab_completes_what_exists_and_wrong_paths_are_told_in_words(page:
 async def test_file_made_outside_appears_although_the_source_is_not_watched(demo: Opened, page: FilesPage) -> None:
     source = demo.document.policy.source(SOURCE)
     assert source is not None
-    assert page.outside.follow.wait(10)
+    assert page.outside.wait(10)
     page.folder.tree.expand(page.tree_model.index_of("drafts"))
     await until(lambda: page.tree_model.rowCount(page.tree_model.index_of("drafts")) > 0)
     page.folder.select("drafts/report.md")
@@ -308,7 +308,7 @@ async def test_file_made_outside_appears_although_the_source_is_not_watched(demo
 
 
 async def test_folder_that_vanishes_is_said_and_shown_again_once_it_is_back(demo: Opened, page: FilesPage) -> None:
-    assert page.outside.follow.wait(10)
+    assert page.outside.wait(10)
     base, kept = demo.folder / "workspace", demo.folder / "kept"
     base.rename(kept)
     await until(page.folder.empty.isVisible)
@@ -319,7 +319,7 @@ async def test_folder_that_vanishes_is_said_and_shown_again_once_it_is_back(demo
 async def test_another_folder_in_its_place_is_shown_once_the_policy_was_read_again(
     demo: Opened, page: FilesPage
 ) -> None:
-    assert page.outside.follow.wait(10)
+    assert page.outside.wait(10)
     base, kept = demo.folder / "workspace", demo.folder / "kept"
     base.rename(kept)
     shutil.copytree(kept, base)

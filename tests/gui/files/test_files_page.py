@@ -109,7 +109,7 @@ async def test_choosing_a_file_names_and_marks_the_deciding_rule(page: FilesPage
     shown = page.decided.shown
     assert shown is not None
     assert shown.sentence == f"rule {row + 1} `drafts/**` gives read_write"
-    assert page.rules.model.index(row, 0).data(rule_model.DECIDING)
+    assert page.rules.model.index(row, 0).data(rule_model.SHOWN).is_deciding
     badges = {str(action): shown.verdict(action).value for action in type(next(iter(page.decided._badges)))}  # pyright: ignore[reportPrivateUsage]
     assert badges == {"read": "allow", "append": "allow", "overwrite": "allow", "delete": "ask"}
 
@@ -122,10 +122,10 @@ async def test_tried_path_need_not_exist_and_follows_each_key(page: FilesPage) -
     QTest.keyClicks(field, "new/thing.md")
     assert (first, page.decided.shown.path) == ("drafts/", "drafts/new/thing.md")
     assert page.decided.shown.permission is Permission.READ_WRITE
-    assert page.rules.model.index(row_of(page, "drafts/**"), 0).data(rule_model.DECIDING)
+    assert page.rules.model.index(row_of(page, "drafts/**"), 0).data(rule_model.SHOWN).is_deciding
     field.setText("nowhere/at/all.txt")
     assert page.decided.shown.is_default
-    assert page.rules.model.index(page.rules.model.default_row, 0).data(rule_model.DECIDING)
+    assert page.rules.model.index(page.rules.model.default_row, 0).data(rule_model.SHOWN).is_deciding
 
 
 @pytest.mark.parametrize("path", ["../policy.toml", "/etc/passwd", "a/../../b"])
@@ -166,7 +166,7 @@ async def test_folder_is_spoken_of_as_what_its_files_get(page: FilesPage) -> Non
     row = row_of(page, "notes/**")
     assert page.decided.sentence == f"a new file in it: rule {row + 1} `notes/**` gives append"
     assert page.decided.files.text == "every file in it is append; the folder itself is read_only (default)"
-    assert page.rules.model.index(row, 0).data(rule_model.DECIDING)
+    assert page.rules.model.index(row, 0).data(rule_model.SHOWN).is_deciding
     page.folder.select("README.md")
     assert page.decided.files.isHidden()
 
@@ -249,7 +249,7 @@ async def test_good_pattern_is_taken(demo: Opened, page: FilesPage) -> None:
     QTest.keyClick(editor, Qt.Key.Key_Return)
     await until(lambda: patterns(page)[0] == "secrets/deep/**")
     await until(lambda: page.rules.model.hits is not None)
-    assert page.rules.model.index(0, 0).data(rule_model.IDLE_WORDS) == "no file yet"
+    assert page.rules.model.index(0, 0).data(rule_model.SHOWN).idle_words == "no file yet"
     assert page.rules.model.dead_rows == ()
 
 
@@ -424,7 +424,7 @@ async def test_rule_without_files_says_which_rule_takes_them(demo: Opened, page:
     assert sources.add_rule(demo.document, SOURCE, PermissionRule("drafts/report.md", Permission.NONE))
     assert sources.add_rule(demo.document, SOURCE, PermissionRule("nothing/here", Permission.NONE))
     await until(lambda: model.hits is not None)
-    said = [model.index(row, 0).data(rule_model.IDLE_WORDS) for row in range(model.rowCount())]
+    said = [model.index(row, 0).data(rule_model.SHOWN).idle_words for row in range(model.rowCount())]
     assert said == [*[""] * rows, f"shadowed by rule {row_of(page, 'drafts/**') + 1}", "no file yet", ""]
 
 

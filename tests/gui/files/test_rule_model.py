@@ -125,15 +125,15 @@ def test_rule_without_files_says_so_and_is_not_dead(model: PermissionRuleModel) 
     assert [text(model, row, rule_model.HITS) for row in range(4)] == ["4", "0", "1,234", "7"]
     assert model.dead_rows == ()
     cell = model.index(1, rule_model.COMMENT)
-    assert cell.data(rule_model.IDLE_WORDS) == "no file yet"
-    assert not cell.data(rule_model.DEAD)
+    assert cell.data(rule_model.SHOWN).idle_words == "no file yet"
+    assert not cell.data(rule_model.SHOWN).is_dead
     assert "holds for files to come" in str(cell.data(Qt.ItemDataRole.ToolTipRole))
 
 
 def test_truncated_counts_say_of_no_rule_that_it_has_no_file(model: PermissionRuleModel) -> None:
     model.set_hits(Hits((4, 0, 1), 7, 12, truncated=True))
     assert model.dead_rows == ()
-    assert [model.index(row, 0).data(rule_model.IDLE_WORDS) for row in range(4)] == [""] * 4
+    assert [model.index(row, 0).data(rule_model.SHOWN).idle_words for row in range(4)] == [""] * 4
     assert text(model, 0, rule_model.HITS) == "4+"
 
 
@@ -158,7 +158,7 @@ def test_rule_that_can_never_decide_is_shadowed_whether_the_count_is_whole_or_no
     model.set_hits(Hits((4, 0, 1), 7, 12, truncated=True, shadows=(Shadow(1, (0,), harmless=False),)))
     assert model.dead_rows == (1,)
     cell = model.index(1, rule_model.COMMENT)
-    assert cell.data(rule_model.IDLE_WORDS) == "shadowed by rule 1"
+    assert cell.data(rule_model.SHOWN).idle_words == "shadowed by rule 1"
     told = str(cell.data(Qt.ItemDataRole.ToolTipRole))
     assert "can never decide" in told
     assert "`secrets/**`" in told

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QPushButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from gatewright.base.errors import GatewrightError
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
-from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
+from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget import CodeView, SectionHeader
 from gatewright_gui.qt.widget.icon_label import IconLabel
@@ -79,26 +79,13 @@ class ReconcileBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        tokens = current_look().tokens
         self.setObjectName("files.block")
         self._icon = IconLabel("layers", "muted", size=14)
         self._words = Label()
         self._words.setWordWrap(True)
         self.buttons = {strategy: self._button(strategy, word, tip) for strategy, word, tip in _WAYS}
-        said = QHBoxLayout()
-        said.setSpacing(tokens.space_2)
-        said.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
-        said.addWidget(self._words, 1)
-        ways = QHBoxLayout()
-        ways.setSpacing(tokens.space_2)
-        for button in self.buttons.values():
-            ways.addWidget(button)
-        ways.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_1)
-        column.addLayout(said)
-        column.addLayout(ways)
+        said = row_of(aligned(self._icon, Qt.AlignmentFlag.AlignTop), stretch(self._words), space=2)
+        column_of(said, row_of(*self.buttons.values(), stretch(), space=2), into=self, space=1)
         self.hide()
 
     def show_standing(self, standing: FileStanding | None) -> None:
@@ -114,16 +101,10 @@ class ReconcileBar(QWidget):
             button.setVisible(standing.needs_reconciling and standing.problem is None)
 
     def _button(self, strategy: str, word: str, tip: str) -> QPushButton:
-        button = QPushButton(word)
-        button.setObjectName(f"files.{strategy}")
-        button.setAccessibleName(word)
-        button.setToolTip(tip)
+        button = named(QPushButton(word), f"files.{strategy}", spoken=word, tip=tip)
         button.setAutoDefault(False)
-        button.clicked.connect(partial(self._ask, strategy))
+        button.clicked.connect(lambda: self.asked.emit(strategy))
         return button
-
-    def _ask(self, strategy: str, _checked: bool = False) -> None:
-        self.asked.emit(strategy)
 
 
 class BothDialog(QDialog):
@@ -131,40 +112,24 @@ class BothDialog(QDialog):
 
     def __init__(self, parent: QWidget | None, told: Reconciled) -> None:
         super().__init__(parent)
-        tokens = current_look().tokens
         self.setObjectName("files.both")
         self.setWindowTitle(title_text(f"Block and disk: {told.path}"))
         self.resize(900, 460)
-        sides = QHBoxLayout()
-        sides.setSpacing(tokens.space_2)
-        for title, name, text in (
-            ("The block changed", "files.blockdiff", told.block_diff),
-            ("The disk changed", "files.diskdiff", told.disk_diff),
-        ):
-            view = CodeView(title)
-            view.setObjectName(name)
-            view.set_diff(text) if text else view.set_plain("not known: the text that both began with is not kept")
-            side = QVBoxLayout()
-            side.setSpacing(0)
-            side.addWidget(SectionHeader(title))
-            side.addWidget(view, 1)
-            sides.addLayout(side)
-        why = Label(told.why)
+        block = _side("The block changed", "files.blockdiff", told.block_diff)
+        disk = _side("The disk changed", "files.diskdiff", told.disk_diff)
+        why = named(Label(told.why), kind="muted")
         why.setWordWrap(True)
-        why.setProperty("kind", "muted")
-        close = QPushButton("Close")
-        close.setObjectName("files.closeboth")
+        close = named(QPushButton("Close"), "files.closeboth")
         close.setDefault(True)
         close.clicked.connect(self.accept)
-        foot = QHBoxLayout()
-        foot.addWidget(why, 1)
-        foot.addWidget(close)
-        column = QVBoxLayout(self)
-        column.addLayout(sides, 1)
-        column.addLayout(foot)
+        sides = row_of(stretch(block), stretch(disk), space=2)
+        column_of(stretch(sides), row_of(stretch(why), close, space=2), into=self, space=2, margins=2)
 
 
-_BLOCKS = "files.blocks"
+def _side(title: str, name: str, diff: str) -> QVBoxLayout:
+    view = named(CodeView(title), name)
+    view.set_diff(diff) if diff else view.set_plain("not known: the text that both began with is not kept")
+    return column_of(SectionHeader(title), stretch(view))
 
 
 _DONE = {
@@ -193,7 +158,7 @@ class Blocks(QObject):
     def look(self, source_id: str) -> None:
         """Look at every file that has a block."""
         self._turn += 1
-        self._context.tasks.start(self._look(source_id, self._turn), _BLOCKS, replace=True)
+        self._context.tasks.start(self._look(source_id, self._turn), "files.blocks", replace=True)
 
     def reconcile(self, source_id: str, path: str, strategy: str, standing: Callable[[], FileStanding | None]) -> None:
         """Bring a file and its block into step, after a question where edits would be lost."""

@@ -9,12 +9,13 @@ from functools import partial
 
 from PySide6.QtCore import QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QPushButton, QWidget
 
 from gatewright.policy.permission import Permission
 from gatewright_gui.pages.files.file_filter import NO_FILTER, TreeFilter
 from gatewright_gui.pages.files.flow_layout import FlowLayout
 from gatewright_gui.pages.files.level import LEVELS, PROTECTED_ICON, PROTECTED_WORD
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.widget import IconButton, SearchField, chip_width
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -141,17 +142,15 @@ class FilterBar(QWidget):
         self._filter = NO_FILTER
         self._known: set[str] = set()
         self.field = SearchField("Filter by a part of the path")
-        self.field.setObjectName("files.search")
-        self.field.setAccessibleName("Filter files by path")
+        named(self.field, "files.search", spoken="Filter files by path")
         self.field.setMinimumWidth(90)
         self._typed = QTimer(self, singleShot=True, interval=TYPED_MS)
         self._typed.timeout.connect(self._take_text)
         self.chips = {word: LevelChip(word) for word in WORDS}
-        self.shown = ElidedLabel()
-        self.shown.setObjectName("files.shown")
-        self.previous_button = IconButton("chevron-up", "Previous match (Shift+F3)")
-        self.next_button = IconButton("chevron-down", "Next match (F3)")
-        self.clear_button = QPushButton("Show all")
+        self.shown = named(ElidedLabel(), "files.shown")
+        self.previous_button = named(IconButton("chevron-up", "Previous match (Shift+F3)"), "files.previous")
+        self.next_button = named(IconButton("chevron-down", "Next match (F3)"), "files.next")
+        self.clear_button = named(QPushButton("Show all"), "files.showall", spoken="Show all files again", kind="link")
         self._lay_out()
         self._connect()
         self.set_levels((), None)
@@ -230,29 +229,12 @@ class FilterBar(QWidget):
         self.next_button.clicked.connect(partial(self.step_requested.emit, 1))
 
     def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        self.clear_button.setObjectName("files.showall")
-        self.clear_button.setProperty("kind", "link")
-        self.clear_button.setAccessibleName("Show all files again")
-        self.previous_button.setObjectName("files.previous")
-        self.next_button.setObjectName("files.next")
-        self._line = QWidget()
-        line = QHBoxLayout(self._line)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.setSpacing(tokens.space_1)
-        line.addWidget(self.shown, 1)
-        for part in (self.previous_button, self.next_button, self.clear_button):
-            line.addWidget(part)
+        line = row_of(stretch(self.shown), self.previous_button, self.next_button, self.clear_button, space=1)
+        self._line = holding(line)
         self._line.hide()
-        legend = QWidget()
-        legend.setAccessibleName("Levels: what the colours mean, and a filter")
-        self._flow = FlowLayout(legend, spacing=tokens.space_1)
+        legend = named(QWidget(), spoken="Levels: what the colours mean, and a filter")
+        self._flow = FlowLayout(legend, spacing=current_look().tokens.space_1)
         self._flow.setContentsMargins(0, 0, 0, 0)
         for chip in self.chips.values():
             self._flow.addWidget(chip)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_1)
-        column.setSpacing(tokens.space_1)
-        column.addWidget(self.field)
-        column.addWidget(legend)
-        column.addWidget(self._line)
+        column_of(self.field, legend, self._line, into=self, space=1, margins=(2, 0, 2, 1))

@@ -7,7 +7,7 @@ from typing import cast
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHeaderView, QMenu, QStackedWidget, QStyleOptionViewItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHeaderView, QMenu, QStackedWidget, QStyleOptionViewItem, QWidget
 
 from gatewright.policy.permission import Permission
 from gatewright_gui.pages.files import folder_tree
@@ -24,6 +24,7 @@ from gatewright_gui.pages.files.level import (
     is_selected,
     rect_of,
 )
+from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, IconButton, ProgressStrip, SectionHeader, TreeView
@@ -77,6 +78,9 @@ Given = Callable[[str], Permission | None]
 """The level that a path has now; None where no rule can give it another."""
 
 
+_NO_FILES = ("folder-open", "The folder is empty", "Files that are put into it appear here")
+
+
 class _Tree(TreeView):
     """Return opens and closes folders; of a file it leads to its rule."""
 
@@ -120,21 +124,16 @@ class FolderPanel(QWidget):
         self.tree = self._make_tree(model)
         self.bar = FilterBar()
         self.bar.leave_requested.connect(self.tree.setFocus)
-        self.help_button = IconButton("circle-help", "What the levels mean (Shift+F1)")
-        self.help_button.setObjectName("files.help")
+        self.help_button = named(IconButton("circle-help", "What the levels mean (Shift+F1)"), "files.help")
         self.help_button.clicked.connect(self.help_requested)
         self.strip = ProgressStrip()
         self.strip.cancel_requested.connect(self.read_cancelled)
-        self.empty = EmptyState(
-            "folder-open", "The folder is empty", "Files that are put into it appear here", parent=self._stack
-        )
-        self.empty.setObjectName("files.empty")
+        self.empty = named(EmptyState(*_NO_FILES, parent=self._stack), "files.empty")
         self.empty.action_requested.connect(self._act)
         self._stack.addWidget(self.tree)
         self._stack.addWidget(self.empty)
         self._path = ElidedLabel(path=True, mono=True, role="muted")
-        self.refresh_button = IconButton("refresh-cw", "Read the folder again (F5)")
-        self.refresh_button.setObjectName("files.refresh")
+        self.refresh_button = named(IconButton("refresh-cw", "Read the folder again (F5)"), "files.refresh")
         self.refresh_button.setShortcut("F5")
         self.refresh_button.clicked.connect(self.refresh_requested)
         self._lay_out()
@@ -148,9 +147,7 @@ class FolderPanel(QWidget):
         if self._model.is_empty and self.bar.filter.is_on:
             self.empty.set_state("search", "No file fits", "The filter leaves nothing", action="Show all")
         elif self._model.is_empty:
-            self.empty.set_state(
-                "folder-open", "The folder is empty", "Files that are put into it appear here", action="Read again"
-            )
+            self.empty.set_state(*_NO_FILES, action="Read again")
         self._stack.setCurrentWidget(self.empty if self._model.is_empty else self.tree)
         self.strip.stop()
 
@@ -234,9 +231,8 @@ class FolderPanel(QWidget):
         if now is None:
             menu.addAction("No rule of this source can give it a level").setEnabled(False)
             return menu
-        menu.addAction(("Level of what is in " if path.endswith("/") else "Level of ") + button_text(path)).setEnabled(
-            False
-        )
+        of_what = "Level of what is in " if path.endswith("/") else "Level of "
+        menu.addAction(of_what + button_text(path)).setEnabled(False)
         for level, look in LEVELS.items():
             action = menu.addAction(f"{level}\t{look.explanation}")
             action.setCheckable(True)
@@ -256,7 +252,7 @@ class FolderPanel(QWidget):
         tree.setModel(model)
         tree.setItemDelegate(FolderDelegate(tree))
         model.recoloured.connect(self._redraw)
-        model.modelReset.connect(self._hide_states)
+        model.modelReset.connect(lambda: tree.setColumnHidden(folder_tree.STATE, True))
         tree.selectionModel().currentChanged.connect(self._chosen)
         tree.clicked.connect(self._clicked)
         tree.activated.connect(self._activated)
@@ -278,24 +274,11 @@ class FolderPanel(QWidget):
             self.tree.setColumnHidden(folder_tree.STATE, False)
         self.tree.viewport().update()
 
-    def _hide_states(self) -> None:
-        self.tree.setColumnHidden(folder_tree.STATE, True)
-
     def _lay_out(self) -> None:
-        space = current_look().tokens.space_2
         header = self._header = SectionHeader("Folder")
         header.add_control(self.help_button)
         header.add_control(self.refresh_button)
-        path = QVBoxLayout()
-        path.setContentsMargins(space, 0, space, space // 2)
-        path.addWidget(self._path)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(header)
-        column.addLayout(path)
-        column.addWidget(self.bar)
-        column.addWidget(self.strip)
-        column.addWidget(self._stack, 1)
+        path = column_of(self._path, margins=(2, 0, 2, 1))
+        column_of(header, path, self.bar, self.strip, stretch(self._stack), into=self)
         for before, after in pairwise((self.help_button, self.refresh_button, *self.bar.stops, self.tree)):
             QWidget.setTabOrder(before, after)

@@ -116,11 +116,9 @@ class _Node:
     state: State = "unread"
     listing: FolderListing | None = None
     children: list["_Node"] = field(default_factory=list["_Node"])
-    level: PathLevel | None = None
     given: tuple[LevelMark, str] | None = None
     """What its row says: the level, and what decided."""
     given_at: int = -1
-    generation: int = -1
     first: int = 0
     page: int | None = None
     """Of a note: the entry that the page it leads to begins with."""
@@ -410,9 +408,11 @@ class FolderTreeModel(QAbstractItemModel):
         self.folder_wanted.emit(node.relative)
 
     def _level(self, node: _Node) -> PathLevel:
-        if node.level is None or node.generation != self._generation:
-            node.level, node.generation = self._work_out(node), self._generation
-        return node.level
+        path = _model_path(node)
+        if node.protected:
+            return PathLevel(path, Permission.NONE, protected=True)
+        level = self._level_of(path)
+        return level if node.unusable is None else replace(level, unusable=node.unusable)
 
     def _given(self, node: _Node) -> tuple[LevelMark, str]:
         """Of a file its level; of a folder that of its files, without files that of a new one."""
@@ -427,13 +427,6 @@ class FolderTreeModel(QAbstractItemModel):
             return mark_below(below), below.rule_word
         level = self._level_of(inside(_model_path(node))) if is_plain_folder else self._level(node)
         return mark_of(level), level.rule_word
-
-    def _work_out(self, node: _Node) -> PathLevel:
-        path = _model_path(node)
-        if node.protected:
-            return PathLevel(path, Permission.NONE, protected=True)
-        level = self._level_of(path)
-        return level if node.unusable is None else replace(level, unusable=node.unusable)
 
     def _shown(self, node: _Node) -> FolderRow:
         if node.kind == "note":
@@ -513,7 +506,7 @@ class FolderTreeModel(QAbstractItemModel):
                 row = self._insert(node, row, fresh) + 1
                 fresh = []
             child.protected, child.unusable = entry.protected, entry.unusable
-            child.level = child.given = None
+            child.given = None
         row = self._insert(node, row, fresh)
         self._insert(node, row, [self._note(node, *note) for note in below])
         self._is_changing = False

@@ -2,12 +2,13 @@
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.permission import Permission
 from gatewright_gui.pages.files.level import level_combo
 from gatewright_gui.pages.files.rule_model import PermissionRuleModel
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.widget import IconButton
 from gatewright_gui.qt.widget.label import Label
@@ -22,8 +23,7 @@ class PatternEdit(QLineEdit):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setObjectName("files.pattern")
-        self.setAccessibleName("Pattern")
+        named(self, "files.pattern", spoken="Pattern")
         self.setFont(current_look().mono_font)
         self.setFrame(False)
         self.fault: str | None = None
@@ -53,33 +53,23 @@ class NewRuleBar(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._row = 0
-        self._where = Label()
-        self._where.setProperty("kind", "small")
-        self.pattern = PatternEdit(self)
-        self.pattern.setObjectName("files.newpattern")
-        self.pattern.setAccessibleName("Pattern of the new rule")
+        self._where = named(Label(), kind="small")
+        self.pattern = named(PatternEdit(self), "files.newpattern", spoken="Pattern of the new rule")
         self.pattern.setFrame(True)
         self.pattern.checked.connect(self._checked)
         self.pattern.textChanged.connect(self._tell)
         self.pattern.installEventFilter(self)
-        self.level = level_combo(self)
-        self.level.setObjectName("files.newlevel")
-        self.level.setAccessibleName("Level of the new rule")
+        self.level = named(level_combo(self), "files.newlevel", spoken="Level of the new rule")
         self.level.installEventFilter(self)
-        self.count = Label()
-        self.count.setObjectName("files.newcount")
-        self.count.setProperty("kind", "small")
-        self._fault = Label()
-        self._fault.setProperty("kind", "error")
+        self.count = named(Label(), "files.newcount", kind="small")
+        self._fault = named(Label(), kind="error")
         self._fault.setWordWrap(True)
-        self.add_button = QPushButton("Add")
-        self.add_button.setObjectName("files.addrule")
-        self.add_button.setAccessibleName("Add the rule (Return)")
+        self.add_button = named(QPushButton("Add"), "files.addrule", spoken="Add the rule (Return)")
         self.add_button.clicked.connect(self._add)
-        self.leave_button = IconButton("x", "Add no rule (Esc)")
-        self.leave_button.setObjectName("files.leaverule")
+        self.leave_button = named(IconButton("x", "Add no rule (Esc)"), "files.leaverule")
         self.leave_button.clicked.connect(self.leave)
-        self._lay_out()
+        fields = row_of(self._where, stretch(self.pattern), self.level, self.add_button, self.leave_button, space=2)
+        column_of(fields, self.count, self._fault, into=self, space=1, margins=(2, 1, 2, 2))
         current_look().changed.connect(self.update)
         self.hide()
 
@@ -141,18 +131,3 @@ class NewRuleBar(QWidget):
         self._fault.setText(fault or "")
         self._fault.setVisible(bool(fault))
         self.add_button.setEnabled(not fault)
-
-    def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        fields = QHBoxLayout()
-        fields.setSpacing(tokens.space_2)
-        fields.addWidget(self._where)
-        fields.addWidget(self.pattern, 1)
-        for part in (self.level, self.add_button, self.leave_button):
-            fields.addWidget(part)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_2)
-        column.setSpacing(tokens.space_1)
-        column.addLayout(fields)
-        column.addWidget(self.count)
-        column.addWidget(self._fault)

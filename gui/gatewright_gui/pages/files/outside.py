@@ -1,15 +1,20 @@
 """What happens outside below the folder that the Files page shows: rows come and go, and it is said for a while.
 
-It watches nothing itself.
+The engine follows the folder in a thread, whatever `watch` says of the source.
 """
+
+import asyncio
+import contextlib
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
+from gatewright.base.errors import WorkspaceError
 from gatewright_gui.pages.files.shown_source import Shown
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.session.file_state import OutsideChanges
-from gatewright_gui.session.folder_watch import FolderFollow, FolderNews
+from gatewright_gui.session.files import FolderNews, FolderWatch
 
 NEWS_MS = 8_000
 """How long it is said of a path that it just changed."""
@@ -32,26 +37,51 @@ class Outside(QObject):
 
     def __init__(self, context: PageContext, shown: Shown, page: QWidget) -> None:
         super().__init__(page)
-        self._tasks, self._shown, self._page = context.tasks, shown, page
+        self._document, self._tasks, self._shown, self._page = context.document, context.tasks, shown, page
+        self._turn = 0
+        self._watch: FolderWatch | None = None
         self._news: dict[str, str] = {}
         self._old = QTimer(self, singleShot=True, interval=NEWS_MS)
         self._old.timeout.connect(self._forget)
-        self.follow = FolderFollow(context.document)
-        self.follow.told.connect(self._take)
-        context.document.source_changed.connect(self._taken_in)
+        self._document.source_changed.connect(self._take_changes)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether a folder is followed."""
+        return self._watch is not None
 
     def start_over(self) -> None:
         """Another source: nothing is told of the one before. `begin` follows the new one."""
-        self.follow.close()
+        self.close()
         self._forget()
 
     def begin(self) -> None:
         """Follow the folder of the source that is shown, unless that is done already."""
-        if not self.follow.is_on:
-            self.follow.follow(self._shown.source_id)
+        source_id = self._shown.source_id
+        if self.is_on or source_id is None or not self._document.is_open:
+            return
+        turn, loop = self._turn, asyncio.get_running_loop()
 
-    def _take(self, news: FolderNews) -> None:
-        if self._tasks.closed:
+        def heard(news: FolderNews) -> None:
+            with contextlib.suppress(RuntimeError):  # the window is gone
+                loop.call_soon_threadsafe(self._take, turn, news)
+
+        with contextlib.suppress(WorkspaceError):  # the page says itself that there is no such source
+            self._watch = self._document.workspace.watch_folder(source_id, heard)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the folder is watched."""
+        return self._watch is not None and self._watch.wait(timeout_s)
+
+    def close(self) -> None:
+        """Stop following."""
+        self._turn += 1
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.stop()
+
+    def _take(self, turn: int, news: FolderNews) -> None:
+        if not isValid(self) or turn != self._turn or self._tasks.closed or not _is_running():
             return
         if not news.is_there:
             self.vanished.emit(news.problem or "")
@@ -74,7 +104,7 @@ class Outside(QObject):
         self._old.start()
         self.touched.emit()
 
-    def _taken_in(self, changes: OutsideChanges) -> None:
+    def _take_changes(self, changes: OutsideChanges) -> None:
         """The engine took in what it could; what came and went is told by the folder itself."""
         if changes.source_id != self._shown.source_id:
             return
@@ -87,3 +117,12 @@ class Outside(QObject):
     def _forget(self) -> None:
         self._news = {}
         self._shown.tree_model.set_news(self._news)
+
+
+def _is_running() -> bool:
+    """Whether the window's loop runs: what comes while it ends is told to nobody."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -8,7 +8,7 @@ from typing import cast
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gatewright.policy.document import Source
 from gatewright.policy.edit import ChangeSet
@@ -17,12 +17,14 @@ from gatewright_gui.pages.files.counts import FileCounts
 from gatewright_gui.pages.files.decided_panel import DecidedPanel, OnePath
 from gatewright_gui.pages.files.file_filter import NO_FILTER
 from gatewright_gui.pages.files.folder_panel import FolderPanel
-from gatewright_gui.pages.files.listing import Filtering, Listing
+from gatewright_gui.pages.files.level_help import LevelHelp
+from gatewright_gui.pages.files.listing import Listing
 from gatewright_gui.pages.files.outside import Outside
 from gatewright_gui.pages.files.rules_panel import RulesPanel
 from gatewright_gui.pages.files.shown_source import Shown, root_line
-from gatewright_gui.pages.files.source_dialog import Sourcing
+from gatewright_gui.pages.files.source_dialog import SourceQuestions
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.layout import holding, row_of
 from gatewright_gui.qt.widget import EmptyState, Splitter
 from gatewright_gui.session.files import SourceFolder
 
@@ -50,13 +52,12 @@ class FilesPage(Page):
             splitter.setStretchFactor(0, first)
             splitter.setStretchFactor(1, second)
             splitter.restore(sizes)
-        self.listing = Listing(context.tasks, shown.folder, shown.tree_model, self.folder)
         self.outside = Outside(context, shown, self)
-        self.sourcing = Sourcing(context, shown, self)
+        self.questions = SourceQuestions(context, shown, self)
         self._blocks = Blocks(self, context, shown.folder)
         self._path = OnePath(context, shown, self.rules, self.folder, self.decided, self._blocks)
         self._counts = FileCounts(context.document, context.tasks, shown, self.rules, self.folder.bar, self)
-        self._filtering = Filtering(shown, self._counts, self.listing, self.folder, self.rules)
+        self.listing = Listing(context.tasks, shown, self.folder, self.rules, self._counts)
         self._seen = QTimer(self, singleShot=True, interval=0)
         self._connect()
 
@@ -115,8 +116,7 @@ class FilesPage(Page):
         self._seen.stop()
         self._parts.setCurrentIndex(0 if source is not None else 1)
         self.rules.start_over(source)
-        self.listing.start_over(source.source_id if source is not None else None)
-        for part in (self.outside, self._counts, self._filtering, self._path):
+        for part in (self.listing, self.outside, self._counts, self._path):
             part.start_over()
         self.folder.set_note("")
         self.folder.bar.set_filter(NO_FILTER)
@@ -203,7 +203,7 @@ class FilesPage(Page):
 
     def _moved(self, paths: frozenset[str]) -> None:
         self.decided.field.forget_names()
-        if self.listing.fitting is None:
+        if not self.listing.is_filtered:
             self.tree_model.refresh_around(paths)
         self._counts.count_soon()
 
@@ -217,8 +217,6 @@ class FilesPage(Page):
     # the parts
 
     def _explain_levels(self) -> None:
-        from gatewright_gui.pages.files.level_help import LevelHelp
-
         LevelHelp(self).show_at(self.folder.help_button)
 
     def _connect(self) -> None:
@@ -236,17 +234,17 @@ class FilesPage(Page):
         outside.moved.connect(self._moved)
         outside.touched.connect(self._look_at_blocks)
         rules.header.source_chosen.connect(self._choose_source)
-        rules.header.add_source_requested.connect(self.sourcing.add)
-        rules.header.change_source_requested.connect(self.sourcing.change)
-        rules.header.remove_source_requested.connect(self.sourcing.remove)
-        self.sourcing.taken.connect(self._take_source)
+        rules.header.add_source_requested.connect(self.questions.add)
+        rules.header.change_source_requested.connect(self.questions.change)
+        rules.header.remove_source_requested.connect(self.questions.remove)
+        self._none.action_requested.connect(self.questions.add)
+        self.questions.taken.connect(self._take_source)
         folder.help_requested.connect(self._explain_levels)
         folder.refresh_requested.connect(self._refresh)
-        folder.read_cancelled.connect(self.listing.cancel)
         for keys, act in (
             ("Shift+F1", self._explain_levels),
-            ("F3", partial(self._filtering.step, 1)),
-            ("Shift+F3", partial(self._filtering.step, -1)),
+            ("F3", partial(self.listing.step, 1)),
+            ("Shift+F3", partial(self.listing.step, -1)),
         ):
             shortcut = QShortcut(QKeySequence(keys), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(act)
@@ -257,25 +255,12 @@ class FilesPage(Page):
         split = Splitter(Qt.Orientation.Horizontal, "files.split", self._context.sizes)
         parts.addWidget(split)
         right = Splitter(Qt.Orientation.Vertical, "files.right", self._context.sizes)
-        none = EmptyState(
+        none = self._none = EmptyState(
             "folder-tree",
             "No source in this policy",
             "A source is a folder that agents reach through levels",
             action="New source...",
         )
-        none.action_requested.connect(self._add_source)
-        parts.addWidget(_padded(none))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(parts)
+        parts.addWidget(holding(row_of(none, margins=2)))
+        row_of(parts, into=self)
         return parts, split, right
-
-    def _add_source(self) -> None:
-        self.sourcing.add()
-
-
-def _padded(widget: QWidget) -> QWidget:
-    holder = QWidget()
-    row = QHBoxLayout(holder)
-    row.addWidget(widget)
-    return holder

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QMenu, QToolButton, QWidget
 
 from gatewright.policy.document import Source
+from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget import IconButton, SectionHeader
 from gatewright_gui.session.files import Hits
@@ -23,9 +24,7 @@ class RuleHeader(SectionHeader):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Levels", parent=parent)
-        self.picker = QComboBox()
-        self.picker.setObjectName("files.source")
-        self.picker.setAccessibleName("Source")
+        self.picker = named(QComboBox(), "files.source", spoken="Source")
         self.picker.activated.connect(self._choose)
         self.add_control(self.picker)
         self.add_button = self._button("add", "plus", "Add rule (Ins)")
@@ -66,8 +65,7 @@ class RuleHeader(SectionHeader):
         self.setToolTip("\n".join(part for part in (never if dead else "", _beside(hits)) if part))
 
     def _button(self, name: str, icon: str, words: str) -> IconButton:
-        button = IconButton(icon, words)
-        button.setObjectName(f"files.{name}")
+        button = named(IconButton(icon, words), f"files.{name}")
         self.add_control(button)
         return button
 
@@ -75,29 +73,22 @@ class RuleHeader(SectionHeader):
         self.source_chosen.emit(self.picker.itemData(row))
 
     def _source_button(self) -> QToolButton:
-        button = QToolButton()
-        button.setObjectName("files.sourcemenu")
-        button.setAccessibleName("Source: new, settings, remove")
-        button.setToolTip("Add a source, change or remove this one")
+        button = named(
+            QToolButton(),
+            "files.sourcemenu",
+            spoken="Source: new, settings, remove",
+            tip="Add a source, change or remove this one",
+        )
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         tie_icon(button, "settings", "muted")
         menu = QMenu(button)
-        menu.addAction("&New source...").triggered.connect(self._ask_new)
-        menu.addAction("&Settings of this source...").triggered.connect(self._ask_change)
+        menu.addAction("&New source...").triggered.connect(self.add_source_requested)
+        menu.addAction("&Settings of this source...").triggered.connect(self.change_source_requested)
         menu.addSeparator()
-        menu.addAction("&Remove this source...").triggered.connect(self._ask_remove)
+        menu.addAction("&Remove this source...").triggered.connect(self.remove_source_requested)
         button.setMenu(menu)
         return button
-
-    def _ask_new(self) -> None:
-        self.add_source_requested.emit()
-
-    def _ask_change(self) -> None:
-        self.change_source_requested.emit()
-
-    def _ask_remove(self) -> None:
-        self.remove_source_requested.emit()
 
 
 def _beside(hits: Hits | None) -> str:

@@ -6,6 +6,7 @@ row shows, says and takes has to agree and is read together.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from typing import Any, Protocol
 
 from PySide6.QtCore import QAbstractTableModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -19,33 +20,7 @@ from gatewright_gui.session.file_index import PatternCount
 from gatewright_gui.session.files import Hits
 
 
-def extra(long: tuple[PermissionRule, ...], short: tuple[PermissionRule, ...]) -> list[int]:
-    """Where the long one has rules that the short one has not; at the first difference, where it is not that simple."""
-    found: list[int] = []
-    at = 0
-    for row, rule in enumerate(long):
-        if at < len(short) and short[at] == rule and len(long) - row - 1 >= len(short) - at - 1:
-            at += 1
-        else:
-            found.append(row)
-    if at == len(short) and len(found) == len(long) - len(short):
-        return found
-    first = next((row for row in range(len(short)) if long[row] != short[row]), len(short))
-    return list(range(first, first + len(long) - len(short)))
-
-
-def runs(rows: list[int]) -> list[tuple[int, int]]:
-    """First and last of each run of rows."""
-    found: list[tuple[int, int]] = []
-    for row in rows:
-        if found and found[-1][1] == row - 1:
-            found[-1] = (found[-1][0], row)
-        else:
-            found.append((row, row))
-    return found
-
-
-def places(old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> list[int] | None:
+def _places(old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> list[int] | None:
     """Where each of the old rules stands now; None where they are not the same rules."""
     waiting: dict[PermissionRule, list[int]] = {}
     for row in range(len(new) - 1, -1, -1):
@@ -58,21 +33,6 @@ def places(old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> 
     return found
 
 
-def single_move(old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> tuple[int, int] | None:
-    """`(from, to)` when one row moved and nothing else changed."""
-    if len(old) != len(new):
-        return None
-    differ = [at for at in range(len(old)) if old[at] != new[at]]
-    if len(differ) < 2:
-        return None
-    first, last = differ[0], differ[-1]
-    if old[first] == new[last] and old[first + 1 : last + 1] == new[first:last]:
-        return first, last
-    if old[last] == new[first] and old[first:last] == new[first + 1 : last + 1]:
-        return last, first
-    return None
-
-
 Index = QModelIndex | QPersistentModelIndex
 
 
@@ -83,27 +43,7 @@ PATTERN, NUMBER, LEVEL, HITS, COMMENT = range(5)
 HEADERS = ("Pattern", "#", "Level", "Files", "Comment")
 
 
-LEVEL_ROLE = Qt.ItemDataRole.UserRole + 1
-"""Permission of a row."""
-
-
-DECIDING = Qt.ItemDataRole.UserRole + 2
-"""Whether the row decides the path that is looked at."""
-
-
-DEAD = Qt.ItemDataRole.UserRole + 3
-"""Whether the row is known to decide no path, whatever files there will be."""
-
-
-IDLE_WORDS = Qt.ItemDataRole.UserRole + 4
-"""Why a row decides no file, in two or three words; empty for a row that decides some."""
-
-
-SHADOWED_BY = Qt.ItemDataRole.UserRole + 5
-"""Row of the first rule that hides this one; None for a rule that is not hidden."""
-
-
-SHOWN = Qt.ItemDataRole.UserRole + 6
+SHOWN = Qt.ItemDataRole.UserRole + 1
 """RuleRow: all that is drawn of a row."""
 
 
@@ -116,11 +56,6 @@ _ANSWERED = frozenset(
             Qt.ItemDataRole.AccessibleTextRole,
             Qt.ItemDataRole.EditRole,
             Qt.ItemDataRole.TextAlignmentRole,
-            LEVEL_ROLE,
-            DECIDING,
-            DEAD,
-            IDLE_WORDS,
-            SHADOWED_BY,
             SHOWN,
         ),
     )
@@ -154,7 +89,12 @@ class Insertion(int):
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """A row as it is drawn. `words`: of each column."""
+    """A row as it is drawn.
+
+    `words`: of each column; `idle_words`: why it decides no file, empty where it decides some; `is_dead`: it can decide
+    none, whatever files there will be; `is_deciding`: it decides the path that is looked at; `shadowed_by`: the row of
+    the first rule that hides it.
+    """
 
     words: tuple[str, ...]
     level: Permission
@@ -162,6 +102,7 @@ class RuleRow:
     is_dead: bool
     is_deciding: bool
     is_default: bool
+    shadowed_by: int | None
 
 
 class RuleVerbs(Protocol):
@@ -260,7 +201,7 @@ class PermissionRuleModel(QAbstractTableModel):
     @property
     def dead_rows(self) -> tuple[int, ...]:
         """Rules that are known to decide no path, whatever files there will be."""
-        return tuple(row for row in range(len(self._rules)) if self._is_dead(row))
+        return tuple(row for row in range(len(self._rules)) if self._shadow(row) is not None)
 
     @property
     def hits(self) -> Hits | None:
@@ -316,17 +257,6 @@ class PermissionRuleModel(QAbstractTableModel):
                 return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
             case _ if role == SHOWN:
                 return self.shown(row)
-            case _ if role == LEVEL_ROLE:
-                return self.level_at(row)
-            case _ if role == DECIDING:
-                return row == self._deciding
-            case _ if role == DEAD:
-                return self._is_dead(row)
-            case _ if role == IDLE_WORDS:
-                return self._idle_words(row)
-            case _ if role == SHADOWED_BY:
-                shadow = self._shadow(row)
-                return shadow.by[0] if shadow is not None and shadow.by else None
             case _:
                 return None
 
@@ -412,9 +342,16 @@ class PermissionRuleModel(QAbstractTableModel):
         """All that is drawn of a row; kept until something changes."""
         if row not in self._shown:
             words = tuple(self._text(row, column) for column in range(len(HEADERS)))
-            is_default = row == len(self._rules)
-            idle, is_dead, is_deciding = self._idle_words(row), self._is_dead(row), row == self._deciding
-            self._shown[row] = RuleRow(words, self.level_at(row), idle, is_dead, is_deciding, is_default)
+            shadow = self._shadow(row)
+            self._shown[row] = RuleRow(
+                words,
+                self.level_at(row),
+                self._idle_words(row),
+                shadow is not None,
+                row == self._deciding,
+                row == len(self._rules),
+                shadow.by[0] if shadow is not None and shadow.by else None,
+            )
         return self._shown[row]
 
     def _text(self, row: int, column: int) -> str:
@@ -450,22 +387,16 @@ class PermissionRuleModel(QAbstractTableModel):
 
     def _shadow(self, row: int) -> Shadow | None:
         """What hides a rule; known as long as the patterns are those that were looked at."""
-        return self._hits.shadow_of(row) if self._fresh and self._hits is not None else None
-
-    def _is_dead(self, row: int) -> bool:
-        return row < len(self._rules) and self._shadow(row) is not None
-
-    def _has_no_file(self, row: int) -> bool:
-        """Whether a rule decides nothing of what is in the folder now: it may decide what comes."""
-        known = self._fresh and self._hits is not None and not self._hits.truncated
-        return row < len(self._rules) and known and self._count(row) == 0
+        hits = self.hits
+        return hits.shadow_of(row) if hits is not None and row < len(self._rules) else None
 
     def _idle_words(self, row: int) -> str:
-        shadow = self._shadow(row) if row < len(self._rules) else None
-        if shadow is None:
-            return "no file yet" if self._has_no_file(row) else ""
-        first, *rest = shadow.by
-        return f"shadowed by rule {first + 1}" + (f" and {len(rest)} more" if rest else "")
+        shadow, hits = self._shadow(row), self.hits
+        if shadow is not None:
+            first, *rest = shadow.by
+            return f"shadowed by rule {first + 1}" + (f" and {len(rest)} more" if rest else "")
+        is_counted = row < len(self._rules) and hits is not None and not hits.truncated
+        return "no file yet" if is_counted and self._count(row) == 0 else ""
 
     def _idle_sentence(self, row: int) -> str:
         shadow = self._shadow(row)
@@ -509,40 +440,26 @@ class PermissionRuleModel(QAbstractTableModel):
             return
         if [r.pattern for r in new] != [r.pattern for r in old]:
             self._fresh, self._hits, self._is_counting = False, None, True
-        move = single_move(old, new)
-        if move is not None:
-            source, to = move
-            self.beginMoveRows(QModelIndex(), source, source, QModelIndex(), to + 1 if to > source else to)
-            self._rules = new
-            self.endMoveRows()
-        elif len(new) > len(old):
-            self._insert(runs(extra(new, old)), new)
-        elif len(new) < len(old):
-            self._remove(runs(extra(old, new)), new)
-        else:
+        if len(new) == len(old):
             self._rearrange(old, new)
-
-    def _insert(self, runs: list[tuple[int, int]], new: tuple[PermissionRule, ...]) -> None:
-        rules = list(self._rules)
-        for first, last in runs:
-            self.beginInsertRows(QModelIndex(), first, last)
-            rules[first:first] = new[first : last + 1]
-            self._rules = tuple(rules)
-            self.endInsertRows()
-        self._rules = new
-
-    def _remove(self, runs: list[tuple[int, int]], new: tuple[PermissionRule, ...]) -> None:
-        rules = list(self._rules)
-        for first, last in reversed(runs):
-            self.beginRemoveRows(QModelIndex(), first, last)
-            del rules[first : last + 1]
-            self._rules = tuple(rules)
-            self.endRemoveRows()
-        self._rules = new
+            return
+        rules = list(old)
+        differences = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        for tag, first, end, start, stop in reversed(differences):  # from below: the rows above keep their numbers
+            if tag in {"delete", "replace"}:
+                self.beginRemoveRows(QModelIndex(), first, end - 1)
+                del rules[first:end]
+                self._rules = tuple(rules)
+                self.endRemoveRows()
+            if tag in {"insert", "replace"}:
+                self.beginInsertRows(QModelIndex(), first, first + stop - start - 1)
+                rules[first:first] = new[start:stop]
+                self._rules = tuple(rules)
+                self.endInsertRows()
 
     def _rearrange(self, old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> None:
         """The same rules in another order take their rows along; one that was changed stays where it is."""
-        stands = places(old, new)
+        stands = _places(old, new)
         if stands is None:
             self._rules = new
             return

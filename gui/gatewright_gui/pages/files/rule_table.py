@@ -283,7 +283,7 @@ class RuleTable(TableView):
         self._pattern_width = self._longest(rule_model.PATTERN, current_look().mono_font)
         self._comment_width = self._longest(rule_model.COMMENT, self.font())
         rows, model = range(min(self.model().rowCount(), _MEASURED)), self.model()
-        chips = {str(model.index(row, 0).data(rule_model.IDLE_WORDS)) for row in rows}
+        chips = {model.index(row, 0).data(rule_model.SHOWN).idle_words for row in rows}
         self._chip_width = max((idle_chip_width(words) for words in chips if words), default=0) + CELL_PAD
         self._share()
 

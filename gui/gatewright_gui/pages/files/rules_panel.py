@@ -221,7 +221,7 @@ class RulesPanel(QWidget):
         """What can be done with the row of `index`, and with the rules that are chosen."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        rows, last, by = self.selected, self.model.default_row, index.data(rule_model.SHADOWED_BY)
+        rows, last, by = self.selected, self.model.default_row, self.model.shown(index.row()).shadowed_by
         pattern, level = (index.siblingAtColumn(column) for column in (rule_model.PATTERN, rule_model.LEVEL))
         several = f" {len(rows)} rules" if len(rows) > 1 else ""
 
@@ -292,10 +292,12 @@ class RulesPanel(QWidget):
             return
         if index.column() == rule_model.LEVEL:
             edit_at_once(self.table, index)
-        elif index.column() == rule_model.COMMENT and index.data(rule_model.SHADOWED_BY) is not None:
+            return
+        row = self.model.shown(index.row())
+        if index.column() == rule_model.COMMENT and row.shadowed_by is not None:
             left = self.table.visualRect(index).left()
-            if self.table.pressed_at.x() - left <= idle_chip_width(str(index.data(rule_model.IDLE_WORDS))):
-                self.go_to(index.data(rule_model.SHADOWED_BY))
+            if self.table.pressed_at.x() - left <= idle_chip_width(row.idle_words):
+                self.go_to(row.shadowed_by)
 
     def _show_hits(self) -> None:
         self.header.show_hits(self.model.hits, len(self.model.dead_rows))

@@ -1,24 +1,17 @@
-"""Sources added, changed and removed in dialogs, each as one edit."""
+"""Sources added, changed and removed in dialogs, each as one edit.
+
+The dialog asks for name, folder, default level, size limit and whether changes are followed; why a source would be
+refused is said in it, and it stays.
+"""
 
 import os
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QDialog,
-    QFileDialog,
-    QFormLayout,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QPushButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QDialog, QFileDialog, QFormLayout, QLineEdit, QPushButton, QWidget
 from shiboken6 import isValid
 
 from gatewright.base.errors import GatewrightError
@@ -29,6 +22,7 @@ from gatewright_gui.pages.files.shown_source import Shown
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.filedialog import dress
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget import NumberField
@@ -36,49 +30,46 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs import sources
 
-if TYPE_CHECKING:
-    from gatewright_gui.pages.files.source_dialog import SourceAnswers
-
-
 KIB = 1024
-
-
 MAX_KIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class SourceAnswers:
-    """What the dialog asks. `written`: how a folder is written in the policy; `place`: the real folder of what is
-    written; `outside`: that folder where it lies outside the workspace; `refusal`: why a source would be refused.
+class SourceDialog(QDialog):
+    """Asks for a new source, or for other settings of `before`.
+
+    After it was accepted `source` holds what was chosen, and `trusts` whether a folder outside is to be trusted.
     """
 
-    written: Callable[[Path], str]
-    place: Callable[[str], Path]
-    outside: Callable[[str], Path | None]
-    refusal: Callable[[Source, bool], str]
-
-
-class SourceDialog(QDialog):
-    """After it was accepted `source` holds what was chosen, and `trusts` whether a folder outside is to be trusted."""
-
-    def __init__(self, parent: QWidget | None, before: Source, answers: SourceAnswers, *, is_new: bool) -> None:
+    def __init__(self, parent: QWidget | None, document: Document, before: Source | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("source")
-        self._before, self._answers, self._is_new = before, answers, is_new
-        title = "New source" if is_new else f"Settings of {before.source_id}"
+        self._document, self._is_new, self._before = document, before is None, before or Source("", "")
+        title = "New source" if before is None else f"Settings of {before.source_id}"
+        named(self, "source", spoken=title)
         self.setWindowTitle(title_text(title))
-        self.setAccessibleName(title)
-        self.name = QLineEdit(before.source_id)
-        self.folder = QLineEdit(before.base_path)
-        self.browse_button = QPushButton("C&hoose...")
-        self.level = level_combo(self)
-        self.limit = NumberField("Size limit of a file, in KiB", 1, MAX_KIB, unit="KiB")
-        self.watch = QCheckBox("&Take changes made outside into open blocks (watch)")
-        self.trust = QCheckBox("&Trust this folder, although it lies outside the workspace")
-        self.note = _text("source.note", "muted")
-        self.fault = _text("source.fault", "error")
-        self.accept_button = QPushButton("Add source" if is_new else "Change")
-        self.cancel_button = QPushButton("Cancel")
+        accept = "Add source" if self._is_new else "Change"
+        self.name = named(QLineEdit(self._before.source_id), "source.name", spoken="Name of the source")
+        self.folder = named(QLineEdit(self._before.base_path), "source.folder", spoken="Folder of the source")
+        self.browse_button = named(QPushButton("C&hoose..."), "source.browse", spoken="Choose the folder")
+        self.level = named(
+            level_combo(self), "source.level", spoken="Default level", tip="What a path gets that no rule matches"
+        )
+        limit = "Size limit of a file, in KiB"
+        self.limit = named(NumberField(limit, 1, MAX_KIB, unit="KiB"), "source.limit", spoken=limit)
+        self.watch = named(
+            QCheckBox("&Take changes made outside into open blocks (watch)"),
+            "source.watch",
+            spoken="Take changes made outside into open blocks",
+            tip="Blocks without edits follow the file; one with edits is told as a conflict",
+        )
+        self.trust = named(
+            QCheckBox("&Trust this folder, although it lies outside the workspace"),
+            "source.trust",
+            spoken="Trust this folder outside the workspace",
+        )
+        self.note = named(Label(), "source.note", kind="muted")
+        self.fault = named(Label(), "source.fault", kind="error")
+        self.accept_button = named(QPushButton(accept), "source.accept", spoken=accept, kind="primary")
+        self.cancel_button = named(QPushButton("Cancel"), "source.cancel", spoken="Cancel")
         self._fill()
         self._lay_out(title)
         self._connect()
@@ -121,12 +112,17 @@ class SourceDialog(QDialog):
             return "a source needs a folder"
         if not self.trust.isHidden() and not self.trusts:
             return "choose a folder inside the workspace, or tick that you trust this one"
-        return self._answers.refusal(source, self.trusts)
+        if self.trusts and self._document.workspace.outside(source.base_path) is not None:
+            # trust is given with the edit: what else would be refused is asked for a folder that needs none
+            source = replace(source, base_path="." if self._is_new else self._before.base_path)
+        if self._is_new:
+            return sources.add_refusal(self._document, source)
+        return sources.change_refusal(self._document, self._before.source_id, source)
 
     def _check(self) -> None:
         """Say while one types what would be refused; an empty field is no mistake yet."""
         written = self.folder.text()
-        outside = self._answers.outside(written) if written.strip() else None
+        outside = self._document.workspace.outside(written) if written.strip() else None
         is_other = self._is_new or written != self._before.base_path or self.name.text() != self._before.source_id
         self.trust.setVisible(outside is not None and is_other)
         self.note.setText(self._about(written, outside))
@@ -154,17 +150,21 @@ class SourceDialog(QDialog):
                 f"{outside} lies outside the folder of the policy. Agents reach it only once you trust it; what is"
                 " trusted is kept with your keys, not in the policy."
             )
-        place = self._answers.place(written)
+        place = self._place(written)
         if not place.is_dir():
             told.append(f"{place} is not there yet: nothing can be read in it until it is made.")
         return " ".join(told)
+
+    def _place(self, written: str) -> Path:
+        """The real folder of what is written in the policy."""
+        return Path(os.path.realpath(self._document.workspace.folder / written))
 
     def _say(self, fault: str) -> None:
         self.fault.setText(fault.replace("`", ""))
         self.fault.setVisible(bool(fault))
 
     def _browse(self) -> None:
-        start = self._answers.place(self.folder.text() or ".")
+        start = self._place(self.folder.text() or ".")
         dialog = QFileDialog(self, "Folder of the source", str(start if start.is_dir() else start.parent))
         dialog.setObjectName("source.folderdialog")
         dialog.setFileMode(QFileDialog.FileMode.Directory)
@@ -176,9 +176,12 @@ class SourceDialog(QDialog):
         dialog.open()
 
     def _take_folder(self, path: str) -> None:
+        """Write a chosen folder as a policy has it: from the policy file on, or whole where it lies outside."""
         if not path:
             return
-        self.folder.setText(self._answers.written(Path(path)))
+        workspace, real = self._document.workspace, os.path.realpath(path)
+        is_outside = workspace.outside(real) is not None
+        self.folder.setText(real if is_outside else os.path.relpath(real, os.path.realpath(workspace.folder)))
         if not self.name.text():
             self.name.setText(Path(path).name)
 
@@ -190,88 +193,52 @@ class SourceDialog(QDialog):
         self.watch.setChecked(self._before.watch)
         self.name.setPlaceholderText("as agents write it, such as notes")
         self.folder.setPlaceholderText("from the policy file on, such as shared/notes")
-        for part, name, spoken in (
-            (self.name, "source.name", "Name of the source"),
-            (self.folder, "source.folder", "Folder of the source"),
-            (self.browse_button, "source.browse", "Choose the folder"),
-            (self.level, "source.level", "Default level"),
-            (self.limit, "source.limit", "Size limit of a file, in KiB"),
-            (self.watch, "source.watch", "Take changes made outside into open blocks"),
-            (self.trust, "source.trust", "Trust this folder outside the workspace"),
-            (self.accept_button, "source.accept", self.accept_button.text()),
-            (self.cancel_button, "source.cancel", "Cancel"),
-        ):
-            part.setObjectName(name)
-            part.setAccessibleName(spoken)
-        self.level.setToolTip("What a path gets that no rule matches")
-        self.watch.setToolTip("Blocks without edits follow the file; one with edits is told as a conflict")
 
     def _lay_out(self, title: str) -> None:
-        tokens = current_look().tokens
-        heading = Label(title)
-        heading.setProperty("kind", "heading")
-        folder = QHBoxLayout()
-        folder.setSpacing(tokens.space_2)
-        folder.addWidget(self.folder, 1)
-        folder.addWidget(self.browse_button)
         form = QFormLayout()
-        form.setSpacing(tokens.space_2)
+        form.setSpacing(current_look().tokens.space_2)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         form.addRow("&Name", self.name)
         label = Label("&Folder")
         label.setBuddy(self.folder)
-        form.addRow(label, folder)
+        form.addRow(label, row_of(stretch(self.folder), self.browse_button, space=2))
         form.addRow("", self.note)
         form.addRow("", self.trust)
         form.addRow("&Default level", self.level)
         form.addRow("&Size limit of a file", self.limit)
         form.addRow("", self.watch)
-        foot = QHBoxLayout()
-        foot.setSpacing(tokens.space_2)
-        foot.addStretch(1)
-        foot.addWidget(self.cancel_button)
-        foot.addWidget(self.accept_button)
-        self.accept_button.setProperty("kind", "primary")
         self.accept_button.setDefault(True)
         for button in (self.browse_button, self.cancel_button):
             button.setAutoDefault(False)
-        column = self._column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_4, tokens.space_4, tokens.space_4, tokens.space_4)
-        column.setSpacing(tokens.space_3)
-        column.addWidget(heading)
-        column.addLayout(form)
-        column.addWidget(self.fault)
-        column.addStretch(1)
-        column.addLayout(foot)
+        for told in (self.note, self.fault):
+            told.setWordWrap(True)
+        self._column = column_of(
+            named(Label(title), kind="heading"),
+            form,
+            self.fault,
+            stretch(),
+            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
+            into=self,
+            space=3,
+            margins=4,
+        )
 
     def _connect(self) -> None:
-        self.name.textChanged.connect(self._check)
-        self.folder.textChanged.connect(self._check)
-        self.level.currentIndexChanged.connect(self._check)
-        self.limit.valueChanged.connect(self._check)
-        self.watch.toggled.connect(self._check)
-        self.trust.toggled.connect(self._check)
+        for changed in (
+            self.name.textChanged,
+            self.folder.textChanged,
+            self.level.currentIndexChanged,
+            self.limit.valueChanged,
+            self.watch.toggled,
+            self.trust.toggled,
+        ):
+            changed.connect(self._check)
         self.browse_button.clicked.connect(self._browse)
         self.cancel_button.clicked.connect(self.reject)
         self.accept_button.clicked.connect(self.accept)
 
 
-def _kib(size: int) -> int:
-    return max(1, min(MAX_KIB, -(-size // KIB)))
-
-
-def _text(name: str, kind: str) -> QLabel:
-    label = Label()
-    label.setObjectName(name)
-    label.setProperty("kind", kind)
-    label.setWordWrap(True)
-    return label
-
-
-_NEW = Source("", "")
-
-
-class Sourcing(QObject):
+class SourceQuestions(QObject):
     """The dialogs for the source that a page shows, one at a time."""
 
     taken = Signal(object)
@@ -279,113 +246,59 @@ class Sourcing(QObject):
 
     def __init__(self, context: PageContext, shown: Shown, page: QWidget) -> None:
         super().__init__(page)
-        self._context, self._shown, self._page = context, shown, page
+        self._document, self._tasks, self._shown, self._page = context.document, context.tasks, shown, page
 
     def add(self) -> None:
         """Ask for a new one."""
-        if self._context.document.is_open:
-            self._ask(self._take(add_source(self._page, self._context.document)))
+        if self._document.is_open:
+            self._start(self._ask_settings(None))
 
     def change(self) -> None:
         """Ask for other settings."""
-        source_id = self._shown.source_id
-        if source_id is not None:
-            self._ask(self._take(change_source(self._page, self._context.document, source_id)))
+        if self._shown.source is not None:
+            self._start(self._ask_settings(self._shown.source))
 
     def remove(self) -> None:
-        """Ask whether it is to go."""
-        source_id = self._shown.source_id
-        if source_id is not None:
-            self._ask(remove_source(self._page, self._context.document, source_id))
+        """Remove it after a question that says what goes with it."""
+        if self._shown.source_id is not None:
+            self._start(self._ask_removal(self._shown.source_id))
 
-    def _ask(self, work: Coroutine[Any, Any, object]) -> None:
-        self._context.tasks.start(work, "files.sources", replace=True)
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.start(work, "files.sources", replace=True)
 
-    async def _take(self, asked: Coroutine[Any, Any, str | None]) -> None:
-        source_id = await asked
-        if isValid(self) and source_id is not None and source_id != self._shown.source_id:
-            self.taken.emit(source_id)
+    async def _ask_settings(self, before: Source | None) -> None:
+        document, dialog = self._document, SourceDialog(self._page, self._document, before)
+        if not await shown(dialog):
+            return
+        source = dialog.source
+        if dialog.trusts:
+            try:
+                document.workspace.trust_source(source.source_id, source.base_path)
+            except GatewrightError as error:
+                document.say("error", str(error))
+                return
+        if before is None:
+            done = sources.add_source(document, source)
+        else:
+            done = sources.change_source(document, before.source_id, source)
+        if done and isValid(self) and source.source_id != self._shown.source_id:
+            self.taken.emit(source.source_id)
 
-
-async def add_source(parent: QWidget, document: Document) -> str | None:
-    """Ask for a new source; its id once it was added."""
-    from gatewright_gui.pages.files.source_dialog import SourceDialog
-
-    dialog = SourceDialog(parent, _NEW, _answers(document, None), is_new=True)
-    if not await shown(dialog):
-        return None
-    source = dialog.source
-    if dialog.trusts and not _trust(document, source):
-        return None
-    return source.source_id if sources.add_source(document, source) else None
-
-
-async def change_source(parent: QWidget, document: Document, source_id: str) -> str | None:
-    """Ask for other settings; the id that the source has then."""
-    from gatewright_gui.pages.files.source_dialog import SourceDialog
-
-    before = document.policy.source(source_id)
-    if before is None:
-        return None
-    dialog = SourceDialog(parent, before, _answers(document, source_id), is_new=False)
-    if not await shown(dialog):
-        return None
-    after = dialog.source
-    if dialog.trusts and not _trust(document, after):
-        return None
-    return after.source_id if sources.change_source(document, source_id, after) else None
+    async def _ask_removal(self, source_id: str) -> None:
+        document = self._document
+        if refusal := sources.remove_refusal(document, source_id):
+            document.say("warning", f"source `{source_id}` stays: {refusal}")
+            return
+        agents = sources.listed_by(document, source_id)
+        names = ", ".join(agents[:4]) + (f" and {len(agents) - 4} more" if len(agents) > 4 else "")
+        text = "Its rules go with it; no file is touched. Undo brings it back."
+        if agents:
+            text += f" It is also taken from the lists of {names}."
+        choices = (Choice("keep", "Keep it"), Choice("remove", "Remove", "danger"))
+        answer = await ask(self._page, f"Remove source {source_id}?", text, choices, icon="trash", role="ask")
+        if answer == "remove":
+            sources.remove_source(document, source_id)
 
 
-async def remove_source(parent: QWidget, document: Document, source_id: str) -> bool:
-    """Remove a source after a question that says what goes with it."""
-    if refusal := sources.remove_refusal(document, source_id):
-        document.say("warning", f"source `{source_id}` stays: {refusal}")
-        return False
-    agents = sources.listed_by(document, source_id)
-    names = ", ".join(agents[:4]) + (f" and {len(agents) - 4} more" if len(agents) > 4 else "")
-    text = "Its rules go with it; no file is touched. Undo brings it back."
-    if agents:
-        text += f" It is also taken from the lists of {names}."
-    choices = (Choice("keep", "Keep it"), Choice("remove", "Remove", "danger"))
-    answer = await ask(parent, f"Remove source {source_id}?", text, choices, icon="trash", role="ask")
-    return answer == "remove" and sources.remove_source(document, source_id)
-
-
-def _answers(document: Document, source_id: str | None) -> "SourceAnswers":
-    from gatewright_gui.pages.files.source_dialog import SourceAnswers
-
-    workspace = document.workspace
-
-    def refusal(source: Source, trusts: bool) -> str:
-        asked = source
-        if trusts and workspace.outside(source.base_path) is not None:
-            asked = replace(source, base_path="." if source_id is None else _inside(document, source_id))
-        if source_id is None:
-            return sources.add_refusal(document, asked)
-        return sources.change_refusal(document, source_id, asked)
-
-    def place(written: str) -> Path:
-        return Path(os.path.realpath(workspace.folder / written))
-
-    def written(path: Path) -> str:
-        real = os.path.realpath(path)
-        return (
-            real if workspace.outside(real) is not None else os.path.relpath(real, os.path.realpath(workspace.folder))
-        )
-
-    return SourceAnswers(written, place, workspace.outside, refusal)
-
-
-def _inside(document: Document, source_id: str) -> str:
-    """The folder that the source has now: what is refused besides the folder is asked with it."""
-    source = document.policy.source(source_id)
-    return source.base_path if source is not None else "."
-
-
-def _trust(document: Document, source: Source) -> bool:
-    try:
-        document.workspace.trust_source(source.source_id, source.base_path)
-    except GatewrightError as error:
-        document.say("error", str(error))
-        return False
-    return True
+def _kib(size: int) -> int:
+    return max(1, min(MAX_KIB, -(-size // KIB)))

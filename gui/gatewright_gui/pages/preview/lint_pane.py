@@ -13,10 +13,10 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyleOptionViewItem,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
+from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look, tie_icon
 from gatewright_gui.qt.plaintext import label_text, line_text, tip_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
@@ -187,19 +187,13 @@ class LintPane(QWidget):
         self.setObjectName("preview.lints")
         self.model = LintModel(self)
         self.header = SectionHeader("Provider notes")
-        self.view = NoteList("Provider notes")
-        self.view.setObjectName("preview.lints.list")
+        self.view = named(NoteList("Provider notes"), "preview.lints.list")
         self.view.setModel(self.model)
         self.view.setItemDelegate(LintDelegate(self.view))
         self.view.chosen.connect(self._go)
-        self.copy_button = CopyButton("Copy all notes", self._text)
-        self.copy_button.setObjectName("preview.lints.copy")
+        self.copy_button = named(CopyButton("Copy all notes", self._text), "preview.lints.copy")
         self.header.add_control(self.copy_button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.header)
-        column.addWidget(self.view, 1)
+        column_of(self.header, stretch(self.view), into=self)
 
     def show_rows(self, provider: str, rows: tuple[LintRow, ...]) -> None:
         """The notes of a provider, named as it is shown; hidden where there are none."""
@@ -234,8 +228,7 @@ class ProviderStrip(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("preview.providers")
-        self.setAccessibleName("How each provider takes the tools")
+        named(self, "preview.providers", spoken="How each provider takes the tools")
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(2)
@@ -246,13 +239,11 @@ class ProviderStrip(QWidget):
             self._grid.setColumnStretch(column, 1)
 
     def _add(self, place: int, name: str) -> None:
-        button = QToolButton()
-        button.setObjectName(f"preview.provider.{name}")
+        button = named(QToolButton(), f"preview.provider.{name}", kind="small")
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         button.setFont(current_look().small_font)
         button.setIconSize(QSize(12, 12))
         button.setCheckable(True)
-        button.setProperty("kind", "small")
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         button.clicked.connect(partial(self._clicked, name))

@@ -11,20 +11,18 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QColor, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QHeaderView,
-    QLabel,
     QMenu,
     QPushButton,
     QStackedWidget,
     QStyle,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from gatewright.base.problem import Problem
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.prose import ProseLabel, paint_prose
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -209,18 +207,24 @@ class ProblemsPage(Page):
         self._context = context
         self.model = ProblemModel(self)
         self.header = SectionHeader("Problems")
-        self.reload = QPushButton("Reload")
-        self.reload.setObjectName("problems.reload")
-        self.reload.setToolTip("Read the policy file again (Ctrl+R)")
+        self.reload = named(QPushButton("Reload"), "problems.reload", tip="Read the policy file again (Ctrl+R)")
         tie_icon(self.reload, "refresh-cw")
-        self.bar = MessageBar()
-        self.bar.setObjectName("problems.bar")
-        self.go_button, self.line_button = QPushButton("Go there"), QPushButton("Show in TOML")
+        self.bar = named(MessageBar(), "problems.bar")
+        self.go_button = named(QPushButton("Go there"), "problems.go")
+        self.line_button = named(
+            QPushButton("Show in TOML"),
+            "problems.line",
+            tip="Show its line of the policy file (Ctrl+Enter in the list)",
+        )
         self.view = self._make_view()
-        self.whole = self._make_whole()
-        self._foot = self._make_foot()
+        self.whole = named(ProseLabel(), "problems.whole")
+        """The current problem's sentence, however long it is."""
         self.empty = EmptyState("shield-check", "No problems", "The policy has no errors and no warnings.")
         self._lay_out()
+        self.go_button.clicked.connect(self._go)
+        self.line_button.clicked.connect(self._show_line)
+        self.view.selectionModel().currentChanged.connect(self._tell_whole)
+        self.model.modelReset.connect(self._tell_whole)
         document = context.document
         document.problems_changed.connect(self._refresh)
         document.opened.connect(self._refresh)
@@ -229,8 +233,7 @@ class ProblemsPage(Page):
         self._refresh()
 
     def _make_view(self) -> ProblemView:
-        view = ProblemView("Problems")
-        view.setObjectName("problems.list")
+        view = named(ProblemView("Problems"), "problems.list")
         view.setModel(self.model)
         view.setItemDelegate(ProblemDelegate(view))
         view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -247,32 +250,6 @@ class ProblemsPage(Page):
         view.customContextMenuRequested.connect(self._open_menu)
         return view
 
-    def _make_whole(self) -> QLabel:
-        """The current problem's sentence, however long it is."""
-        label = ProseLabel()
-        label.setObjectName("problems.whole")
-        label.setMargin(current_look().tokens.space_2)
-        self.view.selectionModel().currentChanged.connect(self._tell_whole)
-        self.model.modelReset.connect(self._tell_whole)
-        return label
-
-    def _make_foot(self) -> QWidget:
-        """The sentence, and the two ways to go."""
-        self.go_button.setObjectName("problems.go")
-        tie_icon(self.go_button, "arrow-right")
-        self.line_button.setObjectName("problems.line")
-        self.line_button.setToolTip("Show its line of the policy file (Ctrl+Enter in the list)")
-        tie_icon(self.line_button, "file-code")
-        self.go_button.clicked.connect(self._go)
-        self.line_button.clicked.connect(self._show_line)
-        foot, row = QWidget(), QHBoxLayout()
-        row.setContentsMargins(0, 0, current_look().tokens.space_2, 0)
-        row.addWidget(self.whole, 1)
-        row.addWidget(self.go_button)
-        row.addWidget(self.line_button)
-        foot.setLayout(row)
-        return foot
-
     def _tell_whole(self, _now: object = None, _before: object = None) -> None:
         index = self.view.currentIndex().siblingAtColumn(MESSAGE)
         self.whole.setText(str(index.data() or ""))
@@ -284,16 +261,15 @@ class ProblemsPage(Page):
 
     def _lay_out(self) -> None:
         self.header.add_control(self.reload)
+        tie_icon(self.go_button, "arrow-right")
+        tie_icon(self.line_button, "file-code")
+        self.whole.setMargin(current_look().tokens.space_2)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self.empty)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.header)
-        column.addWidget(self.bar)
-        column.addWidget(self._stack, 1)
-        column.addWidget(self._foot)
+        foot = row_of(stretch(self.whole), self.go_button, self.line_button, space=2, margins=(0, 0, 2, 0))
+        self._foot = holding(foot)
+        column_of(self.header, self.bar, stretch(self._stack), self._foot, into=self)
 
     def _refresh(self, _why: object = None) -> None:
         document = self._context.document

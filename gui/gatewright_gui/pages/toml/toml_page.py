@@ -5,9 +5,10 @@ It does not write the file.
 
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -30,53 +31,47 @@ class TomlPage(Page):
         self._text = FileText("", "")
         self._line: int | None = None
         self.header = SectionHeader("Policy file", note_is_path=True)
-        self.part = Segmented("What to show")
-        self.part.setObjectName("toml.part")
+        self.part = named(Segmented("What to show"), "toml.part")
         self.part.add_segment("text", "File", tooltip="The file as it would be saved now")
         self.part.add_segment(
             "difference",
             "Difference",
             tooltip="What saving would change on disk, or what another program changed there",
         )
-        self.hint = Label("Read only: edited on the pages, or in your editor")
-        self.hint.setObjectName("toml.hint")
-        self.hint.setProperty("kind", "muted")
-        self.editor_button = QPushButton("Open in editor")
-        self.editor_button.setObjectName("toml.editor")
-        self.editor_button.setToolTip("Open the policy file in the program that this system has for it")
+        self.hint = named(Label("Read only: edited on the pages, or in your editor"), "toml.hint", kind="muted")
+        self.editor_button = named(
+            QPushButton("Open in editor"),
+            "toml.editor",
+            tip="Open the policy file in the program that this system has for it",
+        )
         tie_icon(self.editor_button, "external-link")
-        self.code = CodeView("Policy file")
-        self.code.setObjectName("toml.code")
+        self.code = named(CodeView("Policy file"), "toml.code")
         self.code.keep_wrapping("toml", context.sizes, default=False)
-        self.empty = EmptyState("file-code", "No changes", "The file on disk is what you see here.")
-        self.empty.setObjectName("toml.empty")
-        self._lay_out()
+        self.empty = named(
+            EmptyState("file-code", "No changes", "The file on disk is what you see here."), "toml.empty"
+        )
+        for control in (self.hint, self.part, self.editor_button):
+            self.header.add_control(control)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.code)
+        self._stack.addWidget(self.empty)
+        column_of(self.header, stretch(self._stack), into=self)
         document = context.document
-        document.opened.connect(self._refresh)
-        document.policy_changed.connect(self._refresh)
-        document.saved.connect(self._refresh)
+        for moved in (
+            document.opened,
+            document.policy_changed,
+            document.saved,
+            document.changed_outside,
+            document.gone_changed,
+            document.save_refused,
+        ):
+            moved.connect(self._refresh)
         document.problems_changed.connect(self._mark)
-        document.changed_outside.connect(self._refresh)
-        document.gone_changed.connect(self._refresh)
-        document.save_refused.connect(self._refresh)
         context.navigator.line_requested.connect(self.go_to_line)
         context.navigator.difference_requested.connect(self.show_difference)
         self.editor_button.clicked.connect(self._open_editor)
         self.part.current_changed.connect(self._show)
         self._refresh()
-
-    def _lay_out(self) -> None:
-        self.header.add_control(self.hint)
-        self.header.add_control(self.part)
-        self.header.add_control(self.editor_button)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self.code)
-        self._stack.addWidget(self.empty)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.header)
-        column.addWidget(self._stack, 1)
 
     def focus_search(self) -> None:
         """The find bar of the text."""
