@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gatewright.base.report import RawPath
 from gatewright.policy.kinds.capability import Capability, kind_of, plain_capability
 from gatewright.policyfile.editor import REMOVED, Editor
@@ -11,9 +9,6 @@ from gatewright.policyfile.pairing import CAPABILITIES
 from gatewright.policyfile.patchvalue import change_table
 from gatewright.policyfile.render import block
 from gatewright.policyfile.scan import Kind
-
-if TYPE_CHECKING:
-    pass
 
 Capabilities = tuple[Capability, ...]
 

@@ -16,8 +16,8 @@ from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.gate.scope import covers_name, granted, hosts_of, names_of, prefixes_of
 from gatewright.policy.granted import granted_kinds
-from gatewright.policy.hostpattern import host_matches, is_every_host
-from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.hostpattern import host_matches
+from gatewright.policy.kinds.capability import SCOPED, CapabilityKind
 from gatewright.policy.prefix import common_depth, covers
 from gatewright.policy.target import CapabilityCheck
 from gatewright.policy.verdict import Verdict
@@ -29,23 +29,20 @@ if TYPE_CHECKING:
 
 _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})
 _FS = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
-_NAMED = frozenset({CapabilityKind.DB_READ, CapabilityKind.DB_WRITE, CapabilityKind.ENV_READ})
-_SCOPED = _NET | _FS | _NAMED
+_DB = frozenset({CapabilityKind.DB_READ, CapabilityKind.DB_WRITE})
 _TOP = "/"
 _SHOWN = 200
 
 _CODES = {
     **dict.fromkeys(_NET, "host-not-granted"),
     **dict.fromkeys(_FS, "path-not-granted"),
-    CapabilityKind.DB_READ: "table-not-granted",
-    CapabilityKind.DB_WRITE: "table-not-granted",
+    **dict.fromkeys(_DB, "table-not-granted"),
     CapabilityKind.ENV_READ: "variable-not-granted",
 }
 _WORDS = {
     **dict.fromkeys(_NET, "that address is not available to you; use another one"),
     **dict.fromkeys(_FS, message.PLACE),
-    CapabilityKind.DB_READ: "that table is not available to you; use another one",
-    CapabilityKind.DB_WRITE: "that table is not available to you; use another one",
+    **dict.fromkeys(_DB, "that table is not available to you; use another one"),
     CapabilityKind.ENV_READ: "that variable is not available to you; use another one",
 }
 _MODEL = "this tool may not do that here; go on without it"
@@ -88,7 +85,7 @@ def _judged(
         if kind in own:
             yield kind, [target for target in targets if target.kind is kind]
         elif kind in needed:
-            family = next((family for family in (_NET, _FS, _NAMED - {CapabilityKind.ENV_READ}) if kind in family), ())
+            family = next((family for family in (_NET, _FS, _DB) if kind in family), ())
             yield kind, [target for target in targets if target.kind in family]
 
 
@@ -103,7 +100,7 @@ def _judge(
     elif targets:
         for target in targets:
             yield _within(agent, kind, grants, target)
-    elif kind not in _SCOPED or any(_is_everything(capability, state.ports.folder) for _, capability in grants):
+    elif kind not in SCOPED or any(_is_everything(capability, state.ports.folder) for _, capability in grants):
         yield CapabilityCheck(kind, allowed=True), None
     else:
         text = f"the call names nothing that {kind} could be judged by, and the grant of `{agent.agent_id}` is limited"
@@ -185,10 +182,8 @@ def _name_target(kind: CapabilityKind, name: str) -> _Target:
 
 
 def _is_everything(capability: Capability, folder: str | None) -> bool:
-    """Whether the grant leaves nothing out."""
-    if any(is_every_host(pattern) for pattern in hosts_of(capability)):
-        return True
-    return _TOP in prefixes_of(capability, folder) or "*" in names_of(capability)
+    """Whether the grant leaves nothing out, as written or once its links are resolved."""
+    return capability.is_whole or _TOP in prefixes_of(capability, folder)
 
 
 def _address(agent: Agent, index: int) -> tuple[str | int, ...]:
