@@ -1,7 +1,7 @@
 """Every file of a source as names in memory: which rule decides each, and how many files each rule and level has.
 
-The disk is walked once; other rules are asked again without it. Both take long and belong in a thread. It draws
-nothing, and follows no link.
+The disk is walked once; other rules are asked again without it. Both take long and belong in a thread. Links
+are not followed.
 """
 
 from array import array

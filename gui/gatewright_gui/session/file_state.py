@@ -1,4 +1,4 @@
-"""How the files of a source and their blocks stand to each other, as values for the Files page. It draws nothing.
+"""How the files of a source and their blocks stand to each other, as values for the Files page.
 
 Looking reads every file that has a block: it belongs in a thread.
 """

@@ -1,7 +1,6 @@
 """What the Files page asks of a source: the folder behind it, how many files each rule decides, the level of any path.
 
-It does not know trees or tables. Reading a folder and counting block: they run in threads and hand back values; a late
-answer is the asker's to drop.
+Reading a folder and counting run in threads and hand back values; who asked drops an answer that comes too late.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What the tools of an agent cost in tokens, tool by tool, and what its limits save. It shows nothing.
+"""What the tools of an agent cost in tokens, tool by tool, and what its limits save.
 
 The texts are counted in a process of our own, started when the first count is asked for and shared by all windows.
 Where it cannot be had, four bytes count as a token, which is said.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gatewright.schema.tokens import TokenCount, TokenCounter
 
 
-CHILD = "gatewright_gui.session.tokenchild"
+CHILD = "gatewright_gui.session.token_child"
 
 
 class CountFailed(Exception):

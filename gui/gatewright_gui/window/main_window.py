@@ -26,7 +26,7 @@ from gatewright_gui.session.document import Document, FileAlarm
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.selection import Selection
-from gatewright_gui.session.sourcewatch import SourceWatch
+from gatewright_gui.session.source_watch import SourceWatch
 from gatewright_gui.session.upkeep import Upkeep
 from gatewright_gui.session.verbs import file as verbs
 from gatewright_gui.session.waiting import Waiting

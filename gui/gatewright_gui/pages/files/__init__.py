@@ -1,4 +1,4 @@
-"""The Files page: ordered levels beside the real folder. It does not read disks or decide levels."""
+"""The Files page: ordered levels beside the real folder."""
 
 from gatewright_gui.pages.files.page import FilesPage
 

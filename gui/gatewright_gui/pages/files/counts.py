@@ -23,7 +23,7 @@ from gatewright_gui.pages.files.filter_bar import FilterBar
 from gatewright_gui.pages.files.folder_levels import FolderLevels
 from gatewright_gui.pages.files.rule_model import Insertion
 from gatewright_gui.pages.files.rules_panel import RulesPanel
-from gatewright_gui.pages.files.shown_source import Shown
+from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session import file_index
 from gatewright_gui.session.document import Document
@@ -51,7 +51,13 @@ class FileCounts(QObject):
     """Fitting, or None where all is shown."""
 
     def __init__(
-        self, document: Document, tasks: TaskOwner, shown: Shown, rules: RulesPanel, bar: FilterBar, parent: QObject
+        self,
+        document: Document,
+        tasks: TaskOwner,
+        shown: ShownSource,
+        rules: RulesPanel,
+        bar: FilterBar,
+        parent: QObject,
     ) -> None:
         super().__init__(parent)
         self._document, self._tasks, self._shown, self._rules, self._bar = document, tasks, shown, rules, bar

@@ -19,7 +19,7 @@ from gatewright_gui.pages.files.folder_panel import FolderPanel
 from gatewright_gui.pages.files.level import LEVELS, mark_of
 from gatewright_gui.pages.files.path_field import PathField
 from gatewright_gui.pages.files.rules_panel import RulesPanel
-from gatewright_gui.pages.files.shown_source import Shown
+from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
@@ -240,7 +240,7 @@ class OnePath(QObject):
     def __init__(
         self,
         context: PageContext,
-        shown: Shown,
+        shown: ShownSource,
         rules: RulesPanel,
         folder: FolderPanel,
         decided: DecidedPanel,

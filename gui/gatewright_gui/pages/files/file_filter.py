@@ -1,7 +1,7 @@
 """What of a source's folder is shown while one filters: files by level, by deciding rule, by a part of their path.
 
 The answer is listings as the disk would give them, without what does not fit, and the way from one fit to the next.
-It draws nothing; finding what fits takes long and belongs in a thread.
+Finding what fits takes long and belongs in a thread.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""The overlay's legend and filter in one: a chip for each level with its count, a field for paths, and what is left.
-
-It shows and changes `TreeFilter`; it does not know which files fit.
-"""
+"""The legend of the levels and the filter of files in one: chips with counts, a field for paths, what is left."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

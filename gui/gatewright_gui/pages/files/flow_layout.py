@@ -1,4 +1,4 @@
-"""A layout that breaks a row of small widgets into as many lines as it needs. It does not know what they are."""
+"""A layout that breaks a row of small widgets into as many lines as it needs."""
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget

@@ -1,4 +1,4 @@
-"""Which levels the files below a folder have, of what was counted. It reads no disk and draws nothing."""
+"""Which levels the files below a folder have, by the last count."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

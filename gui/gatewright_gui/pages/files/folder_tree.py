@@ -1,6 +1,6 @@
 """The real folder of a source as a tree that is read as it is opened, with the level of each entry.
 
-It does not read the disk: it asks for folders by `folder_wanted` and is told by `set_listing`. Levels are worked out
+It asks for folders by `folder_wanted` and is told by `set_listing`. Levels are worked out
 when a row is drawn, so that another set of rules recolours any tree at once. Over 400 lines, because
 the rows of a page and what Qt asks of them have to agree and are read together.
 """

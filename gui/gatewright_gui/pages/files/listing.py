@@ -16,7 +16,7 @@ from gatewright_gui.pages.files.counts import FileCounts
 from gatewright_gui.pages.files.file_filter import DEFAULT, Fitting, TreeFilter
 from gatewright_gui.pages.files.folder_panel import FolderPanel
 from gatewright_gui.pages.files.rules_panel import RulesPanel
-from gatewright_gui.pages.files.shown_source import Shown
+from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.files import FolderListing
 
@@ -33,7 +33,7 @@ class Listing(QObject):
     """The whole base folder is shown, or why it cannot be: what else takes long may begin."""
 
     def __init__(
-        self, tasks: TaskOwner, shown: Shown, panel: FolderPanel, rules: RulesPanel, counts: FileCounts
+        self, tasks: TaskOwner, shown: ShownSource, panel: FolderPanel, rules: RulesPanel, counts: FileCounts
     ) -> None:
         super().__init__(panel)
         self._tasks, self._shown, self._model = tasks, shown, shown.tree_model

@@ -1,4 +1,4 @@
-"""The line in which a new rule is written: pattern, level, and where it will stand. It adds nothing itself."""
+"""The line in which a new rule is written: pattern, level, and where it will stand."""
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QPainter, QPaintEvent

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from gatewright.base.errors import WorkspaceError
-from gatewright_gui.pages.files.shown_source import Shown
+from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.session.file_state import OutsideChanges
 from gatewright_gui.session.files import FolderNews, FolderWatch
@@ -35,7 +35,7 @@ class Outside(QObject):
     touched = Signal()
     """Files may stand otherwise to their blocks."""
 
-    def __init__(self, context: PageContext, shown: Shown, page: QWidget) -> None:
+    def __init__(self, context: PageContext, shown: ShownSource, page: QWidget) -> None:
         super().__init__(page)
         self._document, self._tasks, self._shown, self._page = context.document, context.tasks, shown, page
         self._turn = 0

@@ -1,7 +1,4 @@
-"""The Files page put together: a source's levels, its folder, and what decides a path.
-
-It knows which source is shown and when; what is shown of it each part knows. It decides no level and reads no disk.
-"""
+"""The Files page put together: a source's levels, its folder, and what decides a path."""
 
 from functools import partial
 from typing import cast
@@ -21,7 +18,7 @@ from gatewright_gui.pages.files.level_help import LevelHelp
 from gatewright_gui.pages.files.listing import Listing
 from gatewright_gui.pages.files.outside import Outside
 from gatewright_gui.pages.files.rules_panel import RulesPanel
-from gatewright_gui.pages.files.shown_source import Shown, root_line
+from gatewright_gui.pages.files.shown_source import ShownSource, root_line
 from gatewright_gui.pages.files.source_dialog import SourceQuestions
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.layout import holding, row_of
@@ -38,7 +35,7 @@ class FilesPage(Page):
         self._is_stale = True
         self._is_behind = False
         self._base: object = None  # the folder that the source was opened on
-        shown = self._shown = Shown(SourceFolder(context.document), self)
+        shown = self._shown = ShownSource(SourceFolder(context.document), self)
         self.tree_model = shown.tree_model
         self._parts, split, right = self._frame()
         self.rules = RulesPanel(context.document, split)

@@ -1,4 +1,4 @@
-"""A field for a path that need not exist, which knows how the names that do exist go on. It reads no folder.
+"""A field for a path that need not exist, which completes the names that do.
 
 Tab completes as a shell does, Down lists what fits.
 """

@@ -1,7 +1,4 @@
-"""The line over the rules: which source, what was counted, and a button for each thing that can be done with a rule.
-
-It does nothing itself.
-"""
+"""The line over the rules: which source, what was counted, and a button for each thing that can be done with a rule."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QMenu, QToolButton, QWidget

@@ -1,6 +1,6 @@
 """The ordered levels of one source as a table: the rules, and the default as its last row.
 
-It does not know the folder behind the source; an edit goes to verbs that it is given. Over 400 lines, because what a
+An edit goes to verbs that it is given. Over 400 lines, because what a
 row shows, says and takes has to agree and is read together.
 """
 

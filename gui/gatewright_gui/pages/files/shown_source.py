@@ -13,7 +13,7 @@ from gatewright_gui.session.document import Document
 from gatewright_gui.session.files import PathLevel, SourceFolder, inside
 
 
-class Shown:
+class ShownSource:
     """One source at a time, or none. `tree_model` holds the rows of its folder as far as they were read."""
 
     def __init__(self, folder: SourceFolder, parent: QObject) -> None:

@@ -18,7 +18,7 @@ from gatewright.base.errors import GatewrightError
 from gatewright.policy.document import Source
 from gatewright.policy.permission import Permission
 from gatewright_gui.pages.files.level import level_combo
-from gatewright_gui.pages.files.shown_source import Shown
+from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.filedialog import dress
@@ -244,7 +244,7 @@ class SourceQuestions(QObject):
     taken = Signal(object)
     """A source that was added or renamed is to be shown: its id, str."""
 
-    def __init__(self, context: PageContext, shown: Shown, page: QWidget) -> None:
+    def __init__(self, context: PageContext, shown: ShownSource, page: QWidget) -> None:
         super().__init__(page)
         self._document, self._tasks, self._shown, self._page = context.document, context.tasks, shown, page
 

@@ -1,9 +1,12 @@
-"""What the preview asks beside the window, and the newest answers. It shows nothing.
+"""What the preview asks beside the window, and the newest answers.
 
 While an answer is under way the former one stays; when it takes long and was of another agent, tool or format, it goes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -11,6 +14,7 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.session.preview import Base, Comparison, Preview, Reception, compared, preview, reception
 from gatewright_gui.session.tokens import TokenReport, token_report
 
+AnswerT = TypeVar("AnswerT")
 PATIENCE_MS = 200
 """How long a text of something else may stay while an answer is under way."""
 
@@ -63,8 +67,11 @@ class Answers(QObject):
             self.received.emit(None)
             return
         self._patience.start()
-        tasks.start(self._read(wanted), "preview", replace=True)
-        tasks.start(self._receive(wanted), "preview.providers", replace=True)
+        agent_id, tool, provider = wanted.agent_id, wanted.tool, wanted.provider
+        self._ask("preview", partial(preview, agent_id=agent_id, tool=tool, provider=provider), self._take_text)
+        self._ask(
+            "preview.providers", partial(reception, agent_id=agent_id, tool=tool), self._take_reception, aside=True
+        )
 
     def ask_comparison(self, wanted: Wanted | None, base: Base) -> None:
         """What differs; None while nobody looks at it: it is worked out for them alone."""
@@ -72,7 +79,9 @@ class Answers(QObject):
             self._context.tasks.cancel("preview.difference")
             self.comparison = None
         else:
-            self._context.tasks.start(self._compare(wanted, base), "preview.difference", replace=True)
+            agent_id, tool, provider = wanted.agent_id, wanted.tool, wanted.provider
+            question = partial(compared, agent_id=agent_id, tool=tool, provider=provider, base=base)
+            self._ask("preview.difference", question, self._take_comparison)
 
     def ask_count(self, wanted: Wanted | None) -> None:
         """The tokens of all tools of the agent; the former count stays if it was of the same agent and format."""
@@ -84,34 +93,33 @@ class Answers(QObject):
         if wanted is None:
             self._context.tasks.cancel("preview.tokens")
         else:
-            self._context.tasks.start(self._count(wanted), "preview.tokens", replace=True)
+            agent_id, provider = wanted.agent_id, wanted.provider
+            question = partial(token_report, agent_id=agent_id, provider=provider)
+            self._ask("preview.tokens", question, self._take_report, aside=True)
 
-    async def _read(self, wanted: Wanted) -> None:
-        agent_id, tool, provider = wanted.agent_id, wanted.tool, wanted.provider
-        answer = await self._context.deriver.derive(lambda workspace: preview(workspace, agent_id, tool, provider))
-        if answer is not None:
-            self.text, self.is_late = answer, False
-            self.changed.emit()
+    def _ask(
+        self, name: str, question: Callable[[Any], AnswerT], take: Callable[[AnswerT], None], *, aside: bool = False
+    ) -> None:
+        """Have a question answered beside the window; an older one of the same name is given up."""
 
-    async def _compare(self, wanted: Wanted, base: Base) -> None:
-        agent_id, tool, provider = wanted.agent_id, wanted.tool, wanted.provider
-        answer = await self._context.deriver.derive(lambda now: compared(now, agent_id, tool, provider, base))
-        if answer is not None:
-            self.comparison = answer
-            self.changed.emit()
+        async def answer() -> None:
+            found = await self._context.deriver.derive(question, aside=aside)
+            if found is not None:
+                take(found)
 
-    async def _receive(self, wanted: Wanted) -> None:
-        agent_id, tool = wanted.agent_id, wanted.tool
-        answer = await self._context.deriver.derive(lambda now: reception(now, agent_id, tool), aside=True)
-        if answer is not None:
-            self._received = answer
-            self.received.emit(answer)
+        self._context.tasks.start(answer(), name, replace=True)
 
-    async def _count(self, wanted: Wanted) -> None:
-        agent_id, provider = wanted.agent_id, wanted.provider
-        report = await self._context.deriver.derive(lambda now: token_report(now, agent_id, provider), aside=True)
-        if report is not None:
-            self._take_report(report)
+    def _take_text(self, answer: Preview) -> None:
+        self.text, self.is_late = answer, False
+        self.changed.emit()
+
+    def _take_comparison(self, answer: Comparison) -> None:
+        self.comparison = answer
+        self.changed.emit()
+
+    def _take_reception(self, answer: Reception) -> None:
+        self._received = answer
+        self.received.emit(answer)
 
     def _take_report(self, report: TokenReport | None) -> None:
         self.report = report

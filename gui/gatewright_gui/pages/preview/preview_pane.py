@@ -1,4 +1,4 @@
-"""Schema, usage rules, differences and tokens of what the chosen agent's model sees. It does not work them out.
+"""Schema, usage rules, differences and tokens of what the chosen agent's model sees.
 
 While an answer is under way the former text stays, so that nothing jumps; no text stays long under a name that is not
 its own.

@@ -1,7 +1,4 @@
-"""The live policy file with its difference against the disk; of a policy that failed to open, the text as it is.
-
-It does not write the file.
-"""
+"""The live policy file with its difference against the disk; of a policy that failed to open, the text as it is."""
 
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices

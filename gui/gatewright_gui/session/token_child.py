@@ -1,6 +1,6 @@
 """The process that counts tokens: loading a vocabulary holds up every thread of its process for half a second.
 
-It reads texts from its input and writes their counts, one JSON array a line, until the input ends. It knows no tools.
+It reads texts from its input and writes their counts, one JSON array a line, until the input ends.
 """
 
 import json
