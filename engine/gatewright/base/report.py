@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from gatewright.base.problem import ToolPart
 
+BOM = "\ufeff"
+"""What a file in UTF-8 may begin with."""
 RawPath = tuple[str | int, ...]
 """A path in what is read as it nests there, e.g. ``("sources", 0, "id")``."""
 MAX_COMPARISONS = 20_000

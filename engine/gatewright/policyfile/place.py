@@ -11,8 +11,8 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from gatewright.base.problem import Address, Place
+from gatewright.base.report import BOM
 from gatewright.policy.document import Dialect
-from gatewright.policyfile.scan import BOM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

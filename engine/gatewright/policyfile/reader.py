@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from gatewright.base.problem import Problem, Severity
-from gatewright.base.report import Finding, Report
+from gatewright.base.report import BOM, Finding, Report
 from gatewright.base.row import Raw, Row
 from gatewright.policy.document import Agent, Defaults, Dialect, Policy
 from gatewright.policyfile.check import Checked, PolicyCheck
@@ -24,7 +24,6 @@ from gatewright.policyfile.readpolicy import read_policy_rules
 from gatewright.policyfile.readsource import read_sources
 from gatewright.policyfile.readworkspace import read_workspace
 from gatewright.policyfile.report import problems_of
-from gatewright.policyfile.scan import BOM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gatewright.base.report import RawPath
+    from gatewright.base.report import BOM
+from gatewright.base.report import RawPath
 
 Span = tuple[int, int]
 
@@ -32,10 +33,6 @@ _SCALAR = re.compile(r"\d{4}-\d\d-\d\d[ ]\d\d:[^\s,\]}#]++|[^\s,\]}#]++")
 
 
 _GAP_MARKS = frozenset(" \t\r\n#")
-
-
-BOM = "\ufeff"
-"""What a file in UTF-8 may begin with."""
 
 
 class Kind(Enum):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WeMustFix
-from gatewright.policyfile.scan import BOM
+from gatewright.base.report import BOM
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
