@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 MAX_PATTERN = 4096
 _SPECIAL = frozenset("*?[\\")
@@ -101,6 +102,7 @@ def _stars(body: str, at: int, *, start: int, basename: bool) -> tuple[Token, in
     return (Wild.DEEP_FOLDERS, end + 1) if body.startswith("/", end) else (Wild.DEEP_STAR, end)
 
 
+@cache
 def _any_but_slash() -> frozenset[int]:
     return frozenset(range(1, 256)) - {_SLASH}
 

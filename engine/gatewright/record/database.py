@@ -251,10 +251,13 @@ def _address(path: Path, mode: str) -> str:
 
 _STRANGE = (
     "SELECT 1 FROM sqlite_schema WHERE type NOT IN ('table', 'index') OR (type = 'index' AND sql LIKE '%(%(%')",
+    "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%check%(%'",
     "SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND type <> 'table'",
-    "SELECT 1 FROM pragma_table_list AS one, pragma_table_xinfo(one.name) AS held WHERE one.schema = 'main' AND hidden",
+    "SELECT 1 FROM pragma_table_list AS one, pragma_table_xinfo(one.name) WHERE one.schema = 'main' AND hidden",
+    "SELECT 1 FROM pragma_table_list AS one, pragma_table_xinfo(one.name) WHERE dflt_value LIKE '%(%'",
 )
-"""Views, triggers, indexes of expressions; virtual tables; columns that are worked out."""
+"""Views, triggers, indexes of expressions; conditions of tables; virtual tables; columns and defaults that are worked
+out."""
 
 
 def _require_plain(connection: Connection) -> None:

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 
 from gatewright.policy.document import PermissionRule
@@ -153,3 +155,17 @@ def test_folder_parts_of_a_pattern_are_compared_as_whole_names(
     found = rules((pattern, Permission.NONE))
     assert [found.level(path) for path in matching] == [Permission.NONE] * len(matching)
     assert [found.level(path) for path in other] == [Permission.READ_ONLY] * len(other)
+
+
+@pytest.mark.parametrize("part", ["?", "[!a]"])
+def test_memory_for_patterns_of_many_wildcards_stays_near_their_length(part: str) -> None:
+    rules = [PermissionRule(part * 250 + str(at), Permission.NONE) for at in range(100)]
+    tracemalloc.start()
+    try:
+        level = PermissionRules(rules, Permission.ADMIN).level("b" * 250 + "99")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert level is Permission.NONE
+    assert peak < 20_000_000

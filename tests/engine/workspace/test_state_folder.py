@@ -196,6 +196,8 @@ HOSTILE_TABLES = {
     "a column that is worked out": f"CREATE TABLE starts ({STARTS}, last_s AS (hex(zeroblob(60000000 + step_s))))",
     "a virtual table": "CREATE /* none */ VIRTUAL TABLE starts USING fts5(key, step_s, last_s, count)",
     "an index of an expression": f"CREATE TABLE starts ({STARTS}, last_s REAL); CREATE INDEX i ON starts (abs(count))",
+    "a condition": f"CREATE TABLE starts ({STARTS}, last_s REAL, CHECK /**/ (length(hex(zeroblob(100000000))) > 0))",
+    "a default that is worked out": f"CREATE TABLE starts ({STARTS}, last_s DEFAULT (hex(zeroblob(100000000))))",
     "a view": "CREATE VIEW starts AS SELECT 'k' AS key, 0 AS step_s, 0 AS last_s, 0 AS count",
 }
 
