@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from gatewright.base.report import BOM
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gatewright.base.report import BOM
 from gatewright.base.report import RawPath
 
 Span = tuple[int, int]
