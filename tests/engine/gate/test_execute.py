@@ -22,7 +22,7 @@ from gatewright.gate.stages import execute
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
-from gatewright.tools.decorator import FunctionTool, tool
+from gatewright.tools.decorator import FunctionTool, operation, tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, GateTool, World, context_for
 
@@ -652,6 +652,36 @@ async def test_reused_results_count_against_the_rules(make_world: MakeWorld) -> 
     codes = [(await world.call("square", {"n": 3}, session=session)).code for _ in range(3)]
 
     assert (codes, square.calls) == (["allowed", "allowed", "max-calls"], 1)
+
+
+class Changing(GateTool):
+    """A pure tool that changes the arguments that it is given."""
+
+    name = "changing"
+    determinism = Determinism.PURE
+
+    @operation
+    async def give(self, of: str) -> JsonValue:
+        """Give what it is asked for."""
+        return of
+
+    async def execute(
+        self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext
+    ) -> JsonValue | bytes:
+        of = arguments["of"]
+        cast("dict[str, JsonValue]", arguments)["of"] = "b"
+        return of
+
+
+async def test_tool_that_changes_its_arguments_changes_no_record_and_no_result_of_another_call(
+    make_world: MakeWorld,
+) -> None:
+    world, session = make_world(listing("changing"), Changing()), Session()
+    first = await world.call("changing", {"op": "give", "of": "a"}, session=session)
+    second = await world.call("changing", {"op": "give", "of": "b"}, session=session)
+
+    assert first.decision.arguments == {"op": "give", "of": "a"}
+    assert (first.output, second.output, second.reused) == ("a", "b", False)
 
 
 async def test_failure_of_a_pure_tool_is_not_kept(make_world: MakeWorld) -> None:

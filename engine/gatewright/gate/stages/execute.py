@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.json_copy import copied
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.compile.finding import Finding
 from gatewright.gate import message, record
@@ -129,7 +130,8 @@ async def _execute(state: CallState) -> None:
 
 async def _invoke(state: CallState, context: ToolExecutionContext, ended: asyncio.Future[None]) -> JsonValue | bytes:
     try:
-        return await state.plan.tool.actor.execute(state.chosen.name, state.arguments, context)
+        given = copied(state.arguments)  # what a tool changes in it is neither recorded nor kept with its result
+        return await state.plan.tool.actor.execute(state.chosen.name, given, context)
     except SystemExit as error:  # a task lets it through to the loop, and the program would end
         raise Exited from error
     finally:
