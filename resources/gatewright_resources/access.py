@@ -1,7 +1,4 @@
-"""The one door to the bundled data: icons, styles and folders, read through `importlib.resources`.
-
-It does not know what the data mean, nor how an icon is tinted or a style filled in.
-"""
+"""The one door to the bundled data: icons, styles and folders, read through `importlib.resources`."""
 
 import re
 from functools import cache

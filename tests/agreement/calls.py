@@ -108,11 +108,11 @@ def _put(node: object, steps: Steps, value: object) -> None:
 def joined(one: object, other: object, steps: Steps) -> object:
     """Two calls as one batch: the elements of both."""
     first, second = as_list(one), as_list(other)
-    if steps[:1] == (EACH_MEMBER,) and isinstance(one, dict) and isinstance(other, dict):
-        return {**{f"other {key}": held for key, held in cast("Json", other).items()}, **cast("Json", one)}
     if first is not None and second is not None:
         return [*first, *second]
     table, rest = as_object(one), as_object(other)
     if table is None or rest is None or not steps:
         return one
+    if steps[0] == EACH_MEMBER:
+        return {**{f"other {key}": held for key, held in rest.items()}, **table}
     return {**table, steps[0]: joined(table.get(steps[0]), rest.get(steps[0]), steps[1:])}

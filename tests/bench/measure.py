@@ -1,6 +1,6 @@
 """Timing: contestants in turns on the same inputs, single calls, the cost of the timer taken off.
 
-Garbage is collected between blocks and not within. It does not know what is measured.
+Garbage is collected between blocks and not within.
 """
 
 from __future__ import annotations

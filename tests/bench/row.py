@@ -1,4 +1,4 @@
-"""What one row of the benchmark found, as values. It knows neither how to measure nor how to print."""
+"""What one row of the benchmark found, as values."""
 
 from __future__ import annotations
 

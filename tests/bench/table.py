@@ -1,4 +1,4 @@
-"""Rows as text for people. It does not know how they came about."""
+"""Rows as text for people."""
 
 from __future__ import annotations
 

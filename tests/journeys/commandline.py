@@ -1,4 +1,4 @@
-"""The command line of the interpreter that runs the journeys, without an installation. It knows no window."""
+"""The command line of the interpreter that runs the journeys, without an installation."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A hand on the real mouse and keyboard of the private display, and eyes that wait. It knows no page."""
+"""A hand on the real mouse and keyboard of the private display, and eyes that wait."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Sources without a disk: a SourcePort whose files are a dictionary and whose blocks are another. It knows no globs.
+"""Sources without a disk: a SourcePort whose files are a dictionary and whose blocks are another.
 
 It behaves as the port says (levels, unsaved text, outside changes), so that tools can be tried without any file.
 """

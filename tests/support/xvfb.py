@@ -1,7 +1,4 @@
-"""A private X display for journeys: one Xvfb process, the real mouse and keyboard on it, and their end.
-
-It knows no window of ours: whoever wants to click says where.
-"""
+"""A private X display for journeys: one Xvfb process, the real mouse and keyboard on it, and their end."""
 
 import os
 import selectors

@@ -1,4 +1,4 @@
-"""The grammar of a path that a model sends: what is a path at all, and its parts. It knows no base, disk or level.
+"""The grammar of a path that a model sends: what is a path at all, and its parts.
 
 Relative or absolute, ``/`` only. Percent signs, spaces and colons are ordinary characters; a backslash, NUL, another
 control character, a URL scheme, a drive letter and a leading ``~`` are refused, since other readers would take them

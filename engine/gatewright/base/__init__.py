@@ -1,1 +1,1 @@
-"""What every floor stands on: errors, problems, ids, time, JSON values, safe writing. It knows no policy."""
+"""What every floor stands on: errors, problems, ids, time, JSON values, safe writing."""

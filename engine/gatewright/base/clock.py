@@ -1,4 +1,4 @@
-"""Time behind a Protocol, so that a caller may bring its own. It does not know what is timed."""
+"""Time behind a Protocol, so that a caller may bring its own."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ There are two ways, and no third:
   is first asked for. The package imports its names for the type checker only and says here which module has which.
 - What a module needs only to do something rare (a dialog, a call, a save) is imported in the function that does it.
 
-It knows no package. `tests/architecture` keeps the two lists of a door in step and says what a start may load.
+`tests/architecture` keeps the two lists of a door in step and says what a start may load.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Durations in words: how the app says one, ``1 min 30 s``, and how people type one. It does not know policy files."""
+"""Durations in words: how the app says one, ``1 min 30 s``, and how people type one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process at a time: a lock on an open file, which the system lets go of when its holder dies. It knows no data."""
+"""One process at a time: a lock on an open file, which the system lets go of when its holder dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fresh identifiers. It does not know what they name."""
+"""Fresh identifiers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings about files: place, code, message, near miss. It does not know what the files mean."""
+"""Findings about files: place, code, message, near miss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collects the findings of one reading, by where they are in what is read. It does not know what is checked."""
+"""Collects the findings of one reading, by where they are in what is read."""
 
 from __future__ import annotations
 

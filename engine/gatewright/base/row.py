@@ -1,4 +1,4 @@
-"""One TOML table while it is read: typed fields, and findings for what does not fit. It does not know the policy."""
+"""One TOML table while it is read: typed fields, and findings for what does not fit."""
 
 from __future__ import annotations
 

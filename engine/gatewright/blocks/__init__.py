@@ -1,4 +1,4 @@
-"""Loro documents behind blocks; the only package that knows Loro. It knows no file, no store and no level."""
+"""Loro documents behind blocks; the only package that knows Loro."""
 
 from __future__ import annotations
 

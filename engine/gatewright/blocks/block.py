@@ -1,4 +1,4 @@
-"""A block: a schema, a Loro document that holds to it, and the steps that led there. It knows no store and no level.
+"""A block: a schema, a Loro document that holds to it, and the steps that led there.
 
 Every change goes through ``edit`` or ``merge``; each is done whole or not at all. A merge that would break a type, a
 limit, a required or read-only field or the order of a log is refused whole, and the block stays as it was: whoever

@@ -1,4 +1,4 @@
-"""Changes of a document between two of its states, and one change rebased over another. It knows no history.
+"""Changes of a document between two of its states, and one change rebased over another.
 
 Sequences (texts, lists) are runs in order: keep n, drop n, add these; rebasing is operational transformation over
 those runs. Of a map the later change of a key holds; counters add up.

@@ -1,4 +1,4 @@
-"""A unified diff for a person who has to say yes, in bounded time and size. It knows no block.
+"""A unified diff for a person who has to say yes, in bounded time and size.
 
 The head holds the SHA-256 of the new text, so that a diff that was cut still stands for exactly one content.
 """

@@ -1,4 +1,4 @@
-"""Edits of a block as values, each with one meaning. It knows no document.
+"""Edits of a block as values, each with one meaning.
 
 ``section`` names a composite's section; None for the others. Lines and items are counted from 1 in ``line``, from 0 in
 ``index`` as JSON arrays are.

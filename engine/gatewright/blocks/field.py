@@ -1,4 +1,4 @@
-"""Fields of a block: name, type, flags, default, and whether a value fits. It knows no document."""
+"""Fields of a block: name, type, flags, default, and whether a value fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loro's errors, most of them plain BaseException, as errors of our tree. It knows no document."""
+"""Loro's errors, most of them plain BaseException, as errors of our tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items of lists and entries of logs: how they are read and what they may hold. It knows no document."""
+"""Items of lists and entries of logs: how they are read and what they may hold."""
 
 from __future__ import annotations
 

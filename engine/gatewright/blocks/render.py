@@ -1,4 +1,4 @@
-"""What a block looks like to the model: text, from values alone. It knows no document."""
+"""What a block looks like to the model: text, from values alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find and replace in a text as splices, in linear time and bounded size. It knows no document."""
+"""Find and replace in a text as splices, in linear time and bounded size."""
 
 from __future__ import annotations
 

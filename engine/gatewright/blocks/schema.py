@@ -1,4 +1,4 @@
-"""What a block is made of: the five schemas, as values. It knows neither JSON spelling nor document.
+"""What a block is made of: the five schemas, as values.
 
 A text, map, list or log is one part; a composite is named sections, each of them such a part.
 """

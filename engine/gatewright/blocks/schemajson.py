@@ -1,4 +1,4 @@
-"""Schemas of blocks to JSON and back, strictly: an unknown key is an error with its pointer. It knows no document.
+"""Schemas of blocks to JSON and back, strictly: an unknown key is an error with its pointer.
 
 ``{"type": "text", "viewport": {"start_line", "lines", "max_chars"}}``, ``{"type": "map", "fields": [...]}``,
 ``{"type": "list", "item_type", "fields", "max_items"}``, ``{"type": "log", "fields", "display_limit", "timestamp",

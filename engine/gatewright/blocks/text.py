@@ -1,4 +1,4 @@
-"""A text block: one Loro document with one text, so that edits have a history and can merge. It knows no file.
+"""A text block: one Loro document with one text, so that edits have a history and can merge.
 
 Loro raises most of its errors as plain BaseException; every call to it goes through ``guarded``, which turns them into
 errors of our tree. Positions and lengths count characters (Unicode code points).

@@ -1,4 +1,4 @@
-"""A unified diff for one text, read strictly and applied only where its lines are. It knows no document.
+"""A unified diff for one text, read strictly and applied only where its lines are.
 
 A hunk has to match at the line that its head names or, when it does not, at exactly one other place behind the hunk
 before; models count lines badly, but the lines themselves have to be there. Line ends: LF, or CRLF where all of the

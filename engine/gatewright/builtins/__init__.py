@@ -1,4 +1,4 @@
-"""The tools that come with the program, one per module. It does not know which agent may use them."""
+"""The tools that come with the program, one per module."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The common result of built-in tools (``{success, message, data?}``), and what they were agreed to.
-
-It does not know what was done.
-"""
+"""The common result of built-in tools (``{success, message, data?}``), and what they were agreed to."""
 
 from __future__ import annotations
 

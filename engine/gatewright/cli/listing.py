@@ -1,4 +1,4 @@
-"""``preview`` of a file of tools: what a model would get of them, in a provider's format. It knows no policy."""
+"""``preview`` of a file of tools: what a model would get of them, in a provider's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How commands print: JSON when asked, lines otherwise, errors on stderr. It does not know what they mean."""
+"""How commands print: JSON when asked, lines otherwise, errors on stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of commands as typer reads it. It knows neither what they do nor how errors are told."""
+"""The table of commands as typer reads it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Conditions on arguments, compiled once and shared by whoever writes the same: `when` of policy rules, constraints.
-
-It does not know calls; what a condition means for one is the stages' business.
-"""
+"""Conditions on arguments, compiled once and shared by whoever writes the same: `when` of policy rules, constraints."""
 
 from __future__ import annotations
 

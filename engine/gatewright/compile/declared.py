@@ -1,7 +1,7 @@
 """Tools as the policy declares them: ``[tools.NAME] operation_field`` and ``operations`` put over what a tool is.
 
 A declared tool is made once and kept as long as the tool and the declaration are the same, so that what is compiled
-from it stays too. It does not know agents.
+from it stays too.
 """
 
 from __future__ import annotations

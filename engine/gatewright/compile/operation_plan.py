@@ -3,7 +3,6 @@
 A batch comes under everything that each of its operations comes under, the strictest winning. Its name, in approvals,
 grants and the log, is the JSON list of the distinct names, sorted: ``["delete", "read"]``; a tool that has an operation
 of just that name gets one more pair of brackets. So an approval of one operation never covers a batch with another.
-It knows no call.
 """
 
 from __future__ import annotations

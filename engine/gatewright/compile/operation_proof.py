@@ -1,6 +1,6 @@
 """Whether an operation is open to an agent, answered by look-ups, with a proof that completes when it is read.
 
-It knows no arguments: what they decide is for the stages. The verdicts are those of the agent's rights, laid out flat.
+The verdicts are those of the agent's rights, laid out flat.
 """
 
 from __future__ import annotations

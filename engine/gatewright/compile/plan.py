@@ -1,4 +1,4 @@
-"""One tool of one agent, compiled: what a call looks up instead of reading the policy. It knows no call.
+"""One tool of one agent, compiled: what a call looks up instead of reading the policy.
 
 What many agents have in common is shared: shapes (see ``shape``) and compiled conditions (see ``condition``).
 """

@@ -1,4 +1,4 @@
-"""The digest of a policy: of everything that it says, nothing of how its file is laid out. It knows no tools."""
+"""The digest of a policy: of everything that it says, nothing of how its file is laid out."""
 
 from __future__ import annotations
 

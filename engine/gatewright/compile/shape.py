@@ -1,7 +1,4 @@
-"""What the model sees of a tool for a set of shown operations: made once, shared by all agents that see the same.
-
-It does not know agents or policies.
-"""
+"""What the model sees of a tool for a set of shown operations: made once, shared by all agents that see the same."""
 
 from __future__ import annotations
 

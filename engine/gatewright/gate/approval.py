@@ -1,4 +1,4 @@
-"""What an operator is asked and answers. It does not know how they are reached.
+"""What an operator is asked and answers.
 
 An answer holds for one digest: agent, user, session, tool, operation, canonical arguments and the text to be written.
 """

@@ -1,6 +1,6 @@
 """One call from its decision to its outcome: asked if need be, executed if allowed, recorded in any case.
 
-It does not know policies or tools; the stages do. What cannot be recorded is not made.
+What cannot be recorded is not made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The chain of audit rows: how a row is sealed, and going through a chain to see whether it holds. It knows no file.
+"""The chain of audit rows: how a row is sealed, and going through a chain to see whether it holds.
 
 A row's MAC is HMAC-SHA-256 (RFC 2104, FIPS 180-4) over the MAC before it and the canonical JSON of the row.
 """

@@ -1,4 +1,4 @@
-"""Standing approvals: a remembered answer, how long it lasts and what it covers. It does not know how one is asked for.
+"""Standing approvals: a remembered answer, how long it lasts and what it covers.
 
 A grant answers the asks that stood before the operator and no others. Each ask has a key (its code, its place in the
 policy, its words), so an ask that is new, stricter or about another file is asked again. What the three kinds cover:

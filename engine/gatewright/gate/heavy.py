@@ -1,4 +1,4 @@
-"""Work on large results, done beside the event loop. It does not know what the work is.
+"""Work on large results, done beside the event loop.
 
 A result of some tens of kilobytes is dealt with faster than a thread can be started.
 """

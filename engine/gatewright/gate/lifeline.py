@@ -1,4 +1,4 @@
-"""Whether a process is still there: a file that it holds locked while it lives. It does not know what for.
+"""Whether a process is still there: a file that it holds locked while it lives.
 
 The system lets go of the lock when the process ends in whatever way, so nobody has to write a heartbeat.
 """

@@ -1,4 +1,4 @@
-"""The stages in their order, and a call's passage through them. It does not know what any stage checks.
+"""The stages in their order, and a call's passage through them.
 
 ``decide`` runs the stages up to approval, ``call`` runs all of them: one tuple, one order, one code.
 """

@@ -1,4 +1,4 @@
-"""Writes audit rows for calls without stopping the event loop. It does not know what rows say.
+"""Writes audit rows for calls without stopping the event loop.
 
 A row is committed where the call runs as long as nobody else is writing: that takes about 60 us, and going to a thread
 and back would add 60 to 100 us more (measured on two cores), most of what a whole call may cost. Only when another

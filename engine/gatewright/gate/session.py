@@ -1,6 +1,6 @@
 """What happened so far in one conversation: executions, starts, successes, whether the loop goes on.
 
-It does not know the policy: whoever takes a slot brings the test. Every method may be called from any thread. What
+Every method may be called from any thread. What
 happened is one immutable value, replaced at each change, so that looking at it costs nothing and never waits.
 """
 

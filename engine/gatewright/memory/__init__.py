@@ -1,4 +1,4 @@
-"""What a workspace remembers, in SQLite: blocks at rest and what may be done with them. It knows no tool."""
+"""What a workspace remembers, in SQLite: blocks at rest and what may be done with them."""
 
 from __future__ import annotations
 

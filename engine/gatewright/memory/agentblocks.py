@@ -1,4 +1,4 @@
-"""The blocks of a workspace as agents reach them through tools, each its own and the shared ones. It knows no tool.
+"""The blocks of a workspace as agents reach them through tools, each its own and the shared ones.
 
 What it answers is plain JSON. Reading one record is done at once; whatever opens or writes a block is done in a thread.
 """

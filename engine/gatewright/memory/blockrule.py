@@ -1,4 +1,4 @@
-"""Rules for a block's record: label, description, limit, what an edit needs, what a note changes. It knows no store."""
+"""Rules for a block's record: label, description, limit, what an edit needs, what a note changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be done with the blocks of one owner: every writing goes through the one table of levels. It knows no agent.
+"""What may be done with the blocks of one owner: every writing goes through the one table of levels.
 
 A caller first asks ``level`` and ``assess`` (no effect), lets the gate decide, and then calls the operation with the
 action that was ``granted``. An operation is refused and changes nothing when it turns out to need more, when the level

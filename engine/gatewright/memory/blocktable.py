@@ -1,4 +1,4 @@
-"""The tables of blocks in SQLite and how the older ones become these. It knows no level and no edit.
+"""The tables of blocks in SQLite and how the older ones become these.
 
 A block is a snapshot and the steps since; a step holds its update until it is folded into the snapshot. All statements
 run inside a transaction of the caller's.

@@ -1,4 +1,4 @@
-"""What is known about a block besides its content, as a value. It knows no table."""
+"""What is known about a block besides its content, as a value."""
 
 from __future__ import annotations
 

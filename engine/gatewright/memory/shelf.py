@@ -1,6 +1,6 @@
 """Blocks opened from the store, kept at hand, brought up to date by what others wrote, and written back step by step.
 
-It knows no level. Two processes that edit one block take turns: each first takes in the other's updates, so that their
+Two processes that edit one block take turns: each first takes in the other's updates, so that their
 edits are merged. A document at hand is only trusted as far as the store agrees with it.
 """
 

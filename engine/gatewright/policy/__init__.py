@@ -1,1 +1,1 @@
-"""The policy as pure values: permission, verdict, rules, globs, agents, the document, edits. It knows no I/O."""
+"""The policy as pure values: permission, verdict, rules, globs, agents, the document, edits."""

@@ -1,4 +1,4 @@
-"""Edits of the list of agents: add, duplicate, rename, describe, remove. It does not know rights.
+"""Edits of the list of agents: add, duplicate, rename, describe, remove.
 
 Policy rules name agents, so they go along: a rule for one agent is never left for nobody, nor made one for all.
 """

@@ -1,4 +1,4 @@
-"""Edits of an agent's ``approvals`` keys, and which keys there can be. It does not know what they make of a call."""
+"""Edits of an agent's ``approvals`` keys, and which keys there can be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rights of one agent given to others, as one edit. It does not know which agents one would want.
+"""The rights of one agent given to others, as one edit.
 
 The list of tools, the AllowedOperations rules and the ``approvals`` always go along; limits, sources and capabilities
 as chosen. What is not chosen stays as the other agent has it. Policy rules are for whom they name, and stay so.

@@ -1,4 +1,4 @@
-"""The policy document as one immutable value. It does not know its file, its formatting or its enforcement."""
+"""The policy document as one immutable value."""
 
 from __future__ import annotations
 

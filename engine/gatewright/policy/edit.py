@@ -1,4 +1,4 @@
-"""Edits as values: apply one, invert one. It does not know menus, undo stacks or files.
+"""Edits as values: apply one, invert one.
 
 An edit replaces whole agents, sources, settings of tools, the defaults or the policy rules; it carries what was there
 before, so that it refuses to land on a policy that has moved on, and so that its inverse needs no memory.

@@ -1,4 +1,4 @@
-"""Which kinds of capabilities an agent has, and what an operation lacks. It does not know hosts or paths of a call."""
+"""Which kinds of capabilities an agent has, and what an operation lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One agent's part of a policy, arranged by tool: what every layer says to each of its operations. It knows no calls.
+"""One agent's part of a policy, arranged by tool: what every layer says to each of its operations.
 
 Made once for a policy and an agent, asked for one tool at a time, so that an edit costs the tools that it concerns.
 """

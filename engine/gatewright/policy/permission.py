@@ -1,4 +1,4 @@
-"""Permission levels of files and blocks, and what each lets an action do. It does not know paths.
+"""Permission levels of files and blocks, and what each lets an action do.
 
 The table is the contract's: partner and human mean one thing here, "ask before any writing".
 """

@@ -1,4 +1,4 @@
-"""One row of ``[[policy.rules]]`` as a value. It does not know calls, nor how a condition is checked.
+"""One row of ``[[policy.rules]]`` as a value.
 
 Of the rules that match a call the strictest effect holds: deny before ask before allow, before the default.
 """

@@ -1,4 +1,4 @@
-"""Presets: what an agent may do in one word, as an edit of its boxes. It does not know sources, limits or layers.
+"""Presets: what an agent may do in one word, as an edit of its boxes.
 
 A preset sets the list of tools, the kept rule of each tool and the ``approvals`` keys; every other rule stays. What
 an author's own rules leave out stays out, and so does what ``[defaults]`` deny.

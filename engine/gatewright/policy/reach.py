@@ -1,4 +1,4 @@
-"""What an agent's sources let an operation do at best: their levels and their own limits. It does not know paths.
+"""What an agent's sources let an operation do at best: their levels and their own limits.
 
 A source's ``required_tools`` bind only calls that go to it, so an operation is hidden when no source lets it through.
 """

@@ -1,4 +1,4 @@
-"""Requirements that an agent could never meet, since what they demand is hidden from it. It does not know sessions.
+"""Requirements that an agent could never meet, since what they demand is hidden from it.
 
 Loading refuses them and so does an edit; both ask here.
 """

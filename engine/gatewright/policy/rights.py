@@ -1,4 +1,4 @@
-"""How the app's boxes become edits, so that the file stays readable. It does not know widgets.
+"""How the app's boxes become edits, so that the file stays readable.
 
 Off means not in the kept rule of the tool; a whole tool off means not in ``tools``, and its rules wait: ticking it
 again brings back what they list. All on again keeps the list; *reset* removes the kept rule and the tool's

@@ -1,4 +1,4 @@
-"""What an edit changes of an agent's rights, row by row, between two policies. It does not know who shows it.
+"""What an edit changes of an agent's rights, row by row, between two policies.
 
 Boxes are compared as every layer leaves them; limits, sources and capabilities as they are written.
 """

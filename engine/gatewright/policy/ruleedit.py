@@ -1,4 +1,4 @@
-"""Edits of an agent's tool rules: limits and constraints set, changed, bound to operations, removed. It knows no file.
+"""Edits of an agent's tool rules: limits and constraints set, changed, bound to operations, removed.
 
 A rule is edited where it stands: its id, priority, metadata and place in the list stay, and so do all other rules. What
 is set for a tool goes into the rule of that kind for the same operations, if there is one. Rules for ``*``, of sources

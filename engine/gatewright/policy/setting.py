@@ -1,4 +1,4 @@
-"""``[tools.NAME]`` put over what a tool says of itself: tiers and description. It does not know agents.
+"""``[tools.NAME]`` put over what a tool says of itself: tiers and description.
 
 Everything that asks for a tier or a description asks here, so that approvals, presets and the view agree.
 """

@@ -1,6 +1,6 @@
 """Edits of sources and their levels: rules set, added, removed, moved; sources added, changed, removed.
 
-It does not know files. Agents name sources, so they go along when one is renamed or removed.
+Agents name sources, so they go along when one is renamed or removed.
 """
 
 from __future__ import annotations

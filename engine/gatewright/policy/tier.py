@@ -1,4 +1,4 @@
-"""Safety tiers of tools and operations, and the verdict each has by itself. It does not know agents."""
+"""Safety tiers of tools and operations, and the verdict each has by itself."""
 
 from __future__ import annotations
 

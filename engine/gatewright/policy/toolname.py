@@ -1,4 +1,4 @@
-"""Tool names as the policy writes them: ``name`` or ``name@major``. It does not know which tools exist."""
+"""Tool names as the policy writes them: ``name`` or ``name@major``."""
 
 from __future__ import annotations
 

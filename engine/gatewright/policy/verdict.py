@@ -1,4 +1,4 @@
-"""Allow, ask, deny, and which is stricter. It does not know who decides."""
+"""Allow, ask, deny, and which is stricter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements deleted from and inserted into a list that is one value, ``[ ... ]``. It does not know what they say.
+"""Elements deleted from and inserted into a list that is one value, ``[ ... ]``.
 
 Where every element has its lines for itself, the comment lines above it go and move with it.
 """

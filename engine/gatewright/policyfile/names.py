@@ -1,4 +1,4 @@
-"""Tool and operation names as a policy writes them, resolved against the known ones. It does not know rules."""
+"""Tool and operation names as a policy writes them, resolved against the known ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The least change of one agent's table, and of tool rules wherever they stand. It knows nothing else of the file."""
+"""The least change of one agent's table, and of tool rules wherever they stand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The least change of an agent's ``capabilities``, in whichever shape they are written. It knows no other key."""
+"""The least change of an agent's ``capabilities``, in whichever shape they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The least change of ``[tools.NAME]`` and ``[[catalogs]]``. It knows nothing of the rest of the file."""
+"""The least change of ``[tools.NAME]`` and ``[[catalogs]]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values edited in the spelling that the author chose: lists of texts, durations. It knows no tables."""
+"""Values edited in the spelling that the author chose: lists of texts, durations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The least change of ``[workspace]``. It knows nothing of the rest of the file."""
+"""The least change of ``[workspace]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policy values as plain data in the shape of the file, defaults left out. It does not know TOML's syntax.
+"""Policy values as plain data in the shape of the file, defaults left out.
 
 ``adjacent`` writes a kind as Pattern reads it, ``{ type, value }``.
 """

@@ -1,4 +1,4 @@
-"""Reading ``[policy]`` and ``[[policy.rules]]``: tables to values. It does not know calls, nor which rule decides."""
+"""Reading ``[policy]`` and ``[[policy.rules]]``: tables to values."""
 
 from __future__ import annotations
 

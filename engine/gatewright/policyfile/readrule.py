@@ -1,4 +1,4 @@
-"""Reading ``tool_rules``: one table to one ToolRule, with every fault. It does not know sessions or calls."""
+"""Reading ``tool_rules``: one table to one ToolRule, with every fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading ``[tools.NAME]``: what the operator overrides of a tool. It does not know the tool's own values."""
+"""Reading ``[tools.NAME]``: what the operator overrides of a tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The findings of one load as problems with places. It does not know what is checked."""
+"""The findings of one load as problems with places."""
 
 from __future__ import annotations
 

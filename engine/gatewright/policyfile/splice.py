@@ -1,4 +1,4 @@
-"""Replacements of stretches of one text, collected first and done at once. It does not know TOML.
+"""Replacements of stretches of one text, collected first and done at once.
 
 Offsets are those of the original text, so that one edit never has to reckon with another.
 """

@@ -1,4 +1,4 @@
-"""The way from one policy to another in small steps, for edits that meet in one place. It does not know the text."""
+"""The way from one policy to another in small steps, for edits that meet in one place."""
 
 from __future__ import annotations
 

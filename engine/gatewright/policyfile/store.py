@@ -1,4 +1,4 @@
-"""A policy's text on disk: read, digest, replace. It does not know what the text says.
+"""A policy's text on disk: read, digest, replace.
 
 Messages begin with what is wrong and name the file; a write never lands on content that nobody has seen.
 """

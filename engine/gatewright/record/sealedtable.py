@@ -1,4 +1,4 @@
-"""Rows in an SQLite file that several processes share, each under a seal. It does not know what they mean.
+"""Rows in an SQLite file that several processes share, each under a seal.
 
 The key lies in the key folder, away from the file, so whoever can write the file but has no key can make no row that
 counts. The key is bound to the file's folder: a row copied from another workspace counts no more than an invented one.

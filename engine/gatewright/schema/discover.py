@@ -1,4 +1,4 @@
-"""Which operations a schema offers and which field selects them. It does not know policies."""
+"""Which operations a schema offers and which field selects them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A schema reduced to allowed operations, texts included. It does not know who allowed them."""
+"""A schema reduced to allowed operations, texts included."""
 
 from __future__ import annotations
 

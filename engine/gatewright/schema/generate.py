@@ -1,4 +1,4 @@
-"""JSON Schema 2020-12 of a pydantic model or type, in the plain form that providers take. It knows no tools."""
+"""JSON Schema 2020-12 of a pydantic model or type, in the plain form that providers take."""
 
 from __future__ import annotations
 

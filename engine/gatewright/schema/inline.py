@@ -1,4 +1,4 @@
-"""Inlining of `$ref`: what comes out can be read without looking elsewhere. It knows no operations and fetches nothing.
+"""Inlining of `$ref`: what comes out can be read without looking elsewhere.
 
 Recursive definitions stay under `$defs`, since no finite schema can hold them; a reference that leaves the document is
 refused.

@@ -1,6 +1,6 @@
 """A schema narrowed by constraints on its fields: what comes out accepts exactly what both accept.
 
-It knows no policy: who constrains, and why, is not its business. References of a constraint are its own.
+References of a constraint are its own.
 """
 
 from __future__ import annotations

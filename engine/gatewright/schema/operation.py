@@ -1,4 +1,4 @@
-"""The values that describe which operations a tool's schema offers. They do not know how the schema spells them."""
+"""The values that describe which operations a tool's schema offers."""
 
 from __future__ import annotations
 

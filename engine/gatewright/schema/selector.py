@@ -1,6 +1,6 @@
 """Where the arguments of a call select its operation: a call that names one there, and what a schema says of it there.
 
-What the schema says of everything else is left aside. It knows no tools, policies or calls.
+What the schema says of everything else is left aside.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a JSON Schema holds other schemas, and how to go through them. It knows no operations and no references.
+"""Where a JSON Schema holds other schemas, and how to go through them.
 
 The tables are those of drafts 7 and 2020-12 together: https://json-schema.org/draft/2020-12/json-schema-core section 10
 and https://json-schema.org/draft-07/json-schema-validation. Data (`enum`, `const`,

@@ -1,4 +1,4 @@
-"""The texts inside a schema: descriptions, titles, examples. It does not know how operations are told apart."""
+"""The texts inside a schema: descriptions, titles, examples."""
 
 from __future__ import annotations
 

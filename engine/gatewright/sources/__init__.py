@@ -1,4 +1,4 @@
-"""Files on disk as agents may use them: sources, their levels, their blocks. It knows no agent and no gate."""
+"""Files on disk as agents may use them: sources, their levels, their blocks."""
 
 from __future__ import annotations
 

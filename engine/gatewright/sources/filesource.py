@@ -1,4 +1,4 @@
-"""One folder of files with an overlay of blocks: edits stand in a block until they are written. It knows no agent.
+"""One folder of files with an overlay of blocks: edits stand in a block until they are written.
 
 Everything here is synchronous and works on paths relative to the base (``/``, ``.`` for the base itself); the manager
 calls it in a thread, one call per file at a time. Levels are looked up by the manager; the overlay here trusts it.

@@ -1,4 +1,4 @@
-"""Bytes of a text file and back, its digest and its line endings. It knows no path.
+"""Bytes of a text file and back, its digest and its line endings.
 
 UTF-8 only; a byte order mark is kept as the text's first character, so that text and bytes are equally exact. Line ends
 are kept as they are: what is added gets CRLF where every line of the text ends so, in a mixed text it stays as it is

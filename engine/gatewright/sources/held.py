@@ -1,4 +1,4 @@
-"""The blocks of one source at rest, and the text that each was last in step with. It knows no disk and no level.
+"""The blocks of one source at rest, and the text that each was last in step with.
 
 That text (the base) is what a three-way merge starts from. It is kept beside the block under a label of its own that
 holds its digest, written before the block and dropped after it: a block whose digest has no base never comes from a

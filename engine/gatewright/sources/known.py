@@ -1,7 +1,7 @@
 """What the rules say of a place, worked out once: its level as a file and as a folder, and the way to it.
 
 Only what follows from the sources in force is kept, and it goes with them: sources that start, stop or get other rules
-make a new book. What stands on disk is looked at anew for every call. It knows no operation.
+make a new book. What stands on disk is looked at anew for every call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Temporary files that a killed save left beside the file that it was writing: their names, and clearing them away.
 
 A name is ``.{name}.{12 hexadecimal digits}.tmp``. Nobody is shown one, and the next save in the folder removes those
-that are too old for any save still to be at work on them. It knows no level.
+that are too old for any save still to be at work on them.
 """
 
 from __future__ import annotations

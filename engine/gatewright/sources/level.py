@@ -1,4 +1,4 @@
-"""The strictest of several levels. It knows no path."""
+"""The strictest of several levels."""
 
 from __future__ import annotations
 

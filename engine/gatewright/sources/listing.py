@@ -1,4 +1,4 @@
-"""The entries of a folder as a model may see them. It knows no agent and decides no level.
+"""The entries of a folder as a model may see them.
 
 Left out: what has level none, what a killed save left behind, what no operation can use (links, pipes, devices, hard
 links), and names that could not be written in a call.

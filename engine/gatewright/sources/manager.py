@@ -1,4 +1,4 @@
-"""The running sources as one thing: routing, levels over overlapping bases, locks, threads. It knows no agent.
+"""The running sources as one thing: routing, levels over overlapping bases, locks, threads.
 
 The first source to start registers the ``file`` tool, the last one to stop withdraws it. Where bases overlap, a file
 has the strictest level that any of them gives it. Disk work runs in threads, one call per file at a time, and what the

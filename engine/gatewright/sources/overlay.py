@@ -1,7 +1,7 @@
 """The real folder with its effective levels, for people: entries of one folder, and how many files each rule decides.
 
 Both walk the disk and block: call them in a thread. Links are shown and never followed, what a killed save left behind
-is not. It knows no window.
+is not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files of a workspace's roots, read and changed through descriptors from the root's folder on. It knows no agent.
+"""The files of a workspace's roots, read and changed through descriptors from the root's folder on.
 
 Every use opens the folders on the way anew, none through a link, and looks at protection and levels with the identities
 of what it opened: what was decided by name holds for the object that is used. Disk work runs in threads; whoever

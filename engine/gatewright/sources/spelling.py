@@ -1,4 +1,4 @@
-"""Whether a path is spelled as its names stand on disk. It knows no level, and opens no file.
+"""Whether a path is spelled as its names stand on disk.
 
 A file system may take two spellings for one name: `A` and `a`, composed and decomposed letters. Levels are judged by
 the text, so a spelling that reaches something under another name is refused. Whether a folder folds is found by looking

@@ -1,4 +1,4 @@
-"""How a file and its block stand to each other, by content alone. It knows no disk and no store."""
+"""How a file and its block stand to each other, by content alone."""
 
 from __future__ import annotations
 

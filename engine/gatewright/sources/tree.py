@@ -1,4 +1,4 @@
-"""Folders as wholes: what may be read below one, found by pattern, and removing one. It knows no agent.
+"""Folders as wholes: what may be read below one, found by pattern, and removing one.
 
 Everything goes through descriptors, folder by folder, and links are never followed. The walk is in sorted order and
 bounded in entries, depth and time, so that the same tree gives the same beginning. A folder with level none is not

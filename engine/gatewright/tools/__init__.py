@@ -1,7 +1,4 @@
-"""Tools: what they declare, how they are written, which there are, and what a model is told of them.
-
-It knows no policy file, no session and no source; built-in tools reach sources through the ports in ``port``.
-"""
+"""Tools: what they declare, how they are written, which there are, and what a model is told of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What built-in tools and the gate ask of the blocks of memory, as a Protocol. It does not know who answers.
+"""What built-in tools and the gate ask of the blocks of memory, as a Protocol.
 
 An agent reaches its own blocks, those that the workspace shares, and those that stand for files of its sources. What a
 level denies by then, or was not granted, is refused again by whoever answers, whatever was decided before; so is what

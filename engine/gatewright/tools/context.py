@@ -1,4 +1,4 @@
-"""What a running tool is told about its call: an immutable snapshot. It does not know the gate."""
+"""What a running tool is told about its call: an immutable snapshot."""
 
 from __future__ import annotations
 

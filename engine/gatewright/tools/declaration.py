@@ -1,7 +1,4 @@
-"""What a tool declares about itself besides its parameters: effects, determinism, bounds, kind of result.
-
-It does not know parameters or schemas.
-"""
+"""What a tool declares about itself besides its parameters: effects, determinism, bounds, kind of result."""
 
 from __future__ import annotations
 

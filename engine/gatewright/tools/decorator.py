@@ -1,4 +1,4 @@
-"""``@tool`` for async functions and ``@operation`` for methods of a Tool. It does not know the registry."""
+"""``@tool`` for async functions and ``@operation`` for methods of a Tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turning a declared class into a tool: every check that is made when it is defined. It does not know how tools run."""
+"""Turning a declared class into a tool: every check that is made when it is defined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool made of a definition: what it takes is read off its schema. It knows no catalog and no policy."""
+"""A tool made of a definition: what it takes is read off its schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools known by their definitions alone, as MCP servers and manifests give them. It does not know who runs them."""
+"""Tools known by their definitions alone, as MCP servers and manifests give them."""
 
 from __future__ import annotations
 

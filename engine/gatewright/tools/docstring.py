@@ -1,4 +1,4 @@
-"""A docstring in Google's style taken apart: its beginning and the sentences under ``Args:``. It knows no signature."""
+"""A docstring in Google's style taken apart: its beginning and the sentences under ``Args:``."""
 
 from __future__ import annotations
 

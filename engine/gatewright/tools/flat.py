@@ -1,6 +1,6 @@
 """The schema of declared parameters: one flat object, written anew for exactly the operations that are shown.
 
-It does not know functions. What each operation needs is told in the description of the operation field.
+What each operation needs is told in the description of the operation field.
 """
 
 from __future__ import annotations

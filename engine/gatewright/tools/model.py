@@ -1,4 +1,4 @@
-"""Input given as a pydantic model whose enum field or tagged union selects operations. It knows no registration."""
+"""Input given as a pydantic model whose enum field or tagged union selects operations."""
 
 from __future__ import annotations
 

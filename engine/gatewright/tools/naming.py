@@ -1,4 +1,4 @@
-"""What names and versions of tools, operations and parameters may look like. It does not know which exist."""
+"""What names and versions of tools, operations and parameters may look like."""
 
 from __future__ import annotations
 

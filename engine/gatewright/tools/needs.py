@@ -1,4 +1,4 @@
-"""Which capabilities a tool needs, as declared or by its side effects. It does not know which agent has them."""
+"""Which capabilities a tool needs, as declared or by its side effects."""
 
 from __future__ import annotations
 

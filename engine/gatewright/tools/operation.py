@@ -1,4 +1,4 @@
-"""One operation of a tool as a value, and what is wrong with arguments given to it. It does not know how it runs."""
+"""One operation of a tool as a value, and what is wrong with arguments given to it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """One parameter of a tool, and the markers that tell the gate what its texts are: paths, addresses, tables, ....
 
 A marker stands on a text, on a list of texts, or on a field inside a pydantic model; ``marks`` says where.
-It does not know functions, nor how a text is checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What built-in tools and the gate ask of sources and blocks, as Protocols. It does not know who answers.
+"""What built-in tools and the gate ask of sources and blocks, as Protocols.
 
 A path that reaches a port has passed ``locate``: it is canonical and inside its base. Every method that touches the
 disk checks containment again on the descriptor it opens, so that a swapped symlink between check and use gains nothing.

@@ -1,4 +1,4 @@
-"""How a schema is read: which field selects operations, and which of them there are. It knows no tools.
+"""How a schema is read: which field selects operations, and which of them there are.
 
 Discovered: as `discover_operations` reads it. Declared: with the field or the operations that somebody names. A closed
 list that is named is narrowed; a free text becomes a closed list.

@@ -1,4 +1,4 @@
-"""Which tools there are, by name and major version, while they come and go. It does not know agents or policies.
+"""Which tools there are, by name and major version, while they come and go.
 
 Writers take turns; readers look at a snapshot that never changes.
 """

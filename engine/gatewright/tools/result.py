@@ -1,4 +1,4 @@
-"""What a tool may return: a JSON value or bytes. It does not know how results are cut or shown."""
+"""What a tool may return: a JSON value or bytes."""
 
 from __future__ import annotations
 

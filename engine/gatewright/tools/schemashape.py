@@ -1,6 +1,6 @@
 """Input given as a JSON Schema: a stranger's definition, or a function whose operations somebody declared.
 
-The schema is kept as it came; what selects operations in it is in ``reading``. It knows no policy.
+The schema is kept as it came; what selects operations in it is in ``reading``.
 """
 
 from __future__ import annotations

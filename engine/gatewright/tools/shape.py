@@ -1,4 +1,4 @@
-"""The three ways in which tools take their input, behind one face. It does not know registration or results.
+"""The three ways in which tools take their input, behind one face.
 
 Plain: one function. Methods: one method per operation. The third, a pydantic model, is in ``model``.
 """

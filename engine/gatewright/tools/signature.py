@@ -1,4 +1,4 @@
-"""The signature of an async function as parameters, checked when it is declared. It knows no tools or operations."""
+"""The signature of an async function as parameters, checked when it is declared."""
 
 from __future__ import annotations
 

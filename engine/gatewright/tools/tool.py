@@ -1,4 +1,4 @@
-"""A tool: what it declares, which operations it has, and how it is called. It does not know policies or sessions.
+"""A tool: what it declares, which operations it has, and how it is called.
 
 A subclass marks methods with ``@operation``, or sets ``input_model`` and has ``run``; what is wrong with it is raised
 when the class is defined. ``abstract=True`` leaves both to its own subclasses or to ``__init__``.

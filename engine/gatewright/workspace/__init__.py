@@ -1,4 +1,4 @@
-"""Assembly, and the one door for the app and the command line. It does not know widgets or options."""
+"""Assembly, and the one door for the app and the command line."""
 
 from __future__ import annotations
 

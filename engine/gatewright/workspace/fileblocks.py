@@ -1,4 +1,4 @@
-"""What the sources in force say of the blocks that stand for their files: level, line ends, size. It knows no gate."""
+"""What the sources in force say of the blocks that stand for their files: level, line ends, size."""
 
 from __future__ import annotations
 

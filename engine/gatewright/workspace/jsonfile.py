@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote, read strictly, with the place of what is wrong. It knows no tools and no schemas."""
+"""JSON that somebody else wrote, read strictly, with the place of what is wrong."""
 
 from __future__ import annotations
 

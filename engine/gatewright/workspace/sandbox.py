@@ -1,4 +1,4 @@
-"""A disposable copy of a workspace, to run calls in. It does not know the app's console.
+"""A disposable copy of a workspace, to run calls in.
 
 The copy has the policy as edited, the folders of its sources and roots, the manifests of its catalogs, the blocks as
 they were, and a state and a key folder of its own: standing approvals, counts and the log are not taken along.

@@ -1,4 +1,4 @@
-"""One open workspace: its policy as edited now, its gate, its sources. It knows no widget and no option.
+"""One open workspace: its policy as edited now, its gate, its sources.
 
 The one path an edit takes below the app: ``check`` (nothing happens), ``apply`` (the gate swaps its snapshot), ``save``
 (the difference between the policy on disk and the policy now is patched into the text on disk).

@@ -1,4 +1,4 @@
-"""Keeps Python's garbage collector in the thread of the window, in doses too small to notice. It does not know what.
+"""Keeps Python's garbage collector in the thread of the window, in doses too small to notice.
 
 Left alone, a collection starts in whichever thread allocates next; a worker that destroys a timer or a widget which
 happens to be garbage takes the process down. And a collection of everything takes seconds beside a large policy: so

@@ -1,4 +1,4 @@
-"""Starts the app: is there a display, which application, which event loop. It knows no window.
+"""Starts the app: is there a display, which application, which event loop.
 
 Qt is loaded here, before anything that imports it by itself.
 """

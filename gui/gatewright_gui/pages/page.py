@@ -1,4 +1,4 @@
-"""What a page is made from, and what the window needs of it. It does not know which pages there are."""
+"""What a page is made from, and what the window needs of it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

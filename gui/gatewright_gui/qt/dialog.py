@@ -1,7 +1,4 @@
-"""Dialogs that a coroutine can wait for: opened window-modal and answered through a future, never a nested event loop.
-
-It does not know what is asked, nor what follows from an answer.
-"""
+"""Dialogs that a coroutine can wait for: window-modal, answered through a future, never a nested event loop."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Qt's own file dialog in the clothes of the house. A dialog of the platform stays as the platform makes it.
-
-It does not know what is chosen, nor what for.
-"""
+"""Qt's own file dialog in the clothes of the house. A dialog of the platform stays as the platform makes it."""
 
 from PySide6.QtCore import QDir, QFileInfo, QSize, QUrl
 from PySide6.QtGui import QIcon

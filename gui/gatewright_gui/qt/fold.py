@@ -1,7 +1,4 @@
-"""Which lines of indented JSON belong together, and what is left of a text where some of them are folded away.
-
-It does not know widgets; it reads text and says lines.
-"""
+"""Which lines of indented JSON belong together, and what is left of a text where some of them are folded away."""
 
 import re
 from bisect import bisect_left, bisect_right

@@ -1,6 +1,6 @@
 """Colours for the spans of a document, taken from the theme that is on.
 
-It does not know any language; the tokenisers do. A long text is coloured where it comes into view only, which needs
+A long text is coloured where it comes into view only, which needs
 a language whose lines can each be read alone.
 """
 

@@ -1,7 +1,4 @@
-"""Which letters changed between a removed line of a unified diff and the added line that takes its place.
-
-It does not know colours or widgets; it reads text and says places.
-"""
+"""Which letters changed between a removed line of a unified diff and the added line that takes its place."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

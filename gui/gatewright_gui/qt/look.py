@@ -1,7 +1,4 @@
-"""What a small widget needs to know of the look: the shapes of tokens and palette, and the port `Look` that gives them.
-
-It does not know any colour, nor which theme is on; the theme package above puts one in with `install_look`.
-"""
+"""What a small widget needs to know of the look: the shapes of tokens and palette, and the port `Look` that has them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

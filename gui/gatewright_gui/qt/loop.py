@@ -1,7 +1,4 @@
-"""The event loop that runs asyncio and Qt in one thread; the only module below `app` that imports qasync.
-
-It does not know the application's windows or tasks.
-"""
+"""The event loop that runs asyncio and Qt in one thread; the only module below `app` that imports qasync."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

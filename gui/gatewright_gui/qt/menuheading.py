@@ -1,4 +1,4 @@
-"""A heading in a menu. Qt's own sections are only drawn as lines under a style sheet. It knows no menu of the app."""
+"""A heading in a menu. Qt's own sections are only drawn as lines under a style sheet."""
 
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu

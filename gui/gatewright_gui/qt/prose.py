@@ -1,4 +1,4 @@
-"""Sentences of the engine: what stands in backticks is shown as code, without them. It does not know what they say."""
+"""Sentences of the engine: what stands in backticks is shown as code, without them."""
 
 import html
 import re

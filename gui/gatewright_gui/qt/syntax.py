@@ -1,7 +1,4 @@
-"""What the letters of a line are: small tokenisers for JSON, TOML, Markdown and unified diffs.
-
-It does not know Qt or colours; a line goes in with the state left by the line before, spans and a state come out.
-"""
+"""What the letters of a line are: small tokenisers for JSON, TOML, Markdown and unified diffs."""
 
 import re
 from collections.abc import Callable, Iterator

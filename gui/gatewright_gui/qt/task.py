@@ -1,7 +1,4 @@
-"""The owner of asyncio tasks: every task started by a window or a page lives and ends with one of these.
-
-It does not know Qt, nor what the tasks do.
-"""
+"""The owner of asyncio tasks: every task started by a window or a page lives and ends with one of these."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,4 @@
-"""Where words are in a text. It does not know widgets, nor which of the places is in view."""
+"""Where words are in a text."""
 
 import re
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Finds what holds up the thread of the window: how long, during which interaction, and in which lines of code.
 
-It does not know widgets, and changes nothing in them. A thread of its own sends the window a small event every few
+A thread of its own sends the window a small event every few
 milliseconds and looks how long the answer takes; where it takes long it notes what the window is doing.
 
 A busy machine is told from a busy window: time in which neither the window's thread nor any other of this process had a

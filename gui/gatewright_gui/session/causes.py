@@ -1,7 +1,4 @@
-"""Which problems of a policy are the reason of others: a manifest that cannot be read hides every name that it holds.
-
-It does not know how they are shown.
-"""
+"""Which problems of a policy are the reason of others: a manifest that cannot be read hides all names that it holds."""
 
 import re
 from collections.abc import Sequence

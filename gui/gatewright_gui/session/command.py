@@ -1,4 +1,4 @@
-"""An edit on the undo stack. It does not know what the edit means: it was checked before it was pushed."""
+"""An edit on the undo stack."""
 
 from collections.abc import Callable
 

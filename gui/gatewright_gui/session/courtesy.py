@@ -1,4 +1,4 @@
-"""Way for the window: threads that count hold still while a large view is painted. It knows no view and no count.
+"""Way for the window: threads that count hold still while a large view is painted.
 
 Painting calls between Qt and Python a thousand times, and each call may have to wait for a thread to hand over.
 """

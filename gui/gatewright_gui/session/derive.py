@@ -1,4 +1,4 @@
-"""Answers that take time, computed beside the window: preview, TOML text, self-check. It does not know who shows them.
+"""Answers that take time, computed beside the window: preview, TOML text, self-check.
 
 A question is a function of the workspace that returns values. An answer to an older snapshot than the present one is
 dropped; a question whose task was cancelled before the work began is not asked.

@@ -1,7 +1,4 @@
-"""The open workspace with its undo stack: the one place of the app where a policy changes.
-
-It does not know menus, pages or dialogs; it says what happened by signals that carry values.
-"""
+"""The open workspace with its undo stack: the one place of the app where a policy changes."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the app says to its user without stopping them, as a value. It does not know where it is shown."""
+"""What the app says to its user without stopping them, as a value."""
 
 from dataclasses import dataclass
 from typing import Literal

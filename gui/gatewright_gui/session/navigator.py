@@ -1,4 +1,4 @@
-"""Wishes to go somewhere in the window: a page, a line of the policy, a tool of an agent, a level. It knows no page."""
+"""Wishes to go somewhere in the window: a page, a line of the policy, a tool of an agent, a level."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What is chosen in the app now: an agent, a tool, an operation. It does not know whether they exist."""
+"""What is chosen in the app now: an agent, a tool, an operation."""
 
 from PySide6.QtCore import QObject, Signal
 

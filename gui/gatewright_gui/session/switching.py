@@ -1,7 +1,5 @@
 """Threads that leave the window its turn: while they work, Python hands over more often, and collects no garbage.
 
-It knows no work.
-
 The window asks for its turn with every call from Qt into Python, hundreds of times to lay out or paint a view; at five
 milliseconds each, as Python does it by default, one look at a tree would take a second, and at a tenth of one the
 handing over costs the window more than its own work. A collection among a hundred thousand fresh objects stops

@@ -1,4 +1,4 @@
-"""Notices that the policy file, or a manifest that it names, changed on disk. It does not know what to do about it."""
+"""Notices that the policy file, or a manifest that it names, changed on disk."""
 
 from collections.abc import Iterable
 from pathlib import Path

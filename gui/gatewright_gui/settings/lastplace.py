@@ -1,4 +1,4 @@
-"""Where one was in a workspace when it was left, also as a line of text. It does not know whether that still exists."""
+"""Where one was in a workspace when it was left, also as a line of text."""
 
 import json
 from dataclasses import astuple, dataclass

@@ -1,7 +1,4 @@
-"""What the app remembers of its user: theme, workspaces, window geometry, splitter sizes, in one ini file.
-
-It does not know windows or themes; a value that cannot be read counts as not there.
-"""
+"""What the app remembers of its user: theme, workspaces, window geometry, splitter sizes, in one ini file."""
 
 from pathlib import Path
 from typing import Literal, cast, get_args

@@ -1,6 +1,6 @@
 """Icons tinted from a palette: SVG files in a folder of the running program, which Qt draws when they are needed.
 
-It does not know where an icon is shown. Qt draws an SVG anew for every size and scale, so 100 % to 200 % are sharp.
+Qt draws an SVG anew for every size and scale, so 100 % to 200 % are sharp.
 """
 
 from pathlib import Path

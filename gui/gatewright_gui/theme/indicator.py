@@ -1,7 +1,4 @@
-"""The drawings of boxes, dots and arrows: SVG text made from a palette, one for each state.
-
-It does not know whether a style sheet or a delegate shows them, so both show the same.
-"""
+"""The drawings of boxes, dots and arrows: SVG text made from a palette, one for each state."""
 
 from typing import Literal
 

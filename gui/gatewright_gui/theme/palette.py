@@ -1,7 +1,4 @@
-"""Our palette as Qt's: which colour role each of Qt's roles and groups gets.
-
-It does not know which theme is on, nor what style sheets add.
-"""
+"""Our palette as Qt's: which colour role each of Qt's roles and groups gets."""
 
 from PySide6.QtGui import QColor, QPalette
 

@@ -1,7 +1,4 @@
-"""Fusion under our palette, and the style sheet filled in from tokens.
-
-It does not know any widget of ours beyond the `kind` property that the template names.
-"""
+"""Fusion under our palette, and the style sheet filled in from tokens."""
 
 from dataclasses import asdict
 from pathlib import Path

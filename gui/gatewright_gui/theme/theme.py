@@ -1,7 +1,4 @@
-"""The theme that is on: applies light, dark or the system's to the application and tells widgets when it changed.
-
-It does not know where the choice is kept.
-"""
+"""The theme that is on: applies light, dark or the system's to the application and tells widgets when it changed."""
 
 from pathlib import Path
 from typing import Literal

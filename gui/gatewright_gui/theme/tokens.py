@@ -1,7 +1,4 @@
-"""The values of the look: one set of sizes, a light and a dark palette.
-
-It does not know Qt's palette roles nor style sheets; those are made from these values next door.
-"""
+"""The values of the look: one set of sizes, a light and a dark palette."""
 
 from gatewright_gui.qt.look import Levels, Pair, Palette, Syntax, Tokens, Verdicts
 

@@ -1,7 +1,4 @@
-"""The faces and sizes of text: one family for the window, a monospaced one for code, paths and numbers.
-
-It does not know where they are used.
-"""
+"""The faces and sizes of text: one family for the window, a monospaced one for code, paths and numbers."""
 
 from PySide6.QtGui import QFont, QFontDatabase
 

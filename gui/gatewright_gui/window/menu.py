@@ -1,4 +1,4 @@
-"""The workspace menu: actions, recent workspaces, pages, themes. It does not know what any of them do."""
+"""The workspace menu: actions, recent workspaces, pages, themes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""The command palette: type some letters, Enter does or shows what is meant. It does not know what can be chosen."""
+"""The command palette: type some letters, Enter does or shows what is meant."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,6 @@
 """The pages of a window in a stack, with an empty place where a page needs a policy and there is none.
 
-The first page is made with the window; another one when it is first shown or asked for. It does not know what the
-pages show.
+The first page is made with the window; another one when it is first shown or asked for.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""``git check-ignore`` as the judge of single patterns, in a repository of its own. It knows nothing of ours."""
+"""``git check-ignore`` as the judge of single patterns, in a repository of its own."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The tools that the tests of this folder register, and policies made of them. It knows no file."""
+"""The tools that the tests of this folder register, and policies made of them."""
 
 from __future__ import annotations
 

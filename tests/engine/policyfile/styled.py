@@ -1,4 +1,4 @@
-"""Policies written as different authors would: inline, dotted, tagged, commented, indented. It knows no edits."""
+"""Policies written as different authors would: inline, dotted, tagged, commented, indented."""
 
 from __future__ import annotations
 

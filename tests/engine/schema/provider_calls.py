@@ -1,4 +1,4 @@
-"""Calls for a schema, right and nearly right, and providers' schemas read as JSON Schema. It knows no rewriting."""
+"""Calls for a schema, right and nearly right, and providers' schemas read as JSON Schema."""
 
 import random
 import string

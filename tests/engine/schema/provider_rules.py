@@ -1,7 +1,4 @@
-"""What providers are documented to refuse: the schemas in `data`, and what no schema can say.
-
-It knows no rewriting.
-"""
+"""What providers are documented to refuse: the schemas in `data`, and what no schema can say."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Arguments that fit a schema, made from the schema alone; simple on purpose. It knows no operations."""
+"""Arguments that fit a schema, made from the schema alone; simple on purpose."""
 
 from typing import Any, cast
 

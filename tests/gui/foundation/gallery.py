@@ -1,7 +1,4 @@
-"""Pictures of every widget in both themes: `python -m tests.gui.foundation.gallery --out DIR`.
-
-It does not know the pages; it stands in the theme package because it needs the themes as well as the widgets.
-"""
+"""Pictures of every widget in both themes: `python -m tests.gui.foundation.gallery --out DIR`."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Lookup: this agent can see this tool. Unknown and hidden tools get the same words. It knows no operation."""
+"""Lookup: this agent can see this tool. Unknown and hidden tools get the same words."""
 
 from __future__ import annotations
 

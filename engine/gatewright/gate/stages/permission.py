@@ -3,7 +3,6 @@
 Places are those in sources, and paths on disk that lie below the base of one. A path on disk is judged by what the tool
 says that the call does; a tool that says nothing reads it, or overwrites it where its parameter is one that is written.
 A place without a level, or a protected one, gets the same words as one that is not there; so does a block of memory.
-It knows no globs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How providers take tools: one module per provider, all behind one table. They do not know policies."""
+"""How providers take tools: one module per provider, all behind one table."""
 
 from __future__ import annotations
 

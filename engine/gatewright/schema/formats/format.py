@@ -1,4 +1,4 @@
-"""What a provider's format does with the tools of one agent, and how a call comes back. It knows no provider.
+"""What a provider's format does with the tools of one agent, and how a call comes back.
 
 A format spells each tool (`fit`), says what the spelling changed (`ProviderLint`), and reads calls back (`reader`):
 arguments that are valid in the provider's schema are, once restored, valid in the schema that the agent was shown.

@@ -1,4 +1,4 @@
-"""Parameter names that a provider refuses, renamed wherever a step can name them back. It knows no provider.
+"""Parameter names that a provider refuses, renamed wherever a step can name them back.
 
 Inside `not`, `if`, `allOf` and the like, and where keys are described by pattern, a name stays and is told.
 """

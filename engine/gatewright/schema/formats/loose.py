@@ -1,7 +1,4 @@
-"""What OpenAI (without strict mode), Anthropic and genai share: JSON Schema with a plain object at the root.
-
-It knows no provider's JSON; the caller names the provider for the lints.
-"""
+"""What OpenAI (without strict mode), Anthropic and genai share: JSON Schema with a plain object at the root."""
 
 from __future__ import annotations
 

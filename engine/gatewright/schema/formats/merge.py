@@ -1,6 +1,6 @@
 """Two schemas as one that accepts exactly what both accept, and unions whose members exclude each other.
 
-Where no single schema says the same, there is no answer. It knows no provider.
+Where no single schema says the same, there is no answer.
 """
 
 from __future__ import annotations

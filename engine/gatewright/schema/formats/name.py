@@ -1,4 +1,4 @@
-"""Tool and parameter names within a provider's limits, reversibly. It knows no schema and no format.
+"""Tool and parameter names within a provider's limits, reversibly.
 
 A name that fits stays. Any other gets its unfit characters replaced and a digest of the whole name behind it, so what a
 name becomes depends on that name alone: adding a tool renames no other, and an answer to an older list cannot reach

@@ -1,5 +1,5 @@
 """A shown schema in a plain form that accepts the same: 2020-12, references inlined, unions of constants as enums,
-conjunctions merged, keywords that say nothing left out. It knows no provider.
+conjunctions merged, keywords that say nothing left out.
 
 Drafts: https://json-schema.org/draft/2020-12/release-notes lists what changed since draft 7. `format` stays, as
 the note that it is in every draft.

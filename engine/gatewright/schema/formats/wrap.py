@@ -1,7 +1,4 @@
-"""Roots that providers refuse, as the only parameter of a plain object: exactly the same calls, one level deeper.
-
-It knows no provider; which keywords are refused at the root is the caller's to say.
-"""
+"""Roots that providers refuse, as the only parameter of a plain object: exactly the same calls, one level deeper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditional branches that a flat operation property chooses between. It does not know how operations are found."""
+"""Conditional branches that a flat operation property chooses between."""
 
 from __future__ import annotations
 

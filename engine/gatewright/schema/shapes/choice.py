@@ -1,7 +1,4 @@
-"""A closed list of texts as one property spells it: `enum`, `const`, a pattern of alternatives, a union of those.
-
-It does not know whether the list is one of operations.
-"""
+"""A closed list of texts as one property spells it: `enum`, `const`, a pattern of alternatives, a union of those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schemas that apply to one and the same value: a schema and its branches. It knows no operations."""
+"""The schemas that apply to one and the same value: a schema and its branches."""
 
 from __future__ import annotations
 

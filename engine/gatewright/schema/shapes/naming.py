@@ -1,4 +1,4 @@
-"""What field names and value names say about operations. It does not know schemas.
+"""What field names and value names say about operations.
 
 Names mislead, so a name alone decides little: a strong name needs a closed list of texts, a weak one needs verbs too.
 """

@@ -1,4 +1,4 @@
-"""The flat shapes: one property of the root whose values are the operations. It knows no unions of objects."""
+"""The flat shapes: one property of the root whose values are the operations."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A place repeats the field where it has the same name and a list of the same operations; or one of them, as a variant
 has; or, where the field is the root's own, of some that look like operations by themselves. However deep a call nests,
-each operation that it names there is called. It knows no policies.
+each operation that it names there is called.
 """
 
 from __future__ import annotations

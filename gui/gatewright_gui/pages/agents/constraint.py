@@ -1,4 +1,4 @@
-"""A constraint as a small form: what most people want to say of an argument, and JSON Schema. It knows no tool."""
+"""A constraint as a small form: what most people want to say of an argument, and JSON Schema."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The small form for a constraint: fields that fit the argument's kind, and what they say. It knows no tool."""
+"""The small form for a constraint: fields that fit the argument's kind, and what they say."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
 """Tools and their operations as rows, agents as columns: a table in which a tool's row can be opened.
 
-It does not know how rights are worked out or edited; the grid gives the bytes, `Why` the reasons. A table and not a
+A table and not a
 tree, so that both headers stay where they are when the cells scroll.
 """
 

@@ -1,7 +1,4 @@
-"""The state of a row of the tree, worked out of rights: what its box shows and what its verdict is.
-
-It does not know colours or pictures.
-"""
+"""The state of a row of the tree, worked out of rights: what its box shows and what its verdict is."""
 
 from enum import StrEnum
 

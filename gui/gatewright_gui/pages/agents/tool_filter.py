@@ -1,4 +1,4 @@
-"""Which rows of the tree are shown: a search text and filters. It does not know the field, the menu or the chips.
+"""Which rows of the tree are shown: a search text and filters.
 
 What fits is worked out once when a filter is set: a row that stops fitting while it is worked on stays until then, so
 that nothing jumps.

@@ -1,4 +1,4 @@
-"""Tools and their operations as a tree of boxes for one agent. It does not know how a box changes the policy.
+"""Tools and their operations as a tree of boxes for one agent.
 
 A row's position is in its index: a tool has internal id 0, an operation the row of its tool plus 1; nothing is made per
 row before it is asked for. Over 400 lines, since the structure of a tree and the cells of seven columns are one model.

@@ -1,7 +1,4 @@
-"""A button that is only an icon, with a name for those who do not see it.
-
-It does not know what it starts.
-"""
+"""A button that is only an icon, with a name for those who do not see it."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QToolButton, QWidget

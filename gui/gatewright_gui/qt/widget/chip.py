@@ -1,7 +1,4 @@
-"""Small labels with a soft ground: a chip of any role, and the badge of a verdict.
-
-It does not know what led to a verdict.
-"""
+"""Small labels with a soft ground: a chip of any role, and the badge of a verdict."""
 
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent

@@ -1,7 +1,4 @@
-"""A read-only text area for code: line numbers, folds, marked lines, and updates that keep the place one was reading.
-
-It does not know languages, nor the buttons around it.
-"""
+"""A read-only text area for code: line numbers, folds, marked lines, updates that keep the place one was reading."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence

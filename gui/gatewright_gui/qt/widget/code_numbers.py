@@ -1,4 +1,4 @@
-"""The column of line numbers and fold arrows beside a text. It does not know the text; it asks for the rows in view."""
+"""The column of line numbers and fold arrows beside a text."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""The rows of a text document: only those that differ are replaced, and many of them a slice at a time.
-
-It does not know folds, colours or what is in view; who shows the document says which row is needed at once.
-"""
+"""The rows of a text document: only those that differ are replaced, and many of them a slice at a time."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,4 @@
-"""Code to look at: highlighted text with line numbers and folds, a find bar, buttons to find, fold, wrap and copy.
-
-It does not know where the text is from, nor whether it is right.
-"""
+"""Code to look at: highlighted text with line numbers and folds, a find bar, buttons to find, fold, wrap and copy."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

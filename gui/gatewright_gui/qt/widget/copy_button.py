@@ -1,7 +1,4 @@
-"""A button that copies a text and says so for a moment.
-
-It does not know the text; it asks for it when it is pressed.
-"""
+"""A button that copies a text and says so for a moment."""
 
 from collections.abc import Callable
 

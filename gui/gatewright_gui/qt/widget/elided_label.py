@@ -1,7 +1,4 @@
-"""One line of text that gives way: shortened in the middle for paths, at the end otherwise, whole in the tooltip.
-
-It does not know whether its text is a path; its maker says so.
-"""
+"""One line of text that gives way: shortened in the middle for paths, at the end otherwise, whole in the tooltip."""
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent

@@ -1,7 +1,4 @@
-"""What an empty place shows: an icon, what is missing, what to do about it.
-
-It does not know how to do it; its button only says that it was pressed.
-"""
+"""What an empty place shows: an icon, what is missing, what to do about it."""
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent

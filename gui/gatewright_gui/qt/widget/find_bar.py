@@ -1,7 +1,4 @@
-"""A bar to look for words in a text: field, count, up and down.
-
-It does not know languages; it works on the text of a `CodeEdit`, with the lines that are folded away in it.
-"""
+"""A bar to look for words in a text: field, count, up and down."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent

@@ -1,7 +1,4 @@
-"""A label that shows one tinted icon and follows the theme.
-
-It does not know what the icon stands for; words beside it say that.
-"""
+"""A label that shows one tinted icon and follows the theme."""
 
 from PySide6.QtCore import QEvent, QSize
 from PySide6.QtGui import QIcon, QPainter, QPaintEvent

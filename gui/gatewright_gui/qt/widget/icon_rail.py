@@ -1,7 +1,4 @@
-"""The rail at the left of the window: one icon with a word for each page, one of them chosen, counts on top.
-
-It does not know the pages; it speaks of them by key.
-"""
+"""The rail at the left of the window: one icon with a word for each page, one of them chosen, counts on top."""
 
 from functools import partial
 from typing import Literal

@@ -1,7 +1,7 @@
 """Trees and tables with the row height, selection and header of the house.
 
 They paint inside one call of Python: a view of Qt's own takes Python's lock anew for every cell that a delegate paints,
-and each time waits for a thread that works. It does not know any model; pages give it models and delegates.
+and each time waits for a thread that works.
 """
 
 from PySide6.QtCore import Qt

@@ -1,7 +1,4 @@
-"""A bar inside a page that says something and goes away again; it never blocks.
-
-It does not know what its action does.
-"""
+"""A bar inside a page that says something and goes away again; it never blocks."""
 
 from typing import Literal
 

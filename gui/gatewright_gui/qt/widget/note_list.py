@@ -1,7 +1,4 @@
-"""A list of notes in words that wrap: a click or Enter chooses one, Ctrl+C copies it.
-
-It does not know what a note says, nor where choosing it leads.
-"""
+"""A list of notes in words that wrap: a click or Enter chooses one, Ctrl+C copies it."""
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent

@@ -1,7 +1,4 @@
-"""A field for a whole number, its text in line with that of other fields.
-
-It does not know what is counted; its suffix says the unit.
-"""
+"""A field for a whole number, its text in line with that of other fields."""
 
 from PySide6.QtWidgets import QSpinBox, QWidget
 

@@ -1,7 +1,4 @@
-"""A thin line that says something is under way, with its name and a way to stop it.
-
-It does not know the work; it asks for it to be cancelled.
-"""
+"""A thin line that says something is under way, with its name and a way to stop it."""
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent

@@ -1,4 +1,4 @@
-"""One line of a sentence of the engine, cut where there is no room for it. It does not know what it says."""
+"""One line of a sentence of the engine, cut where there is no room for it."""
 
 from PySide6.QtGui import QPainter, QPaintEvent
 

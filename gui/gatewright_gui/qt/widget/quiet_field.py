@@ -1,7 +1,4 @@
-"""A field that looks like text until the mouse or the cursor is in it; what does not fit is shortened at the end.
-
-It does not know what is written in it.
-"""
+"""A field that looks like text until the mouse or the cursor is in it; what does not fit is shortened at the end."""
 
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent

@@ -1,7 +1,4 @@
-"""A field to search or filter with: icon, clear button, and keys that lead out of it.
-
-It does not know what is searched; it says the text and where the keys lead.
-"""
+"""A field to search or filter with: icon, clear button, and keys that lead out of it."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent

@@ -1,7 +1,4 @@
-"""The line above a part of a page: its name, a count or note, and small controls at the right.
-
-It does not know the part below it.
-"""
+"""The line above a part of a page: its name, a count or note, and small controls at the right."""
 
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 

@@ -1,7 +1,4 @@
-"""A small group of joined buttons, one of which is on.
-
-It does not know what the choice changes.
-"""
+"""A small group of joined buttons, one of which is on."""
 
 from functools import partial
 from typing import Protocol

@@ -1,7 +1,4 @@
-"""A splitter with a thin line for a handle, that keeps its sizes between two starts.
-
-It does not know where they are kept; a `SizeStore` does.
-"""
+"""A splitter with a thin line for a handle, that keeps its sizes between two starts."""
 
 from typing import Protocol
 

@@ -1,8 +1,6 @@
 """A short note at the lower right edge of a window that goes away by itself; what matters belongs into a `MessageBar`.
 
 It is no higher than a status line, so that it lies over nothing one can operate.
-
-It does not know what happened.
 """
 
 from PySide6.QtCore import QEvent, QObject, QTimer, Signal

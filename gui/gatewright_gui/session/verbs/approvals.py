@@ -1,4 +1,4 @@
-"""Verbs on an agent's approvals keys. They do not know the list."""
+"""Verbs on an agent's approvals keys."""
 
 from gatewright.policy import approvaledit
 from gatewright.policy.verdict import Verdict

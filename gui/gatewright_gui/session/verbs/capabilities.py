@@ -1,4 +1,4 @@
-"""Verbs on an agent's capabilities; scopes come as the text that one types. They do not know the list."""
+"""Verbs on an agent's capabilities; scopes come as the text that one types."""
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy import capabilityedit

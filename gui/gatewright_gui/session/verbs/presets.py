@@ -1,4 +1,4 @@
-"""Verbs on the rights of agents: a preset, the rights of another agent, a reset. They do not know the dialog.
+"""Verbs on the rights of agents: a preset, the rights of another agent, a reset.
 
 A plan says what is wanted. What it would change is worked out beside the window, agent by agent; the edit that was
 shown is the edit that is made.

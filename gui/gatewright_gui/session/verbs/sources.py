@@ -1,4 +1,4 @@
-"""Verbs on sources and their ordered levels. They do not know the folder behind a source."""
+"""Verbs on sources and their ordered levels."""
 
 from collections.abc import Iterable
 
