@@ -1,4 +1,4 @@
-"""What a small widget needs to know of the look: the shapes of tokens and palette, and the port `Look` that has them."""
+"""What a small widget needs to know of the look: shapes of tokens and palette, and the port `Look` that has them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """Tools and their operations as rows, agents as columns: a table in which a tool's row can be opened.
 
-A table and not a
-tree, so that both headers stay where they are when the cells scroll.
+It is a table and not a tree, so that both headers stay where they are when the cells scroll.
 """
 
 from bisect import bisect_left
