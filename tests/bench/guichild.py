@@ -254,8 +254,8 @@ async def _files(_app: Any, home: Path, policy: Path) -> None:
             await asyncio.sleep(0.002)
 
     def choose(row: int) -> None:
-        page.rules.picker.setCurrentIndex(row)
-        page.rules.picker.activated.emit(row)
+        page.rules.header.picker.setCurrentIndex(row)
+        page.rules.header.picker.activated.emit(row)
 
     taken["first screen"] = [await drawn.after(lambda: window.show_page("files"))]
     taken["rows"] = [page.tree_model.rowCount()]

@@ -222,6 +222,8 @@ class _Watch:
             return None
         if change is None:  # asked under the lock of a call, so none is in the middle of making its block
             return OutsideChange(path, FileState.NOT_LOADED, merged=False) if without_block else None
+        if change.state is not FileState.DISK_DELETED and self.folder.fault() is not None:
+            return None  # nothing is told of what stands in the place of the base
         return None if change.state in {FileState.SYNCED, FileState.BLOCK_MODIFIED} else change
 
     def _may_be_told(self, path: str) -> bool:
