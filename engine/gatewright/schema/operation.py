@@ -96,12 +96,14 @@ class OperationSet:
         """Whether the operation is the only key of the arguments rather than a value."""
         return self.shape == KEYED
 
-    def of(self, arguments: Mapping[str, object], *, left_out: bool = True) -> tuple[str, ...] | None:
+    def of(
+        self, arguments: Mapping[str, object], *, left_out: bool = True, unreadable: bool = False
+    ) -> tuple[str, ...] | None:
         """Every operation that ``arguments`` call, exactly as written, known or not; each must be allowed.
 
         Empty: the call names none and calls none (an empty batch). What is left out, or null, calls the default; where
         the schema states none, it could be any of them, and all are given; ``left_out`` False: it counts as nothing.
-        None: nobody can tell.
+        None: nobody can tell. With ``unreadable`` what nobody can tell could be any of them as well.
         """
         if self.is_keyed:
             return tuple(arguments) or None
@@ -109,8 +111,10 @@ class OperationSet:
         for steps in self.places:
             for value in values_at(dict(arguments), steps):
                 if isinstance(value, Unreadable):
-                    return None
-                if not isinstance(value, Missing):
+                    if not unreadable:
+                        return None
+                    called += self.names
+                elif not isinstance(value, Missing):
                     called.append(value)
                 elif left_out:
                     called += self._left_out(value)

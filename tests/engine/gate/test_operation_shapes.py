@@ -41,6 +41,9 @@ PATTERNS: dict[str, Json] = {
     "in a batch": obj("ops", ops={"type": "array", "items": obj("op", op=OP)}),
     "in elements": obj("commands", commands={"type": "array", "items": {"anyOf": [obj("op", op=OP)]}}),
     "further inside too": obj("op", op=OP, then=obj("op", op=OP)),
+    "in a batch, beside texts": obj(
+        "ops", ops={"type": "array", "items": {"anyOf": [obj("op", op=OP), {"type": "string"}]}}
+    ),
 }
 ENUM = {"enum": ["read", "write", "delete"]}
 
@@ -53,6 +56,7 @@ MAPS: dict[str, Json] = {
     "required in each": obj("ops", ops=map_of(obj("operation", operation=ENUM, path={"type": "string"}))),
     "left out": obj(ops=map_of(obj(operation={**ENUM, "default": "delete"}))),
     "by pattern": obj(ops=map_of(obj("operation", operation=OP))),
+    "beside texts": obj(ops=map_of({"anyOf": [obj("operation", operation=ENUM), {"type": "string"}]})),
     "one for each variant": obj(
         ops=map_of(
             {"oneOf": [obj("op", op={"const": "read"}), obj("op", "to", op={"enum": ["write", "delete"]}, to={})]}
@@ -183,3 +187,16 @@ def test_a_constraint_on_the_map_hides_what_no_command_can_name_any_more(constra
 )
 def test_an_object_with_fields_of_its_own_is_no_map_of_commands(ops: Json, value: Json) -> None:
     assert gate_of(obj(ops=ops)).decide("a", "t", {"ops": value}).verdict is Verdict.ALLOW
+
+
+def test_an_element_that_names_no_operation_counts_as_each_of_them() -> None:
+    schema = PATTERNS["in a batch, beside texts"]
+    once = ToolRule("t", MaxCalls(1), conditions=("operation:write",))
+    free, limited, restricted = gate_of(schema), gate_of(schema, once), gate_of(schema, ONLY)
+    write: Json = {"op": "write"}
+
+    assert free.decide("a", "t", {"ops": [write, "later"]}).verdict is Verdict.ALLOW
+    assert limited.decide("a", "t", {"ops": ["later"]}).verdict is Verdict.ALLOW
+    assert limited.decide("a", "t", {"ops": [write, "later"]}).code == "max-calls"
+    assert restricted.decide("a", "t", {"ops": [write, "later"]}).verdict is Verdict.DENY
+    assert free.decide("a", "t", {"ops": [write, 7]}).verdict is Verdict.DENY
