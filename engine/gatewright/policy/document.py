@@ -109,8 +109,15 @@ class ToolSettings:
         return self.operation_field is not None or self.operations is not None
 
 
+PINS = "catalogs"
+"""The folder beside the policy file that holds the pins of MCP servers."""
+
+
 class CatalogType(StrEnum):
-    """Where the tools of a catalog are run; only ``host`` is supported: by the program that loads the policy."""
+    """Who runs the tools of a catalog: an MCP server, or (``host``) the program that loads the policy.
+
+    The others are not supported yet.
+    """
 
     MCP = "mcp"
     HTTP = "http"
@@ -121,15 +128,30 @@ class CatalogType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """``[[catalogs]]``: tools that come from outside. ``manifest``: their definitions, relative to the policy file.
+    """``[[catalogs]]``: tools that come from outside; ``trusted``: whether what they say of their tiers counts.
 
-    ``trusted``: whether what the definitions say of tiers counts.
+    ``prefix``: its tools are named ``prefix.name``. ``manifest``: what defines those that the program itself runs,
+    relative to the policy file. An MCP server is a ``command`` with ``args``, started in ``cwd`` with the environment
+    variables that ``env`` names, or a ``url`` with the headers of ``headers_env``, each from the variable named there.
     """
 
     catalog_id: str
     kind: CatalogType
-    manifest: str
+    manifest: str = ""
     trusted: bool = False
+    prefix: str | None = None
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    cwd: str | None = None
+    url: str | None = None
+    headers_env: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
+
+    @property
+    def file(self) -> str:
+        """What says which tools it has, relative to the policy file: the manifest, or the pin of an MCP server."""
+        return f"{PINS}/{self.catalog_id}.json" if self.kind is CatalogType.MCP else self.manifest
 
 
 ROOT_NAMES = ("shared", "tmp", "vault")
@@ -186,6 +208,10 @@ class Policy:
     def source(self, source_id: str) -> Source | None:
         """The source with that id, or None."""
         return next((source for source in self.sources if source.source_id == source_id), None)
+
+    def catalog(self, catalog_id: str) -> Catalog | None:
+        """The catalog with that id, or None."""
+        return next((catalog for catalog in self.catalogs if catalog.catalog_id == catalog_id), None)
 
     def sources_of(self, agent: Agent) -> tuple[Source, ...]:
         """The sources that the agent may use, in file order."""

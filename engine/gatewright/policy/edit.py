@@ -1,7 +1,7 @@
 """Edits as values: apply one, invert one.
 
-An edit replaces whole agents, sources, settings of tools, the defaults or the policy rules; it carries what was there
-before, so that it refuses to land on a policy that has moved on, and so that its inverse needs no memory.
+An edit replaces whole agents, sources, catalogs, settings of tools, the defaults or the policy rules; it carries what
+was there before, so that it refuses to land on a policy that has moved on, and so that its inverse needs no memory.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from gatewright.base.errors import EditRefused
-from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
+from gatewright.policy.document import Agent, Catalog, Defaults, Policy, Source, ToolSettings
 from gatewright.policy.policyrule import PolicyRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 T = TypeVar("T")
-Row = TypeVar("Row", Agent, Source)
+Row = TypeVar("Row", Agent, Source, Catalog)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,15 @@ class SourceChange:
 
     before: Source | None
     after: Source | None
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChange:
+    """One catalog before and after; None on a side means that it is not there. ``at`` as of an agent."""
+
+    before: Catalog | None
+    after: Catalog | None
     at: int | None = None
 
 
@@ -66,7 +75,7 @@ class ToolSettingsChange:
     after: ToolSettings | None
 
 
-Change = AgentChange | SourceChange | DefaultsChange | RulesChange | ToolSettingsChange
+Change = AgentChange | SourceChange | CatalogChange | DefaultsChange | RulesChange | ToolSettingsChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What an applied edit touched, by id; ``everything`` when defaults, policy rules or settings of tools changed."""
+    """What an applied edit touched, by id; ``everything`` when it was more than agents and sources."""
 
     agents: frozenset[str]
     sources: frozenset[str]
@@ -109,7 +118,7 @@ def change_set(edit: Edit) -> ChangeSet:
     sources = {
         side.source_id for c in edit.changes if isinstance(c, SourceChange) for side in (c.before, c.after) if side
     }
-    everything = any(isinstance(change, DefaultsChange | RulesChange | ToolSettingsChange) for change in edit.changes)
+    everything = any(not isinstance(change, AgentChange | SourceChange) for change in edit.changes)
     return ChangeSet(frozenset(agents), frozenset(sources), everything)
 
 
@@ -119,6 +128,8 @@ def _apply(policy: Policy, change: Change) -> Policy:
             return _apply_agent(policy, before, after, at)
         case SourceChange(before, after, at):
             return _apply_source(policy, before, after, at)
+        case CatalogChange(before, after, at):
+            return _apply_catalog(policy, before, after, at)
         case DefaultsChange(before, after):
             _expect(policy.defaults == before, "the defaults")
             return replace(policy, defaults=after)
@@ -167,6 +178,19 @@ def _apply_source(policy: Policy, before: Source | None, after: Source | None, a
     return replace(policy, sources=tuple(s for s in policy.sources if s is not held))
 
 
+def _apply_catalog(policy: Policy, before: Catalog | None, after: Catalog | None, at: int | None) -> Policy:
+    held = None if before is None else policy.catalog(before.catalog_id)
+    _expect(held == before, f"catalog `{before.catalog_id if before else ''}`")
+    if after and (before is None or after.catalog_id != before.catalog_id):
+        _expect(policy.catalog(after.catalog_id) is None, f"catalog `{after.catalog_id}`")
+    if held and after:
+        after = _as(held, after)
+        return replace(policy, catalogs=tuple(after if row is held else row for row in policy.catalogs))
+    if after:
+        return replace(policy, catalogs=tuple(_with(after, at, policy.catalogs)))
+    return replace(policy, catalogs=tuple(row for row in policy.catalogs if row is not held))
+
+
 def _as(held: Row, after: Row) -> Row:
     """What comes of a row is that row, however it was made."""
     return after if after.identity == held.identity else replace(after, identity=held.identity)
@@ -184,6 +208,8 @@ def _invert(change: Change) -> Change:
             return AgentChange(after, before, at)
         case SourceChange(before, after, at):
             return SourceChange(after, before, at)
+        case CatalogChange(before, after, at):
+            return CatalogChange(after, before, at)
         case DefaultsChange(before, after):
             return DefaultsChange(after, before)
         case RulesChange(before, after):

@@ -59,7 +59,7 @@ Both arguments as ``ToolSettings`` has them. Raises AuthorMustFix in the words o
 """
 
 Catalogs: TypeAlias = "Callable[[Catalog], CatalogFacts]"
-"""Reads the manifest of one catalog of type ``host``; called once for each entry of a file, in its order."""
+"""Reads what says which tools a catalog has; called once for each entry of a file, in its order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ def _same_and_equal(row: ToolRule | PermissionRule | Source | PolicyRule) -> Has
     return row.identity, row
 
 
-def _identity(row: Agent | ToolRule | PermissionRule | Source | PolicyRule) -> Hashable:
+def _identity(row: Agent | ToolRule | PermissionRule | Source | Catalog | PolicyRule) -> Hashable:
     return row.identity
 
 
@@ -170,6 +170,6 @@ TOOL_RULES: Naming[ToolRule] = Naming(
 )
 LEVELS: Naming[PermissionRule] = Naming((_same_and_equal, _identity, _itself, lambda rule: rule.pattern), guessed=True)
 SOURCES: Naming[Source] = Naming((_identity, lambda source: source.source_id), guessed=True)
-CATALOGS: Naming[Catalog] = Naming((lambda catalog: catalog.catalog_id,), guessed=True)
+CATALOGS: Naming[Catalog] = Naming((_identity, lambda catalog: catalog.catalog_id), guessed=True)
 POLICY_RULES: Naming[PolicyRule] = Naming((_identity, lambda rule: rule.name), guessed=True)
 CAPABILITIES: Naming[Capability] = Naming((_itself, kind_of))

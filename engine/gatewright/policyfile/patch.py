@@ -97,7 +97,7 @@ def _is_related(before: Policy, after: Policy) -> bool:
 
 
 def _identities(policy: Policy) -> set[int]:
-    rows = (*policy.agents.values(), *policy.sources, *policy.rules)
+    rows = (*policy.agents.values(), *policy.sources, *policy.catalogs, *policy.rules)
     return {row.identity for row in rows}
 
 

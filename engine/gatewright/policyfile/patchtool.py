@@ -23,7 +23,12 @@ def patch_catalogs(editor: Editor, old: tuple[Catalog, ...], new: tuple[Catalog,
     """Edit the list of catalogs."""
 
     def change(path: RawPath, before: Catalog, after: Catalog) -> None:
-        _set_changed(editor, path, plain_catalog(before), plain_catalog(after))
+        old, new = plain_catalog(before), plain_catalog(after)
+        for key in ("args", "env"):
+            if old.get(key) and new.get(key):
+                set_words(editor, (*path, key), getattr(before, key), getattr(after, key))
+                del old[key], new[key]
+        _set_changed(editor, path, old, new)
 
     editor.edit_list(
         ("catalogs",),

@@ -81,8 +81,19 @@ def plain_tool_settings(settings: ToolSettings) -> Plain:
 
 def plain_catalog(catalog: Catalog) -> Plain:
     """One row of ``[[catalogs]]``."""
-    data: Plain = {"id": catalog.catalog_id, "type": str(catalog.kind), "manifest": catalog.manifest}
-    return data | ({"trusted": True} if catalog.trusted else {})
+    data: Plain = {"id": catalog.catalog_id, "type": str(catalog.kind)}
+    filled = {
+        "manifest": catalog.manifest,
+        "command": catalog.command,
+        "args": list(catalog.args),
+        "env": list(catalog.env),
+        "cwd": catalog.cwd,
+        "url": catalog.url,
+        "headers_env": dict(catalog.headers_env),
+        "prefix": catalog.prefix,
+        "trusted": catalog.trusted,
+    }
+    return data | {key: value for key, value in filled.items() if value}
 
 
 def plain_roots(roots: Roots) -> Plain:

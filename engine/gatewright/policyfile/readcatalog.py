@@ -1,9 +1,11 @@
-"""Reading ``[[catalogs]]`` and taking the tools that they give among the known ones. It opens no manifest itself."""
+"""Reading ``[[catalogs]]`` and taking the tools that they give among the known ones."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from gatewright.base.printable import is_visible
 from gatewright.base.problem import Severity
@@ -19,9 +21,23 @@ if TYPE_CHECKING:
     from gatewright.policyfile.known import CatalogFacts, KnownTools
 
 TYPES = {str(kind): kind for kind in CatalogType}
-KEYS_OF_OTHERS = ("command", "args", "env", "cwd", "url", "headers_env", "module", "prefix")
-KEYS = ("id", "type", "manifest", "trusted", *KEYS_OF_OTHERS)
+_WHO_RUNS = {
+    CatalogType.HOST: "whose tools the program that loads the policy runs",
+    CatalogType.MCP: "whose server says itself which tools it has",
+}
+STARTED = ("args", "env", "cwd")
+KEYS_OF = {
+    CatalogType.HOST: ("manifest",),
+    CatalogType.MCP: ("command", *STARTED, "url", "headers_env"),
+}
+KEYS = ("id", "type", "trusted", "prefix", "module", *KEYS_OF[CatalogType.HOST], *KEYS_OF[CatalogType.MCP])
 OWN_ORIGIN = "built-in"
+_FILE_STEM = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
+_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,31}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
+"""Names that Windows keeps for devices, whatever stands behind a dot."""
 
 
 def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
@@ -62,6 +78,7 @@ class _Catalogs:
         self.catalogs: list[Catalog] = []
         self._known = known
         self._ids: dict[str, str] = {}
+        self._prefixes: dict[str, str] = {}
         self._own = {(facts.name, facts.major) for facts in known.facts} if known else set[tuple[str, int]]()
         self._given: dict[str, str] = {}
         self._facts: list[ToolFacts] = []
@@ -85,12 +102,16 @@ class _Catalogs:
         if folded in self._ids:
             row.fault("id", "duplicate", f"a catalog is named {shown(self._ids[folded])} already")
         self._ids.setdefault(folded, catalog.catalog_id)
+        if catalog.prefix is not None:
+            giver = self._prefixes.setdefault(catalog.prefix, catalog.catalog_id)
+            if giver != catalog.catalog_id:
+                row.fault("prefix", "duplicate", f"catalog {shown(giver)} has the prefix `{catalog.prefix}` already")
         self.catalogs.append(catalog)
         if self._known is not None and self._known.catalogs is not None:
             self._take(row, catalog, self._known.catalogs(catalog))
 
     def _take(self, row: Row, catalog: Catalog, given: CatalogFacts) -> None:
-        place = row.at("manifest")
+        place = row.at("manifest" if catalog.kind is CatalogType.HOST else "id")
         if given.is_missing:
             self._is_complete = False
             self.missing += [(place, message) for _, _, message in given.problems]
@@ -117,12 +138,132 @@ def _catalog(row: Row) -> Catalog | None:
     trusted = row.flag("trusted", otherwise=False)
     if kind is None:
         return None
-    if kind is not CatalogType.HOST:
-        row.fault("type", "not-supported", f"catalogs of type `{kind}` are not supported yet, only `host`")
+    if kind not in KEYS_OF:
+        row.fault("type", "not-supported", f"catalogs of type `{kind}` are not supported yet, only `mcp` and `host`")
         return None
-    _refuse_keys_of_others(row)
-    manifest = _manifest(row) if row.require("manifest", "a catalog of type `host`") else None
-    return None if catalog_id is None or manifest is None else Catalog(catalog_id, kind, manifest, trusted)
+    _refuse_keys_of_others(row, kind)
+    prefix = _prefix(row)
+    if kind is CatalogType.HOST:
+        manifest = _path(row, "manifest") if row.require("manifest", "a catalog of type `host`") else None
+        return None if catalog_id is None or manifest is None else Catalog(catalog_id, kind, manifest, trusted, prefix)
+    return None if catalog_id is None else _server(row, Catalog(catalog_id, kind, trusted=trusted, prefix=prefix))
+
+
+def _server(row: Row, catalog: Catalog) -> Catalog | None:
+    """An MCP server: a command that is started, or a URL."""
+    _check_file_stem(row, catalog.catalog_id)
+    if "command" in row.raw and "url" in row.raw:
+        message = "a server is started by its `command` or reached at its `url`, not both: remove one"
+        row.report.error(row.at("url"), "bad-value", message, at_value=False)
+        return None
+    if "url" in row.raw:
+        for key in STARTED:
+            if key in row.raw:
+                message = f"`{key}` is for a server that is started by a `command`, not for one with a `url`: remove it"
+                row.report.error(row.at(key), "key-of-other-type", message, at_value=False)
+        url, headers = _url(row), _headers(row)
+        return None if url is None or headers is None else replace(catalog, url=url, headers_env=headers)
+    if "command" not in row.raw:
+        message = "a catalog of type `mcp` needs a `command` that starts the server, or its `url`"
+        row.report.error(row.path, "missing-key", message, at_value=False)
+        return None
+    if "headers_env" in row.raw:
+        message = "`headers_env` is for a server with a `url`; `env` names the variables for a `command`: remove it"
+        row.report.error(row.at("headers_env"), "key-of-other-type", message, at_value=False)
+    command, cwd = _path(row, "command"), _path(row, "cwd")
+    args, env = _arguments(row), _variables(row)
+    if command is None or args is None or env is None:
+        return None
+    return replace(catalog, command=command, args=args, env=env, cwd=cwd)
+
+
+def _arguments(row: Row) -> tuple[str, ...] | None:
+    """What the command gets, each as it stands: no shell reads it."""
+    words = row.words("args") if "args" in row.raw else ()
+    for index, word in enumerate(words or ()):
+        if not is_visible(word):
+            message = f"an entry of `args` may not hold characters that cannot be seen: {shown(word)}"
+            row.report.error(row.at("args", index), "bad-value", message)
+            return None
+    return words
+
+
+def _variables(row: Row) -> tuple[str, ...] | None:
+    """The names in `env`. Their values are not the policy's business: it is read by others than the operator."""
+    if isinstance(row.raw.get("env"), dict):
+        message = "`env` is a list of the names of variables; their values stay in the environment"
+        row.fault("env", "wrong-type", message)
+        return None
+    words = row.words("env") if "env" in row.raw else ()
+    for index, word in enumerate(words or ()):
+        if not _VARIABLE.fullmatch(word):
+            what = "a name without its value" if "=" in word else "the name of an environment variable"
+            said = f": `{word.partition('=')[0][:80]}`" if _VARIABLE.match(word.partition("=")[0]) else ""
+            row.report.error(row.at("env", index), "bad-value", f"an entry of `env` is {what}{said}")
+            return None
+        if words is not None and word in words[:index]:
+            row.report.error(row.at("env", index), "duplicate", f"`env` names `{word}` twice")
+            return None
+    return words
+
+
+def _headers(row: Row) -> dict[str, str] | None:
+    """Header to the variable with its value."""
+    table = row.table("headers_env")
+    if table is None:
+        return {} if "headers_env" not in row.raw else None
+    found: dict[str, str] = {}
+    for header in table.raw:
+        variable = table.text(header)
+        if not _HEADER.fullmatch(header):
+            message = f"{shown(header)} is no name of a header"
+            row.report.error(table.at(header), "bad-value", message, at_value=False)
+            return None
+        if header.casefold() in map(str.casefold, found):
+            message = f"the header `{header}` stands here a second time"
+            row.report.error(table.at(header), "duplicate", message, at_value=False)
+            return None
+        if variable is None:
+            return None
+        if not _VARIABLE.fullmatch(variable):
+            table.fault(header, "bad-value", f"`{header}` is the name of the environment variable with the value")
+            return None
+        found[header] = variable
+    return found
+
+
+def _url(row: Row) -> str | None:
+    url = row.text("url", filled=True)
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        is_reachable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_reachable, parts = False, None
+    if not is_reachable or parts is None or " " in url:
+        row.fault("url", "bad-value", "`url` is the address of a server: `https://host/path`")
+        return None
+    if "@" in parts.netloc:
+        row.fault("url", "bad-value", "`url` may not hold a user or a password: name a header in `headers_env`")
+        return None
+    return url
+
+
+def _prefix(row: Row) -> str | None:
+    prefix = row.text("prefix")
+    if prefix is not None and not _PREFIX.fullmatch(prefix):
+        message = "`prefix` is letters, digits, `_`, `-`, up to 32, a letter, digit or `_` first"
+        row.fault("prefix", "bad-value", message)
+        return None
+    return prefix
+
+
+def _check_file_stem(row: Row, catalog_id: str) -> None:
+    """The id of a server names the file of its pin."""
+    if not _FILE_STEM.fullmatch(catalog_id) or catalog_id.partition(".")[0].casefold() in _DEVICES:
+        message = "the id of a catalog of type `mcp` names a file: letters, digits, `_`, `-`, `.`, up to 64"
+        row.fault("id", "bad-value", message)
 
 
 def _id(row: Row) -> str | None:
@@ -135,22 +276,22 @@ def _id(row: Row) -> str | None:
     return catalog_id
 
 
-def _refuse_keys_of_others(row: Row) -> None:
-    for key in KEYS_OF_OTHERS:
-        if key in row.raw:
-            message = f"`{key}` is not for type `host`, whose tools the program that loads the policy runs: remove it"
+def _refuse_keys_of_others(row: Row, kind: CatalogType) -> None:
+    for key in KEYS[KEYS.index("module") :]:
+        if key in row.raw and key not in KEYS_OF[kind]:
+            message = f"`{key}` is not for type `{kind}`, {_WHO_RUNS[kind]}: remove it"
             row.report.error(row.at(key), "key-of-other-type", message, at_value=False)
 
 
-def _manifest(row: Row) -> str | None:
-    path = row.text("manifest")
+def _path(row: Row, key: str) -> str | None:
+    path = row.text(key)
     if path is None:
         return None
     if not path.strip() or not is_visible(path):
         why = "may not be blank" if not path.strip() else "may not hold characters that cannot be seen"
-        row.fault("manifest", "bad-value", f"`manifest` {why}")
+        row.fault(key, "bad-value", f"`{key}` {why}")
         return None
     if path.startswith("~"):
-        row.fault("manifest", "bad-value", "`manifest` is a path as it stands: `~` stands for no folder")
+        row.fault(key, "bad-value", f"`{key}` is a path as it stands: `~` stands for no folder")
         return None
     return path

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import RegistrationError, SchemaError, WorkspaceError
 from gatewright.base.problem import Severity
+from gatewright.policy.document import CatalogType
 from gatewright.policy.setting import settings_of
 from gatewright.policyfile.known import CatalogFacts
 from gatewright.record import fork_safe_lock
@@ -143,11 +144,11 @@ class CatalogBook:
 
     def paths(self, catalogs: Iterable[Catalog]) -> tuple[Path, ...]:
         """Where the manifests are, as the policy writes it."""
-        return tuple(self._folder / catalog.manifest for catalog in catalogs)
+        return tuple(self._folder / catalog.file for catalog in catalogs)
 
     def contents(self, catalogs: Iterable[Catalog], *, outside: bool = False) -> dict[str, bytes]:
         """What the manifests in the folder (or those ``outside``) held when they were read, by the path as written."""
-        read = {one.manifest: self.manifest(one) for one in catalogs}
+        read = {one.file: self.manifest(one) for one in catalogs}
         return {
             name: manifest.content
             for name, manifest in read.items()
@@ -174,7 +175,10 @@ class CatalogBook:
         return next((tool for tool in read if (tool.name, tool.major) == key), None)
 
     def _read(self, catalog: Catalog) -> Manifest:
-        path = self._folder / catalog.manifest
+        path = self._folder / catalog.file
+        if catalog.kind is CatalogType.MCP:
+            message = f"the tools of catalog `{catalog.catalog_id}` were not imported yet, so it has none"
+            return Manifest(path, problems=((Severity.WARNING, "missing-path", message),), is_missing=True)
         named = f"the manifest `{catalog.manifest}` of catalog `{catalog.catalog_id}`"
         real = _real(path)
         if real is None:
@@ -219,6 +223,8 @@ class CatalogBook:
         drifted: list[Finding] = []
         tools: list[DefinedTool] = []
         for definition in definitions:
+            if catalog.prefix is not None:
+                definition = replace(definition, name=f"{catalog.prefix}.{definition.name}")  # noqa: PLW2901
             key = (definition.name, major_of(definition.version, definition.name))
             if key in self._own or key in self._reserved:
                 drifted += self._drift(where, definition, self._own.get(key))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused, NotSupported, WeMustFix
-from gatewright.policy.edit import AgentChange, SourceChange, ToolSettingsChange, change_set
+from gatewright.policy.edit import AgentChange, CatalogChange, SourceChange, ToolSettingsChange, change_set
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.requirement import has_requirement, hidden_requirements, majors_of
 from gatewright.policyfile.editfault import agent_fault
@@ -48,8 +48,8 @@ def refuse_untrusted(
 
 
 def refuse_unloadable(text: PolicyText, after: Policy, edit: Edit) -> None:
-    """Settings of a tool decide what everything else may name, so the whole is read as it would be saved."""
-    if not any(isinstance(change, ToolSettingsChange) for change in edit.changes):
+    """Catalogs and settings of tools decide what all else may name, so the whole is read as it would be saved."""
+    if not any(isinstance(change, CatalogChange | ToolSettingsChange) for change in edit.changes):
         return
     try:
         problems = text.of(after).problems

@@ -636,6 +636,8 @@ class Workspace:
 
     def _facts_under(self, after: Policy) -> tuple[ToolFacts, ...]:
         """The facts of every tool, read as that policy declares it."""
+        if after.catalogs != self.policy.catalogs:
+            return self._facts_of(self._text.of(after))
         if after.tools == self.policy.tools:
             return self.gate.snapshot().facts
         return self._book.declared_all(after, self._parts.registry.facts())

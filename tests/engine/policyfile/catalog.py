@@ -385,7 +385,32 @@ _catalog_ids = st.lists(_ids, max_size=3, unique_by=str.casefold)
 
 def catalogs(catalog_id: str) -> st.SearchStrategy[Catalog]:
     manifests = st.sampled_from(["a.json", "tools/b c.json", 'ü"q.json'])
-    return st.builds(Catalog, st.just(catalog_id), st.just(CatalogType.HOST), manifests, st.booleans())
+    is_plain = re.fullmatch("[a-z][a-z0-9_-]*", catalog_id) is not None
+    common = {
+        "catalog_id": st.just(catalog_id),
+        "prefix": st.sampled_from([None, catalog_id] if is_plain else [None]),
+        "trusted": st.booleans(),
+    }
+    host = st.builds(Catalog, kind=st.just(CatalogType.HOST), manifest=manifests, **common)
+    if not is_plain:
+        return host
+    common["kind"] = st.just(CatalogType.MCP)
+    variables = st.sampled_from(["HOME", "API_KEY", "_x1"])
+    started = st.builds(
+        Catalog,
+        command=_words.filter(lambda word: is_visible(word) and not word.startswith("~")),
+        args=st.lists(_words.filter(is_visible) | st.just(""), max_size=4).map(tuple),
+        env=st.lists(variables, max_size=3, unique=True).map(tuple),
+        cwd=st.none() | st.just("work/ü"),
+        **common,
+    )
+    reached = st.builds(
+        Catalog,
+        url=st.sampled_from(["https://host.example/mcp", "http://127.0.0.1:8000/a?b=c"]),
+        headers_env=st.dictionaries(st.sampled_from(["Authorization", "X-Key"]), variables),
+        **common,
+    )
+    return st.one_of(host, started, reached)
 
 
 @st.composite

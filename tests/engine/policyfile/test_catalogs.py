@@ -10,6 +10,7 @@ from tests.engine.policyfile.catalog import BARE, FACTS, load, policy_of, strang
 
 HEAD = "gatewright = 1\n"
 ENTRY = "[[catalogs]]\nid = 'cal'\ntype = 'host'\nmanifest = 'calendar.json'\n"
+SERVER = "[[catalogs]]\nid = 'srv'\ntype = 'mcp'\n"
 USE = "[agents.a]\ntools = ['calendar']\n"
 
 
@@ -46,7 +47,7 @@ FAULTS = [
     ("[[catalogs]]\nid = ' '\ntype = 'host'\nmanifest = 'm.json'\n", "bad-value", 3, 6, None),
     ("[[catalogs]]\nid = 'built-in'\ntype = 'host'\nmanifest = 'm.json'\n", "bad-value", 3, 6, None),
     ("[[catalogs]]\nid = 'x'\ntype = 'hots'\nmanifest = 'm.json'\n", "unknown-variant", 4, 8, "host"),
-    ("[[catalogs]]\nid = 'x'\ntype = 'mcp'\ncommand = 'c'\n", "not-supported", 4, 8, None),
+    ("[[catalogs]]\nid = 'x'\ntype = 'mpc'\ncommand = 'c'\n", "unknown-variant", 4, 8, "mcp"),
     ("[[catalogs]]\nid = 'x'\ntype = 'http'\nurl = 'u'\nmanifest = 'm.json'\n", "not-supported", 4, 8, None),
     (f"{ENTRY}{ENTRY.replace('cal', 'CAL', 1).replace('calendar', 'm')}", "duplicate", 7, 6, None),
     (f"{ENTRY}{ENTRY.replace('cal', 'two', 1)}", "duplicate", 9, 12, None),
@@ -56,7 +57,41 @@ FAULTS = [
     (f"{ENTRY}trusted = 'yes'\n", "wrong-type", 6, 11, None),
     (f"{ENTRY}manifst = 'x'\n", "unknown-key", 6, 1, "manifest"),
     (f"{ENTRY}command = 'x'\n", "key-of-other-type", 6, 1, None),
-    (f"{ENTRY}prefix = 'x'\n", "key-of-other-type", 6, 1, None),
+    (f"{ENTRY}prefix = 'x.y'\n", "bad-value", 6, 10, None),
+    (
+        f"{ENTRY}prefix = 'x'\n{ENTRY.replace('calendar', 'm').replace('cal', 'b', 1)}prefix = 'x'\n",
+        "duplicate",
+        11,
+        10,
+        None,
+    ),
+    (f"{SERVER}command = 'c'\nhedaers_env = 'c'\n", "unknown-key", 6, 1, "headers_env"),
+    (SERVER, "missing-key", 2, 1, None),
+    (f"{SERVER}command = ''\n", "bad-value", 5, 11, None),
+    (f"{SERVER}command = '~/c'\n", "bad-value", 5, 11, None),
+    (f"{SERVER}command = ['c']\n", "wrong-type", 5, 11, None),
+    (f'{SERVER}command = "a\\u202eb"\n', "bad-value", 5, 11, None),
+    (f"{SERVER}command = 'c'\nmanifest = 'm'\n", "key-of-other-type", 6, 1, None),
+    (f"{SERVER}command = 'c'\nmodule = 'm'\n", "key-of-other-type", 6, 1, None),
+    (f"{SERVER}command = 'c'\nargs = 'x'\n", "wrong-type", 6, 8, None),
+    (f"{SERVER}command = 'c'\nargs = ['x', 3]\n", "wrong-type", 6, 14, None),
+    (f'{SERVER}command = "c"\nargs = ["a", "b\\u0000"]\n', "bad-value", 6, 14, None),
+    (f"{SERVER}command = 'c'\nenv = ['A', 'TOKEN=secret']\n", "bad-value", 6, 13, None),
+    (f"{SERVER}command = 'c'\nenv = ['A', 'A']\n", "duplicate", 6, 13, None),
+    (f"{SERVER}command = 'c'\nenv = {{ A = 'secret' }}\n", "wrong-type", 6, 7, None),
+    (f"{SERVER}command = 'c'\nheaders_env = {{ A = 'B' }}\n", "key-of-other-type", 6, 1, None),
+    (f"{SERVER}command = 'c'\nurl = 'https://h'\n", "bad-value", 6, 1, None),
+    (f"{SERVER}url = 'ftp://h'\n", "bad-value", 5, 7, None),
+    (f"{SERVER}url = 'https://'\n", "bad-value", 5, 7, None),
+    (f"{SERVER}url = 'https://[::1'\n", "bad-value", 5, 7, None),
+    (f"{SERVER}url = 'https://me:secret@h/x'\n", "bad-value", 5, 7, None),
+    (f"{SERVER}url = 'https://h'\nargs = []\n", "key-of-other-type", 6, 1, None),
+    (f"{SERVER}url = 'https://h'\nheaders_env = {{ 'A B' = 'B' }}\n", "bad-value", 6, 17, None),
+    (f"{SERVER}url = 'https://h'\nheaders_env = {{ A = 'Bearer x' }}\n", "bad-value", 6, 21, None),
+    (f"{SERVER}url = 'https://h'\nheaders_env = {{ A = 'B', a = 'C' }}\n", "duplicate", 6, 26, None),
+    (f"{SERVER.replace('srv', '../x')}command = 'c'\n", "bad-value", 3, 6, None),
+    (f"{SERVER.replace('srv', 'CON.x')}command = 'c'\n", "bad-value", 3, 6, None),
+    (f"{SERVER.replace('srv', 'x.')}command = 'c'\n", "bad-value", 3, 6, None),
     ("catalogs = 3\n", "wrong-type", 2, 12, None),
     ("[catalogs]\nid = 'x'\n", "wrong-type", 2, 1, None),
 ]
@@ -71,6 +106,43 @@ def test_a_fault_of_a_catalog_is_named_with_its_place(
     (problem,) = loaded.problems
     assert loaded.policy is None
     assert (problem.code, problem.place, problem.near_miss) == (code, Place("policy.toml", line, column), near)
+
+
+def test_a_server_is_a_command_with_the_names_of_its_variables() -> None:
+    keys = "command = 'uvx'\nargs = ['mcp-server-git', '--repository', '.']\nenv = ['HOME']\ncwd = 'repo'\n"
+    (catalog,) = policy_of(f"{HEAD}{SERVER}{keys}prefix = 'git'\ntrusted = true\n").catalogs
+
+    assert catalog == Catalog(
+        "srv",
+        CatalogType.MCP,
+        trusted=True,
+        prefix="git",
+        command="uvx",
+        args=("mcp-server-git", "--repository", "."),
+        env=("HOME",),
+        cwd="repo",
+    )
+    assert catalog.file == "catalogs/srv.json"
+
+
+def test_a_server_is_an_address_with_headers_from_variables() -> None:
+    keys = "url = 'https://h.example/mcp'\nheaders_env = { Authorization = 'HUB_TOKEN' }\n"
+
+    assert policy_of(f"{HEAD}{SERVER}{keys}").catalogs == (
+        Catalog(
+            "srv",
+            CatalogType.MCP,
+            url="https://h.example/mcp",
+            headers_env={"Authorization": "HUB_TOKEN"},
+        ),
+    )
+
+
+@pytest.mark.parametrize("keys", ["env = ['TOKEN=hunter2']", "env = { TOKEN = 'hunter2' }"])
+def test_a_secret_in_the_place_of_a_name_is_not_said_again(keys: str) -> None:
+    (problem,) = load(f"{HEAD}{SERVER}command = 'c'\n{keys}\n").problems
+
+    assert "hunter2" not in problem.message
 
 
 def test_a_type_that_is_not_supported_is_named() -> None:
@@ -148,7 +220,7 @@ def test_a_manifest_is_read_once_and_only_for_an_entry_that_is_whole() -> None:
         asked.append(catalog)
         return CatalogFacts()
 
-    other = "[[catalogs]]\nid = 'x'\ntype = 'mcp'\nmanifest = 'x.json'\n"
+    other = "[[catalogs]]\nid = 'x'\ntype = 'http'\nmanifest = 'x.json'\n"
     absolute = "[[catalogs]]\nid = 'y'\ntype = 'host'\nmanifest = '~/y'\n"
     load(f"{HEAD}{ENTRY}{other}{absolute}", known=KnownTools(FACTS, catalogs=catalogs))
 

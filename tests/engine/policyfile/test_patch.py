@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from difflib import unified_diff
+from typing import Any
 
 import pytest
 
@@ -631,6 +632,16 @@ id = "cal"   # ours
 type = "host"
 manifest = "calendar.json" # written by it
 
+[[catalogs]]
+id = "git"
+type = "mcp"
+command = "mcp-server-git"
+args = [
+  "--repository", # the checkout
+  ".",
+]
+env = ["HOME", "PATH"] # nothing else
+
 [agents.a]
 tools = ["box"]
 
@@ -667,6 +678,11 @@ def _catalogs(change: Callable[[tuple[Catalog, ...]], tuple[Catalog, ...]]) -> C
     return lambda policy: replace(policy, catalogs=change(policy.catalogs))
 
 
+def _server(**changes: Any) -> Callable[[Policy], Policy]:
+    """Another server in the place of the second catalog."""
+    return _catalogs(lambda rows: (rows[0], replace(rows[1], **changes)))
+
+
 STRANGER_EDITS: list[tuple[str, Callable[[Policy], Policy], list[str]]] = [
     ("an operation more", _tool("hub.run@1", operations=("go", "stop", "wait")), ['+  "wait",']),
     ("an operation less", _tool("hub.run@1", operations=("stop",)), ['-  "go", # forward']),
@@ -701,7 +717,7 @@ STRANGER_EDITS: list[tuple[str, Callable[[Policy], Policy], list[str]]] = [
     ("a tool less", _tool("box"), ["-", "-[tools.box]", "-scrub = false"]),
     (
         "another manifest",
-        _catalogs(lambda rows: (replace(rows[0], manifest="m.json", trusted=True),)),
+        _catalogs(lambda rows: (replace(rows[0], manifest="m.json", trusted=True), rows[1])),
         [
             '-manifest = "calendar.json" # written by it',
             '+manifest = "m.json" # written by it',
@@ -714,8 +730,33 @@ STRANGER_EDITS: list[tuple[str, Callable[[Policy], Policy], list[str]]] = [
         ["+[[catalogs]]", '+id = "two"', '+type = "host"', '+manifest = "two.json"', "+"],
     ),
     (
-        "no catalog",
-        _catalogs(lambda _: ()),
+        "another argument and one variable less",
+        _server(args=("--repository", ".", "-v"), env=("HOME",)),
+        ['+  "-v",', '-env = ["HOME", "PATH"] # nothing else', '+env = ["HOME"] # nothing else'],
+    ),
+    (
+        "an address instead of a command",
+        _server(command=None, args=(), env=(), url="https://h/mcp", headers_env={"X-Key": "HUB_KEY"}, prefix="git"),
+        [
+            '-command = "mcp-server-git"',
+            "-args = [",
+            '-  "--repository", # the checkout',
+            '-  ".",',
+            "-]",
+            '-env = ["HOME", "PATH"] # nothing else',
+            '+url = "https://h/mcp"',
+            '+headers_env = { X-Key = "HUB_KEY" }',
+            '+prefix = "git"',
+        ],
+    ),
+    (
+        "another id for the first catalog",
+        _catalogs(lambda rows: (replace(rows[0], catalog_id="days"), rows[1])),
+        ['-id = "cal"   # ours', '+id = "days"   # ours'],
+    ),
+    (
+        "no catalog of the program",
+        _catalogs(lambda rows: rows[1:]),
         [
             "-# what the program itself runs",
             "-[[catalogs]]",

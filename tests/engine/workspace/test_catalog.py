@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 
 from gatewright import load_policy
 from gatewright.base.errors import EditRefused, PolicyInvalid
-from gatewright.policy.document import ToolSettings
+from gatewright.policy import catalogedit
+from gatewright.policy.document import Catalog, CatalogType, ToolSettings
 from gatewright.policy.edit import ChangeSet, Edit, ToolSettingsChange, inverse
 from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
 from gatewright.tools import ResultType, Tool, ToolRegistry, tool
 from gatewright.workspace import Status, Workspace
 
@@ -507,6 +510,55 @@ def test_library_reads_the_catalogs_of_the_policys_folder(folder: Path) -> None:
     assert policy.catalogs[0].catalog_id == "desk"
     with pytest.raises(PolicyInvalid, match="has no operations"):
         load_policy(folder / "policy.toml", tools=[ticket])
+
+
+def test_server_whose_tools_were_not_imported_is_a_warning_and_has_none(folder: Path, opened: Any) -> None:
+    write(folder, f'{POLICY}\n[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\n')
+    workspace = opened()
+    assert [(p.code, p.place.line) for p in workspace.problems if p.place] == [("missing-path", 16)]
+    assert "`git`" in workspace.problems[0].message
+    assert set(shown(workspace)) == {"ticket", "shelf"}
+    assert workspace.selfcheck().differences == ()
+
+
+def test_prefix_stands_before_the_names_of_a_catalogs_tools(folder: Path, opened: Any) -> None:
+    named = POLICY.replace('"ticket"', '"d.ticket"').replace('"shelf"', '"d.shelf"')
+    write(folder, named.replace('manifest = "desk.json"', 'manifest = "desk.json"\nprefix = "d"'))
+    workspace = opened()
+    assert shown(workspace)["d.ticket"]["properties"]["action"]["enum"] == ["open"]
+    assert workspace.decide("a", "d.ticket", {"action": "open"}).verdict is Verdict.ASK
+    assert workspace.decide("a", "ticket", {"action": "open"}).code == "unknown-tool"
+    assert workspace.selfcheck().differences == ()
+
+
+def test_catalog_added_changed_and_removed_is_undone_and_saved(folder: Path, opened: Any) -> None:
+    workspace = opened()
+    before = workspace.saved_text
+    edits: list[Edit] = []
+
+    def do(edit: Edit) -> None:
+        workspace.apply(edit)
+        edits.append(edit)
+
+    second = Catalog("two", CatalogType.HOST, "two.json", prefix="two")
+    (folder / "two.json").write_text(json.dumps([TICKET]), encoding="utf-8")
+    do(catalogedit.add_catalog(workspace.policy, second))
+    assert {facts.name for facts in workspace.catalog} >= {"ticket", "two.ticket"}
+    do(catalogedit.change_catalog(workspace.policy, "two", replace(second, prefix="three")))
+    assert "three.ticket" in {facts.name for facts in workspace.catalog}
+    assert "two.ticket" not in {facts.name for facts in workspace.catalog}
+    with pytest.raises(EditRefused, match="no tool is named `ticket`"):
+        workspace.check(catalogedit.remove_catalog(workspace.policy, "desk"))
+    do(catalogedit.remove_catalog(workspace.policy, "desk", ("ticket", "shelf")))
+    assert workspace.policy.agents["a"].tools == ()
+    assert "ticket" not in {facts.name for facts in workspace.catalog}
+    workspace.save()
+    assert load_policy(folder / "policy.toml") == workspace.policy
+    for edit in reversed(edits):
+        workspace.apply(inverse(edit))
+    assert shown(workspace)["ticket"]["properties"]["action"]["enum"] == ["open"]
+    workspace.save()
+    assert workspace.saved_text == before
 
 
 def test_change_set_of_a_declaration_concerns_everybody(opened: Any) -> None:

@@ -1,0 +1,97 @@
+"""Edits of catalogs, and what the policy says of their tools."""
+
+from dataclasses import replace
+
+import pytest
+
+from gatewright.base.errors import EditRefused
+from gatewright.policy import catalogedit
+from gatewright.policy.document import Agent, Catalog, CatalogType, Defaults, Policy, ToolSettings
+from gatewright.policy.edit import CatalogChange, Edit, apply, change_set, inverse
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rule import MaxCalls, ToolRule
+from gatewright.policy.verdict import Verdict
+
+GIT = Catalog("git", CatalogType.MCP, command="mcp-server-git")
+HUB = Catalog("hub", CatalogType.MCP, url="https://hub.example/mcp")
+POLICY = Policy(
+    defaults=Defaults(approvals={"log": Verdict.ASK, "commit": Verdict.DENY}),
+    agents={
+        "a": Agent(
+            "a",
+            tools=("file", "log@1", "commit"),
+            tool_rules=(ToolRule("log", MaxCalls(3)), ToolRule("file", MaxCalls(9))),
+            approvals={"log.show": Verdict.ASK, "logs": Verdict.ASK, "file": Verdict.ASK},
+        ),
+        "b": Agent("b"),
+    },
+    tools={"log": ToolSettings(scrub=False), "file": ToolSettings(scrub=False)},
+    rules=(
+        PolicyRule("both", Verdict.DENY, tools=("log", "file")),
+        PolicyRule("its own", Verdict.DENY, tools=("log@1",)),
+        PolicyRule("all", Verdict.ASK),
+    ),
+    catalogs=(GIT, HUB),
+)
+
+
+def test_a_catalog_is_added_as_the_last_one_and_taken_back() -> None:
+    time = Catalog("time", CatalogType.MCP, command="mcp-server-time")
+    edit = catalogedit.add_catalog(POLICY, time)
+    after = apply(POLICY, edit)
+
+    assert edit.name == "add catalog `time`"
+    assert after.catalogs == (GIT, HUB, time)
+    assert apply(after, inverse(edit)) == POLICY
+    assert change_set(edit).everything
+
+
+def test_a_second_catalog_of_a_name_is_refused() -> None:
+    with pytest.raises(EditRefused, match="a catalog is named `git` already"):
+        catalogedit.add_catalog(POLICY, replace(GIT, catalog_id="GIT"))
+    with pytest.raises(EditRefused, match="a catalog is named `hub` already"):
+        catalogedit.change_catalog(POLICY, "git", replace(GIT, catalog_id="Hub"))
+    with pytest.raises(EditRefused, match="no catalog `gti`"):
+        catalogedit.remove_catalog(POLICY, "gti")
+
+
+def test_what_is_said_of_the_tools_of_a_removed_catalog_goes_with_it_and_comes_back() -> None:
+    edit = catalogedit.remove_catalog(POLICY, "git", ("log", "commit"))
+    after = apply(POLICY, edit)
+
+    agent = after.agents["a"]
+    assert after.catalogs == (HUB,)
+    assert agent.tools == ("file",)
+    assert [rule.tool_name for rule in agent.tool_rules] == ["file"]
+    assert agent.approvals == {"logs": Verdict.ASK, "file": Verdict.ASK}
+    assert after.defaults.approvals == {}
+    assert list(after.tools) == ["file"]
+    assert [(rule.name, rule.tools) for rule in after.rules] == [("both", ("file",)), ("all", None)]
+    assert after.agents["b"] is POLICY.agents["b"]
+    back = apply(after, inverse(edit))
+    assert back == POLICY
+    assert back.catalogs == (GIT, HUB)
+
+
+def test_what_is_said_of_tools_follows_their_new_names() -> None:
+    edit = catalogedit.change_catalog(POLICY, "git", replace(GIT, prefix="g"), {"log": "g.log", "commit": "g.commit"})
+    after = apply(POLICY, edit)
+
+    agent = after.agents["a"]
+    assert after.catalogs[0].prefix == "g"
+    assert agent.tools == ("file", "g.log@1", "g.commit")
+    assert [rule.tool_name for rule in agent.tool_rules] == ["g.log", "file"]
+    assert list(agent.approvals) == ["g.log.show", "logs", "file"]
+    assert set(after.tools) == {"g.log", "file"}
+    assert [rule.tools for rule in after.rules] == [("g.log", "file"), ("g.log@1",), None]
+    assert apply(after, inverse(edit)) == POLICY
+
+
+def test_an_edit_refuses_to_land_on_a_catalog_that_moved_on() -> None:
+    edit = catalogedit.change_catalog(POLICY, "git", replace(GIT, args=("-v",)))
+    moved = apply(POLICY, catalogedit.change_catalog(POLICY, "git", replace(GIT, cwd="x")))
+
+    with pytest.raises(EditRefused, match="catalog `git` changed"):
+        apply(moved, edit)
+    with pytest.raises(EditRefused, match="catalog `git` changed"):
+        apply(POLICY, Edit("twice", (CatalogChange(None, GIT),)))
