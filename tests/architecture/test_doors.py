@@ -1,19 +1,25 @@
-"""The packages that load their names late say the same to Python as to the type checker."""
+"""What loads its names late says the same to Python as to the type checker, and what the app takes from its door."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from gatewright.workspace import api
 from tests.support.checkout import modules
+
+API = "gatewright.workspace.api"
+ACTS = frozenset({"workspace", "adapters", "gate", "compile", "builtins", "policyfile", "memory"})
+"""The floors of the engine that do something; the others are values to the app."""
 
 Names = dict[str, set[str]]
 
 
 def doors() -> Iterator[tuple[str, Path]]:
     for name, path in modules():
-        if path.name == "__init__.py" and "\ndoor(\n" in path.read_text("utf-8"):
+        if "\ndoor(\n" in path.read_text("utf-8"):
             yield name, path
 
 
@@ -25,6 +31,10 @@ def promised(tree: ast.Module) -> Names:
             if isinstance(node, ast.ImportFrom) and node.module:
                 found.setdefault(node.module, set()).update(alias.asname or alias.name for alias in node.names)
     return found
+
+
+def parsed(module: str) -> ast.Module:
+    return next(ast.parse(path.read_text("utf-8")) for name, path in modules() if name == module)
 
 
 def given(tree: ast.Module) -> Names:
@@ -47,4 +57,50 @@ def test_door_gives_what_the_type_checker_is_told(name: str, path: Path) -> None
 
 
 def test_there_are_doors() -> None:
-    assert {"gatewright.gate", "gatewright.workspace"} <= {name for name, _ in doors()}
+    assert {"gatewright.gate", "gatewright.workspace.api"} <= {name for name, _ in doors()}
+
+
+def taken_by_the_app() -> Iterator[tuple[str, str]]:
+    """Each module of the app with a name that it imports from the engine, at whatever place in its text."""
+    for module, path in modules():
+        if module.startswith("gatewright_gui."):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.module == API:
+                    yield from ((module, alias.name) for alias in node.names)
+
+
+def test_door_of_the_app_has_what_the_app_takes_and_nothing_more() -> None:
+    assert {name for _, name in taken_by_the_app()} == set(api.__all__)
+
+
+def test_app_names_no_module_of_the_engine_but_its_door() -> None:
+    """The contract sees what is imported; a name in a string is imported just as well."""
+    named = re.compile(r"\bgatewright\.(?!workspace\.api\b)[a-z_]+")
+    found = [
+        f"{module}: {hit.group()}"
+        for module, path in modules()
+        if module.startswith("gatewright_gui.")
+        for hit in named.finditer(path.read_text("utf-8"))
+    ]
+
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("package", "engine"),
+    [
+        ("app", ACTS | {"sources", "tools"}),
+        ("window", ACTS | {"sources", "tools"}),
+        ("pages", ACTS | {"sources", "tools"}),
+        ("models", ACTS),
+    ],
+)
+def test_only_session_takes_what_acts_from_the_engine(package: str, engine: frozenset[str]) -> None:
+    homes = {name: home for home, names in given(parsed(API)).items() for name in names}
+    found = [
+        f"{module} takes `{name}` of {homes[name]}"
+        for module, name in taken_by_the_app()
+        if module.split(".")[1] == package and name in homes and homes[name].split(".")[1] in engine
+    ]
+
+    assert not found

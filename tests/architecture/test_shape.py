@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.checkout import ROOT, SOURCES, modules
 
-LONGEST = 400
+LONGEST = 450
 TEXT_ENDINGS = frozenset(
     {"", ".cfg", ".desktop", ".ini", ".json", ".md", ".py", ".qss", ".sh", ".svg", ".toml", ".txt"}
 )
@@ -37,7 +37,7 @@ def says_why_it_is_long(source: str) -> bool:
     return f"{LONGEST} lines" in (ast.get_docstring(ast.parse(source)) or "")
 
 
-def test_long_module_says_in_its_docstring_why_it_exceeds_400_lines() -> None:
+def test_long_module_says_in_its_docstring_why_it_exceeds_450_lines() -> None:
     long = {name: path.read_text("utf-8") for name, path in modules()}
     too_long = {name: text.count("\n") for name, text in long.items() if text.count("\n") > LONGEST}
 

@@ -2,8 +2,9 @@
 
 There are two ways, and no third:
 
-- A package that gathers names of its modules is a *door*: importing it loads nothing, a name loads its module when it
-  is first asked for. The package imports its names for the type checker only and says here which module has which.
+- A package that gathers names of its modules, or a module that gathers them from several packages, is a *door*:
+  importing it loads nothing, a name loads its module when it is first asked for. It imports its names for the type
+  checker only and says here which module has which; a module of a package is a name like any other.
 - What a module needs only to do something rare (a dialog, a call, a save) is imported in the function that does it.
 
 `tests/architecture` keeps the two lists of a door in step and says what a start may load.
@@ -12,7 +13,6 @@ There are two ways, and no third:
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def door(package: str, names: Mapping[str, tuple[str, ...]]) -> None:
-    """Make the package (its ``__name__``) a door. ``names``: by full name of the module, what it gives."""
-    module = sys.modules[package]
+def door(name: str, names: Mapping[str, tuple[str, ...]]) -> None:
+    """Make the package or module (its ``__name__``) a door. ``names``: by full name of the module, what it gives."""
+    module = sys.modules[name]
     module.__class__ = _Door
-    vars(module)["_homes"] = {name: home for home, given in names.items() for name in given}
+    vars(module)["_homes"] = {one: home for home, given in names.items() for one in given}
 
 
 class _Door(ModuleType):
@@ -36,7 +36,7 @@ class _Door(ModuleType):
         home = self._homes.get(name)
         if home is None:
             raise AttributeError(f"module `{self.__name__}` has no attribute `{name}`")
-        value: object = getattr(import_module(home), name)
+        value: object = getattr(__import__(home, fromlist=(name,)), name)
         vars(self)[name] = value
         return value
 

@@ -4,7 +4,6 @@ A caller first asks ``level`` and ``assess`` (no effect), lets the gate decide, 
 action that was ``granted``. An operation is refused and changes nothing when it turns out to need more, when the level
 denies it by now, or asks about it and nobody ``approved`` the call. What is acknowledged is durable. Unknown labels and
 those of level none get the same words.
-Over 400 lines, since every way to a block has to go through the one door that is here.
 """
 
 from __future__ import annotations

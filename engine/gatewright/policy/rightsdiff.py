@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gatewright.policy.rule import ToolRule
 
 
-class Standing(StrEnum):
+class RightState(StrEnum):
     """What a box and all layers come to. ``OVERRULED``: ticked, and turned off by another layer."""
 
     OFF = "off"
@@ -48,19 +48,19 @@ class RightChange:
     agent_id: str
     tool: str
     operation: str
-    before: Standing
-    after: Standing
+    before: RightState
+    after: RightState
 
     @property
     def kind(self) -> ChangeKind:
         """What becomes of it."""
         match self.after:
-            case Standing.OFF | Standing.OVERRULED:
+            case RightState.OFF | RightState.OVERRULED:
                 return ChangeKind.OFF if self.before in _SEEN else ChangeKind.WRITTEN
-            case Standing.ASKS:
+            case RightState.ASKS:
                 return ChangeKind.ASKS
-            case Standing.ON:
-                return ChangeKind.FREE if self.before is Standing.ASKS else ChangeKind.ON
+            case RightState.ON:
+                return ChangeKind.FREE if self.before is RightState.ASKS else ChangeKind.ON
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class AgentDiff:
         return Counter(row.kind for row in self.rows)
 
 
-_SEEN = {Standing.ON, Standing.ASKS}
+_SEEN = {RightState.ON, RightState.ASKS}
 
 
 def agent_diff(old: Agent, new: Agent, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> AgentDiff:
@@ -100,11 +100,11 @@ def agent_diff(old: Agent, new: Agent, was: Mapping[str, ToolRight], now: Mappin
     )
 
 
-def standing(right: OperationRight) -> Standing:
+def standing(right: OperationRight) -> RightState:
     """Of one operation."""
     if right.verdict is Verdict.DENY:
-        return Standing.OVERRULED if right.ticked else Standing.OFF
-    return Standing.ASKS if right.verdict is Verdict.ASK else Standing.ON
+        return RightState.OVERRULED if right.ticked else RightState.OFF
+    return RightState.ASKS if right.verdict is Verdict.ASK else RightState.ON
 
 
 def changed_rights(agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> Iterator[RightChange]:

@@ -41,7 +41,7 @@ Limit = MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent | ExitLoop 
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RulePosition:
     """A rule of an agent where it stood when it was looked at; an edit of it refuses once it is not there any more."""
 
     agent_id: str
@@ -68,7 +68,7 @@ def set_limit(
     return _edit(name, agent, _put(agent, index, replace(agent.tool_rules[index], rule_type=limit)))
 
 
-def change_rule(policy: Policy, standing: Standing, kind: RuleKind) -> Edit:
+def change_rule(policy: Policy, standing: RulePosition, kind: RuleKind) -> Edit:
     """Another value for a rule where it stands."""
     agent, rule = _standing(policy, standing)
     name = f"{kind.edit_name(_what(rule.tool_name, rule.conditions))} for `{agent.agent_id}`"
@@ -78,7 +78,7 @@ def change_rule(policy: Policy, standing: Standing, kind: RuleKind) -> Edit:
 def bind_rule(
     policy: Policy,
     catalog: Sequence[ToolFacts],
-    standing: Standing,
+    standing: RulePosition,
     operations: Iterable[str] | None,
     field: str | None = None,
 ) -> Edit:
@@ -102,7 +102,7 @@ def bind_rule(
     return _edit(f"{what} of `{agent.agent_id}` is for {where}", agent, rules)
 
 
-def remove_rule(policy: Policy, standing: Standing) -> Edit:
+def remove_rule(policy: Policy, standing: RulePosition) -> Edit:
     """Take a rule away."""
     agent, rule = _standing(policy, standing)
     what = _what(rule.tool_name, rule.conditions)
@@ -145,7 +145,7 @@ def set_constraint(
 def change_constraint(
     policy: Policy,
     catalog: Sequence[ToolFacts],
-    standing: Standing,
+    standing: RulePosition,
     field: str,
     new_field: str,
     schema: JsonValue,
@@ -173,7 +173,7 @@ def change_constraint(
     return _edit(name, agent, _put(agent, standing.index, replace(rule, rule_type=after)))
 
 
-def remove_constraint(policy: Policy, standing: Standing, field: str) -> Edit:
+def remove_constraint(policy: Policy, standing: RulePosition, field: str) -> Edit:
     """Take the constraint of one argument away; the rule goes with its last one."""
     agent, rule = _standing(policy, standing)
     rest = _said(_constraints(rule), field, None, required=False)
@@ -199,7 +199,7 @@ def taken_fields(facts: ToolFacts, operations: Iterable[str] | None = None) -> t
     return tuple(dict.fromkeys(name for row in rows for name in row.parameters))
 
 
-def _standing(policy: Policy, standing: Standing) -> tuple[Agent, ToolRule]:
+def _standing(policy: Policy, standing: RulePosition) -> tuple[Agent, ToolRule]:
     agent = agent_of(policy, standing.agent_id)
     held = agent.tool_rules[standing.index : standing.index + 1]
     if held != (standing.rule,):

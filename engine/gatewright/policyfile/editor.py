@@ -1,7 +1,6 @@
 """Edits of a TOML text that leave every other line alone: members of tables, elements of lists.
 
 Every operation adds replacements computed on the original text; ``result`` does them all.
-Over 400 lines, since each of them has to know all the shapes in which a table can be written.
 """
 
 from __future__ import annotations

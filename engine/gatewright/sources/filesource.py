@@ -3,7 +3,7 @@
 Everything here is synchronous and works on paths relative to the base (``/``, ``.`` for the base itself); the manager
 calls it in a thread, one call per file at a time. Levels are looked up by the manager; the overlay here trusts it.
 A block is out of step (``unsaved``) when its text is not what the file held when both were last in step. Over
-400 lines, because every operation goes by the same few steps between block and disk and they are read together.
+450 lines, because every operation goes by the same few steps between block and disk and they are read together.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The first source to start registers the ``file`` tool, the last one to stop withdraws it. Where bases overlap, a file
 has the strictest level that any of them gives it. Disk work runs in threads, one call per file at a time, and what the
 level says of it is asked there once more: ``approved`` is for what a level only does when somebody agreed. Over
-400 lines, because it is the whole port that tools and gate ask, one short method for each question.
+450 lines, because it is the whole port that tools and gate ask, one short method for each question.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The one path an edit takes below the app: ``check`` (nothing happens), ``apply`` (the gate swaps its snapshot), ``save``
 (the difference between the policy on disk and the policy now is patched into the text on disk).
-Over 400 lines, since it is the one face of everything below; what it does is done elsewhere.
+Over 450 lines, since it is the one face of everything below; what it does is done elsewhere.
 """
 
 from __future__ import annotations

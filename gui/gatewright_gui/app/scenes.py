@@ -1,6 +1,6 @@
 """The scenes of the guided tour: what is done by mouse and keyboard, and what has to agree with the engine.
 
-Over 400 lines, because the scenes are read in one piece, as they are played, with what several of them compare below.
+Over 450 lines, because the scenes are read in one piece, as they are played, with what several of them compare below.
 """
 
 import difflib
@@ -22,9 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.policy.permission import Permission
-from gatewright.policy.rule import MaxCalls
-from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import MaxCalls, Permission, Verdict
 from gatewright_gui.app.driver import CTRL, DriveError, Driver
 from gatewright_gui.pages.agents import limit_list
 from gatewright_gui.pages.agents.agents import AGENT_ID

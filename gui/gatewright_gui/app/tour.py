@@ -14,7 +14,7 @@ from types import TracebackType
 from PySide6.QtCore import QMessageLogContext, QSettings, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.workspace.api import WorkspaceError
 from gatewright_gui.app.build import build_window
 from gatewright_gui.app.main import has_display
 from gatewright_gui.app.scenes import SCENES, SIZE, Tour

@@ -8,13 +8,13 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from gatewright.workspace.api import MODULES_NEEDED_LATER
 from gatewright_gui.session.derive import Deriver
 
 LATER = (
-    "gatewright.policyfile.patch",
+    *MODULES_NEEDED_LATER,
     "gatewright_gui.pages.agents.limits_pane",
     "gatewright_gui.pages.agents.agent_rules_pane",
-    "gatewright.workspace.refusal",
     "gatewright_gui.window.palette",
     "gatewright_gui.session.verbs.rights",
     "gatewright_gui.pages.agents.matrix_pane",
@@ -29,9 +29,6 @@ LATER = (
     "gatewright_gui.window.help_dialog",
     "gatewright_gui.window.guard",
     "gatewright_gui.pages.agents.declare_dialog",
-    "gatewright.gate.callrun",
-    "gatewright.workspace.sandbox",
-    "gatewright.workspace.export",
 )
 """In the order in which one gets there."""
 

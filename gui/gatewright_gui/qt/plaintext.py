@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 
-from gatewright.base.printable import printable
+from gatewright.workspace.api import printable
 
 LONGEST = 10_000
 LONGEST_LINE = 1_000

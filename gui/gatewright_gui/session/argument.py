@@ -8,11 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from gatewright.base.errors import GatewrightError, SchemaError
-from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.right import ToolFacts
-from gatewright.schema import Schema, SchemaChecker, inline_references
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import (
+    GatewrightError,
+    JsonValue,
+    Schema,
+    SchemaChecker,
+    SchemaError,
+    ToolFacts,
+    Workspace,
+    inline_references,
+)
 
 ArgumentKind = Literal["text", "number", "whole", "truth", "list", "any"]
 _KINDS: dict[str, ArgumentKind] = {

@@ -7,17 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gatewright.base.errors import ToolFailure, WorkspaceError
-from gatewright.builtins import RootTool
-from gatewright.policy.document import Agent
-from gatewright.policy.kinds.capability import FsRead, FsWrite
-from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.target import Refusal
-from gatewright.policy.verdict import Verdict
-from gatewright.tools.parameter import Role
-from gatewright.tools.shape import PLAIN
-from gatewright.tools.tool import Tool
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import (
+    PLAIN,
+    Action,
+    Agent,
+    FsRead,
+    FsWrite,
+    Permission,
+    Refusal,
+    Role,
+    RootTool,
+    Tool,
+    ToolFailure,
+    Verdict,
+    Workspace,
+    WorkspaceError,
+    verdict_for,
+)
 
 FilesOf = Literal["nothing", "sources", "roots"]
 MAX_OFFERED = 5_000

@@ -7,13 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from gatewright.base.errors import GatewrightError
-from gatewright.base.problem import Address
-from gatewright.gate.decision import dotted
-from gatewright.gate.pipeline import STAGES
-from gatewright.policy.document import Policy
-from gatewright.policy.verdict import Verdict
-from gatewright.workspace import Decision, Outcome, Session, StageTrace, Workspace
+from gatewright.workspace.api import (
+    STAGES,
+    Address,
+    Decision,
+    GatewrightError,
+    Outcome,
+    Policy,
+    Session,
+    StageTrace,
+    Verdict,
+    Workspace,
+    dotted,
+)
 from gatewright_gui.session.calls import (
     CANCELLED,
     CallRecord,

@@ -6,19 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.printable import printable
-from gatewright.base.problem import Address
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
-from gatewright.tools import ArgumentIssue
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import Address, ArgumentIssue, JsonValue, SafetyTier, Verdict, Workspace, printable
 from gatewright_gui.session.call_paths import FilesOf, files_of
 
 if TYPE_CHECKING:
-    from gatewright.policy.right import ToolFacts, ToolRight
-    from gatewright.schema.formats import ToolListing
-    from gatewright.tools.tool import Tool
+    from gatewright.workspace.api import Tool, ToolFacts, ToolListing, ToolRight
 
 Kind = Literal["decide", "run"]
 Missing: TypeAlias = Callable[[str, Mapping[str, object]], Sequence[ArgumentIssue]]

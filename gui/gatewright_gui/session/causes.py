@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from gatewright.base.problem import Problem
+from gatewright.workspace.api import Problem
 
 _UNKNOWN = frozenset({"unknown-tool", "unknown-operation"})
 _CATALOG = frozenset({"bad-manifest", "not-trusted", "missing-path"})

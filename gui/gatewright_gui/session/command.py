@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtGui import QUndoCommand
 
-from gatewright.policy.edit import Edit, inverse
+from gatewright.workspace.api import Edit, inverse
 
 
 class EditCommand(QUndoCommand):

@@ -1,7 +1,6 @@
 """The console's calls: decided by the real gate, run in a disposable copy unless live, in a thread of their own.
 
-Signals are emitted in the window's thread; what a call is told comes as values. Over 400 lines: what
-happens in which thread is read in one place.
+Signals are emitted in the window's thread; what a call is told comes as values.
 """
 
 import asyncio
@@ -16,17 +15,17 @@ from typing import Any, TypeVar
 from PySide6.QtCore import QObject, Signal
 from shiboken6 import isValid
 
-from gatewright.base.errors import GatewrightError
-from gatewright.gate.pipeline import STAGES
-from gatewright.workspace import (
+from gatewright.workspace.api import (
+    STAGES,
     Approval,
     ApprovalRequest,
+    Copied,
     CopyCancelled,
+    GatewrightError,
     Session,
     StageTrace,
     Workspace,
 )
-from gatewright.workspace.foldercopy import Copied
 from gatewright_gui.session.call_record import (
     CallRun,
     change_of,

@@ -5,14 +5,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from gatewright.base.durationwords import duration_words, rate_words
-from gatewright.base.errors import WorkspaceError
-from gatewright.compile.agent import AgentSnapshot
-from gatewright.compile.rule_test import CallsTest, GapTest, GroupTest, RateTest, SessionTest
-from gatewright.gate.decision import dotted
-from gatewright.gate.rates import Window
-from gatewright.policy.rule import RateLimit
-from gatewright.workspace import Grant, Remember, Session, Workspace
+from gatewright.workspace.api import (
+    AgentSnapshot,
+    CallsTest,
+    GapTest,
+    Grant,
+    GroupTest,
+    RateLimit,
+    RateTest,
+    Remember,
+    Session,
+    SessionTest,
+    Window,
+    Workspace,
+    WorkspaceError,
+    dotted,
+    duration_words,
+    rate_words,
+)
 from gatewright_gui.session.calls import RuleLink, visible
 from gatewright_gui.session.question import Standing, standing_of
 

@@ -6,11 +6,21 @@ It blocks, and is used from one thread only.
 import time
 from collections.abc import Callable
 
-from gatewright.base.errors import GatewrightError
-from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.edit import AgentChange, Change, DefaultsChange, Edit, SourceChange
-from gatewright.workspace import Sandbox, Workspace, remove_dead_copies
-from gatewright.workspace.foldercopy import Copied
+from gatewright.workspace.api import (
+    Agent,
+    AgentChange,
+    Change,
+    Copied,
+    DefaultsChange,
+    Edit,
+    GatewrightError,
+    Policy,
+    Sandbox,
+    Source,
+    SourceChange,
+    Workspace,
+    remove_dead_copies,
+)
 
 TELL_S = 0.15
 """How often it is told how far the copying is."""

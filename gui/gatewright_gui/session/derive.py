@@ -10,8 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from gatewright.base.errors import GatewrightError
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import GatewrightError, Workspace
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.switching import often_switched
 

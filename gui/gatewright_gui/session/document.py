@@ -9,12 +9,20 @@ from typing import TypeAlias, TypeVar
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoStack
 
-from gatewright.base.errors import EditRefused, GatewrightError, PolicyInvalid, WorkspaceError
-from gatewright.base.problem import Problem
-from gatewright.policy.document import Agent, Policy
-from gatewright.policy.edit import ChangeSet, Edit
-from gatewright.policy.right import ToolFacts, ToolRight
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import (
+    Agent,
+    ChangeSet,
+    Edit,
+    EditRefused,
+    GatewrightError,
+    Policy,
+    PolicyInvalid,
+    Problem,
+    ToolFacts,
+    ToolRight,
+    Workspace,
+    WorkspaceError,
+)
 from gatewright_gui.session.command import EditCommand
 from gatewright_gui.session.exporting import write_export
 from gatewright_gui.session.live import LiveMode

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import Workspace
 
 
 def write_export(workspace: Workspace, folder: Path, dialect: str) -> tuple[tuple[Path, ...], str]:

@@ -9,14 +9,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gatewright.base.errors import ToolFailure, WorkspaceError
-from gatewright.policy.document import PermissionRule
-from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Permission
-from gatewright.sources import FileSource
-from gatewright.sources.descriptor import entries_of
-from gatewright.sources.leftover import is_leftover
-from gatewright.sources.overlay import Overlay
+from gatewright.workspace.api import (
+    FileSource,
+    Overlay,
+    Permission,
+    PermissionRule,
+    PermissionRules,
+    ToolFailure,
+    WorkspaceError,
+    entries_of,
+    is_leftover,
+)
 
 Stop = Callable[[], bool]
 

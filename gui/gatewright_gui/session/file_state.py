@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from gatewright.base.errors import ToolFailure, WorkspaceError
-from gatewright.sources import FileSource, FileState
+from gatewright.workspace.api import FileSource, FileState, ToolFailure, WorkspaceError
 
 MAX_LOOKED_AT = 5_000
 """Files with a block that are looked at."""

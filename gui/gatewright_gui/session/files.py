@@ -14,17 +14,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, overload
 
-from gatewright.base.errors import WorkspaceError
-from gatewright.policy.document import Source
-from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.shadow import Shadow
-from gatewright.policy.verdict import Verdict
-from gatewright.sources import FileSource
-from gatewright.sources.basefolder import BaseFolder
-from gatewright.sources.folderwatch import FolderNews, FolderWatch
-from gatewright.sources.manager import SourceManager
-from gatewright.sources.overlay import Listing, Overlay
+from gatewright.workspace.api import (
+    Action,
+    BaseFolder,
+    FileSource,
+    FolderNews,
+    FolderWatch,
+    Listing,
+    Overlay,
+    Permission,
+    PermissionRules,
+    Shadow,
+    Source,
+    SourceManager,
+    Verdict,
+    WorkspaceError,
+    verdict_for,
+)
 from gatewright_gui.session.courtesy import give_way
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_state import Reconciled, Standings, reconciled, standings_of

@@ -4,8 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gatewright.base.problem import Address
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import Address, Workspace
 
 BY_OTHERS = "on disk now, changed by another program"
 

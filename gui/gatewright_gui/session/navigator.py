@@ -4,7 +4,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
-from gatewright.base.problem import Address
+from gatewright.workspace.api import Address
 from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, RulePlace, ToolPlace
 
 DetailPart = Literal["why", "limits", "agent"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
-from gatewright.workspace import Workspace, audit_log, write_demo
+from gatewright.workspace.api import Workspace, audit_log, write_demo
 
 __all__ = ["POLICY_NAME", "audit_log", "demo_folder", "demo_policy", "open_workspace", "write_demo"]
 

@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
-from gatewright.base.errors import SchemaError
-from gatewright.schema import OperationSet, Schema, Survey, discover_operations, inline_references
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import (
+    OperationSet,
+    Schema,
+    SchemaError,
+    Survey,
+    Workspace,
+    discover_operations,
+    inline_references,
+)
 
 MAX_FIELDS = 60
 """Fields of one tool that are looked at; a longer list would be no choice any more."""

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from gatewright.base.problem import Problem
+from gatewright.workspace.api import Problem
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.navigator import DEFAULT_LEVEL, Navigator
 from gatewright_gui.session.ruleplace import LinePlace, RulePlace, place_of_subject

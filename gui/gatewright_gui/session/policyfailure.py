@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatewright.base.errors import PolicyInvalid
-from gatewright.base.problem import Problem
+from gatewright.workspace.api import PolicyInvalid, Problem
 from gatewright_gui.session.causes import causes_of
 
 NOT_TRUSTED = "not-trusted"

@@ -11,15 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from gatewright.policy.right import ToolRight
-from gatewright.schema.formats.listing import Level
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import Level, ToolRight, Workspace
 from gatewright_gui.qt.fold import Foldable
 from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
 
 if TYPE_CHECKING:
-    from gatewright.gate import AgentView
-    from gatewright.schema.formats import Format, ToolListing
+    from gatewright.workspace.api import AgentView, Format, ToolListing
 
 TO_DO: Mapping[str, str] = {
     "too-many-tools": "turn tools off for this agent until they are few enough, or send them in several requests",
@@ -108,7 +105,7 @@ def lint_rows(view: "AgentView", provider: str, tool: str | None) -> tuple[LintR
 
 def provider_states(view: "AgentView", tool: str | None) -> tuple[ProviderState, ...]:
     """How every provider takes one tool, or all of them."""
-    from gatewright.schema.formats import FORMATS
+    from gatewright.workspace.api import FORMATS
 
     return tuple(_state(name, lint_rows(view, name, tool)) for name in FORMATS)
 
@@ -205,7 +202,7 @@ class Preview:
 
 def provider_formats() -> tuple[str, ...]:
     """The formats a preview can have."""
-    from gatewright.schema.formats import FORMATS
+    from gatewright.workspace.api import FORMATS
 
     return tuple(FORMATS)
 
@@ -234,7 +231,7 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
 
 def compared(workspace: Workspace, agent_id: str, tool: str | None, provider: str, base: Base) -> Comparison:
     """What differs in the schemas and usage rules of one agent; limited to one tool when `tool` is given."""
-    from gatewright.schema.formats import format_named
+    from gatewright.workspace.api import format_named
 
     view, form = workspace.view(agent_id), format_named(provider)
     answer = Comparison(agent_id, tool, provider, base)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gatewright.workspace import Approval, ApprovalRequest, Grant, Remember
+from gatewright.workspace.api import Approval, ApprovalRequest, Grant, Remember
 from gatewright_gui.session.calls import argument_text, visible
 
 Lasting = Literal["once", "duration", "scope"]

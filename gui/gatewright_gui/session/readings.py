@@ -7,13 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from gatewright.policy.document import Policy
-from gatewright.policy.right import ToolFacts
-from gatewright.policy.setting import settings_of
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import Policy, ToolFacts, Workspace, settings_of
 
 if TYPE_CHECKING:
-    from gatewright.schema import Survey
+    from gatewright.workspace.api import Survey
 
 
 Kind = Literal["declared", "read", "guessed", "free", "open", "maybe", "plain"]

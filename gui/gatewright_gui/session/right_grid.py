@@ -11,11 +11,16 @@ from itertools import count
 
 from PySide6.QtCore import QObject, Signal
 
-from gatewright.policy.document import Policy
-from gatewright.policy.right import Layer, OperationRight, ToolFacts, ToolRight
-from gatewright.policy.toolname import chosen_tools
-from gatewright.policy.verdict import Verdict
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import (
+    Layer,
+    OperationRight,
+    Policy,
+    ToolFacts,
+    ToolRight,
+    Verdict,
+    Workspace,
+    chosen_tools,
+)
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import ChangeSet, Document

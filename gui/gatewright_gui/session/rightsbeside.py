@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from gatewright.policy.right import ToolRight
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import ToolRight, Workspace
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.switching import often_switched
 

@@ -6,10 +6,7 @@ What a problem is about has such a place too.
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from gatewright.base.problem import Address, Subject
-from gatewright.policy.document import Policy
-from gatewright.policy.rule import ANY_TOOL, AllowedOperations
-from gatewright.policy.toolname import split_name
+from gatewright.workspace.api import ANY_TOOL, Address, AllowedOperations, Policy, Subject, split_name
 
 
 @dataclass(frozen=True, slots=True)

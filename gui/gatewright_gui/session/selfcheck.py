@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import Workspace
 
 if TYPE_CHECKING:
-    from gatewright.gate import Difference
+    from gatewright.workspace.api import Difference
 
 
 @dataclass(frozen=True, slots=True)

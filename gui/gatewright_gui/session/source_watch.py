@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from gatewright.workspace import SourceWatching, Workspace
+from gatewright.workspace.api import SourceWatching, Workspace
 from gatewright_gui.session.document import Document
 
 if TYPE_CHECKING:
-    from gatewright.sources import Noticed
+    from gatewright.workspace.api import Noticed
 
 
 class SourceWatch(QObject):
@@ -72,7 +72,7 @@ class SourceWatch(QObject):
 
     def _tell_conflicts(self, noticed: "Noticed") -> None:
         """Say once of each file that somebody has to decide about it; again when that had been settled meanwhile."""
-        from gatewright.sources import FileState
+        from gatewright.workspace.api import FileState
 
         open_now = {
             change.relative for change in noticed.changes if change.state is FileState.CONFLICT and not change.merged

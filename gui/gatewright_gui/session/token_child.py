@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TextIO
 
-from gatewright.schema.tokens import count_texts
+from gatewright.workspace.api import count_texts
 
 
 def serve(asked: TextIO, answered: TextIO) -> None:

@@ -16,10 +16,10 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import Workspace
 
 if TYPE_CHECKING:
-    from gatewright.schema.tokens import TokenCount, TokenCounter
+    from gatewright.workspace.api import TokenCount, TokenCounter
 
 
 CHILD = "gatewright_gui.session.token_child"
@@ -76,7 +76,7 @@ def count_words(tokens: int, *, exact: bool) -> str:
 
 def token_report(workspace: Workspace, agent_id: str, provider: str) -> TokenReport:
     """Count the tools of an agent. The first count takes a second or two: not on the GUI thread."""
-    from gatewright.schema.formats import format_named
+    from gatewright.workspace.api import format_named
 
     view, form = workspace.view(agent_id), format_named(provider)
     shown, whole = _counted(
@@ -101,7 +101,7 @@ def _counted(count: "Callable[[TokenCounter], tuple[TokenCount, TokenCount]]") -
 
 @lru_cache(maxsize=1)
 def _by_process() -> "TokenCounter":
-    from gatewright.schema.tokens import TokenCounter
+    from gatewright.workspace.api import TokenCounter
 
     if find_spec("toktok") is None or getattr(sys, "frozen", False):
         return _by_bytes()
@@ -110,7 +110,7 @@ def _by_process() -> "TokenCounter":
 
 @lru_cache(maxsize=1)
 def _by_bytes() -> "TokenCounter":
-    from gatewright.schema.tokens import TokenCounter
+    from gatewright.workspace.api import TokenCounter
 
     return TokenCounter(None)
 

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, QTimer, Signal
 from shiboken6 import isValid
 
-from gatewright.base.errors import GatewrightError
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import GatewrightError, Workspace
 from gatewright_gui.session.document import Document
 
 if TYPE_CHECKING:
-    from gatewright.workspace import ApprovalRequest
+    from gatewright.workspace.api import ApprovalRequest
     from gatewright_gui.session.question import PendingApproval, Reply
 
 

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 
-from gatewright.policy.document import Roots
-from gatewright.policy.right import ToolFacts
-from gatewright.workspace.roots import roots_by_tool
+from gatewright.workspace.api import Roots, ToolFacts, roots_by_tool
 from gatewright_gui.session.document import Document
 
 

@@ -1,6 +1,6 @@
 """The window: puts rail, bars and pages together and does what the actions say. It decides nothing about policies.
 
-Over 400 lines, because every action of the menu is a short method here and each is one line away from its signal.
+Over 450 lines, because every action of the menu is a short method here and each is one line away from its signal.
 """
 
 import time

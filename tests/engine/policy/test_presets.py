@@ -17,7 +17,7 @@ from gatewright.policy.edit import apply, inverse
 from gatewright.policy.preset import Preset, preset_edit, promised
 from gatewright.policy.right import Layer, OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.rights import held_off, reset_tools, set_many, tick_many
-from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, Standing, agent_diff
+from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightState, agent_diff
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
@@ -195,9 +195,9 @@ def test_diff_says_what_becomes_of_an_operation_and_what_else_changes() -> None:
 
     found = {(row.tool, row.operation): (row.before, row.after, row.kind) for row in diff.rows}
     assert found == {
-        ("clock", ""): (Standing.ON, Standing.OFF, ChangeKind.OFF),
-        ("notes", "find"): (Standing.ON, Standing.ASKS, ChangeKind.ASKS),
-        ("shell", ""): (Standing.OFF, Standing.ASKS, ChangeKind.ASKS),
+        ("clock", ""): (RightState.ON, RightState.OFF, ChangeKind.OFF),
+        ("notes", "find"): (RightState.ON, RightState.ASKS, ChangeKind.ASKS),
+        ("shell", ""): (RightState.OFF, RightState.ASKS, ChangeKind.ASKS),
     }
     assert diff.limits_come == (limit,)
     assert diff.sources == ((), None)
@@ -212,7 +212,7 @@ def test_diff_tells_a_box_that_another_layer_keeps_off() -> None:
     )
     after = apply(policy, preset_edit(policy, CATALOG, ["a"], Preset.EVERYTHING))
     row = next(row for row in difference(policy, after, "a").rows if row.operation == "put")
-    assert (row.before, row.after, row.kind) == (Standing.OFF, Standing.OVERRULED, ChangeKind.WRITTEN)
+    assert (row.before, row.after, row.kind) == (RightState.OFF, RightState.OVERRULED, ChangeKind.WRITTEN)
 
 
 @given(policies(), st.lists(st.sampled_from(NAMES), unique=True, min_size=2), verdicts)

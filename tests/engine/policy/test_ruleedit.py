@@ -11,7 +11,7 @@ from gatewright.policy.kinds.capability import CapabilityKind, Exec, NetRead
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
 from gatewright.policy.ruleedit import (
-    Standing,
+    RulePosition,
     bind_rule,
     change_constraint,
     change_rule,
@@ -53,8 +53,8 @@ def rules_after(edit: Edit) -> tuple[ToolRule, ...]:
     return after.agents["a"].tool_rules
 
 
-def standing(index: int) -> Standing:
-    return Standing("a", index, RULES[index])
+def standing(index: int) -> RulePosition:
+    return RulePosition("a", index, RULES[index])
 
 
 def test_a_limit_goes_into_the_rule_of_its_kind_for_the_same_operations() -> None:
@@ -130,21 +130,21 @@ def test_binding_one_argument_leaves_what_the_rule_says_of_others_alone() -> Non
     both = ToolRule("notes", ArgumentConstraints({"op": {"maxLength": 9}, "page": {"maxLength": 3}}), (), 7, "both")
     policy = Policy(agents={"a": Agent("a", tools=("notes",), tool_rules=(both,))})
 
-    after = apply(policy, bind_rule(policy, CATALOG, Standing("a", 0, both), ("write",), "page"))
+    after = apply(policy, bind_rule(policy, CATALOG, RulePosition("a", 0, both), ("write",), "page"))
 
     assert after.agents["a"].tool_rules == (
         ToolRule("notes", ArgumentConstraints({"op": {"maxLength": 9}}), (), 7, "both"),
         ToolRule("notes", ArgumentConstraints({"page": {"maxLength": 3}}), ("operation:write",), 7),
     )
     with pytest.raises(EditRefused, match=r"`notes\.find` takes no `page`"):
-        bind_rule(policy, CATALOG, Standing("a", 0, both), ("find",), "page")
+        bind_rule(policy, CATALOG, RulePosition("a", 0, both), ("find",), "page")
 
 
 def test_what_must_be_given_is_set_moved_bound_and_removed_with_its_argument() -> None:
     asked = rules_after(set_constraint(POLICY, CATALOG, "a", "notes", "text", None, ("write",), required=True))
     assert asked[2].rule_type == ArgumentConstraints({"page": {"maxLength": 9}}, ("text",))
     policy = Policy(agents={"a": Agent("a", tools=("notes",), tool_rules=asked)})
-    place = Standing("a", 2, asked[2])
+    place = RulePosition("a", 2, asked[2])
     assert free_fields(policy.agents["a"], NOTES, ("write",)) == ("op",)
 
     def after(edit: Edit) -> list[ArgumentConstraints]:
@@ -237,8 +237,8 @@ def test_a_rule_of_several_majors_is_bound_to_what_the_agents_major_has() -> Non
     rule = ToolRule("notes", MaxCalls(1))
     policy = Policy(agents={"a": Agent("a", tools=("notes@1",), tool_rules=(rule,))})
 
-    after = apply(policy, bind_rule(policy, (NOTES, newer), Standing("a", 0, rule), ("write",)))
+    after = apply(policy, bind_rule(policy, (NOTES, newer), RulePosition("a", 0, rule), ("write",)))
 
     assert after.agents["a"].tool_rules[0].conditions == ("operation:write",)
     with pytest.raises(EditRefused, match="has no operation `burn`"):
-        bind_rule(policy, (NOTES, newer), Standing("a", 0, rule), ("burn",))
+        bind_rule(policy, (NOTES, newer), RulePosition("a", 0, rule), ("burn",))

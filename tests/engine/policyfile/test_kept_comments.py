@@ -23,7 +23,7 @@ from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.preset import Preset, preset_edit
 from gatewright.policy.rule import Cooldown, MaxCalls, RateLimit
-from gatewright.policy.ruleedit import Standing
+from gatewright.policy.ruleedit import RulePosition
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace.policytext import PolicyText
@@ -225,12 +225,12 @@ def _constrain(draw: st.DrawFn, policy: Policy) -> Done:
     return Done(ruleedit.set_constraint(policy, FACTS, _agent(draw, policy), "file", name, schema, ["save"]))
 
 
-def _standing(draw: st.DrawFn, policy: Policy) -> Standing:
+def _standing(draw: st.DrawFn, policy: Policy) -> RulePosition:
     agent = policy.agents[_agent(draw, policy)]
     if not agent.tool_rules:
         raise EditRefused("no rule")
     index = draw(st.integers(0, len(agent.tool_rules) - 1))
-    return Standing(agent.agent_id, index, agent.tool_rules[index])
+    return RulePosition(agent.agent_id, index, agent.tool_rules[index])
 
 
 def _change_rule(draw: st.DrawFn, policy: Policy) -> Done:

@@ -18,7 +18,7 @@ from gatewright.policy.rights import tick_tool
 from gatewright.policy.rule import Cooldown, MaxCalls, RateLimit, RequiresConsent
 from gatewright.policy.ruleedit import (
     Limit,
-    Standing,
+    RulePosition,
     bind_rule,
     change_constraint,
     change_rule,
@@ -75,8 +75,8 @@ privileged = "deny" # never
 """
 
 
-def standing(policy: Policy, index: int, agent_id: str = "archivist") -> Standing:
-    return Standing(agent_id, index, policy.agents[agent_id].tool_rules[index])
+def standing(policy: Policy, index: int, agent_id: str = "archivist") -> RulePosition:
+    return RulePosition(agent_id, index, policy.agents[agent_id].tool_rules[index])
 
 
 def granted(policy: Policy, index: int) -> Granted:
@@ -455,7 +455,7 @@ def some_edit(draw: st.DrawFn, policy: Policy) -> Edit:
     ]
     if agent.tool_rules:
         index = draw(st.integers(0, len(agent.tool_rules) - 1))
-        makers.append(lambda: remove_rule(policy, Standing(agent.agent_id, index, agent.tool_rules[index])))
+        makers.append(lambda: remove_rule(policy, RulePosition(agent.agent_id, index, agent.tool_rules[index])))
     if agent.capabilities:
         makers.append(lambda: revoke(policy, Granted(agent.agent_id, 0, agent.capabilities[0])))
     else:

@@ -12,7 +12,7 @@ from gatewright.policy.document import Agent
 from gatewright.policy.preset import Preset
 from gatewright.policy.right import Layer
 from gatewright.policy.rule import ArgumentConstraints, MaxCalls, RateLimit
-from gatewright.policy.ruleedit import Standing
+from gatewright.policy.ruleedit import RulePosition
 from gatewright_gui.pages.agents.constraint_dialog import ConstraintDialog
 from gatewright_gui.pages.agents.limit_list import Column
 from gatewright_gui.pages.agents.limits import value_of
@@ -306,7 +306,7 @@ async def test_a_constraint_that_went_while_its_dialog_is_open_cannot_be_written
     pane.edit_current()
     dialog = await constraint_dialog(odd)
     rule = newcomer(odd).tool_rules[3]
-    assert limit_verbs.remove_rule(odd.document, Standing("newcomer", 3, rule))
+    assert limit_verbs.remove_rule(odd.document, RulePosition("newcomer", 3, rule))
     after = odd.document.policy
 
     QTest.keyClick(dialog, Qt.Key.Key_Return)

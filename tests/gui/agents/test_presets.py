@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QRadioButton
 
 from gatewright.base.problem import Problem, Severity, Subject
 from gatewright.policy.preset import Preset
-from gatewright.policy.rightsdiff import AgentDiff, RightChange, Standing
+from gatewright.policy.rightsdiff import AgentDiff, RightChange, RightState
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents.agents import COUNT, agents_with_problems, tools_with_problems
@@ -263,8 +263,8 @@ def test_lines_of_changes_keep_the_rules_of_item_models(qapp: object) -> None:
     model = RightChangesModel()
     tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
     rows = (
-        RightChange("a", "file", "save", Standing.ON, Standing.OFF),
-        RightChange("a", "clock", "", Standing.OFF, Standing.ASKS),
+        RightChange("a", "file", "save", RightState.ON, RightState.OFF),
+        RightChange("a", "clock", "", RightState.OFF, RightState.ASKS),
     )
     model.add(lines_of(AgentDiff("a", rows, sources=((), None))))
     assert [model.index(row, THEN).data() for row in range(3)] == ["every source", "off", "asks first"]
@@ -278,7 +278,7 @@ def test_lines_of_changes_keep_the_rules_of_item_models(qapp: object) -> None:
 
 
 def test_lines_that_there_is_no_room_for_are_counted_all_the_same() -> None:
-    rows = tuple(RightChange("a", f"tool_{at}", "", Standing.ON, Standing.OFF) for at in range(5))
+    rows = tuple(RightChange("a", f"tool_{at}", "", RightState.ON, RightState.OFF) for at in range(5))
     model = RightChangesModel()
     model.add(lines_of(AgentDiff("a", rows, sources=((), None)), room=3))
 

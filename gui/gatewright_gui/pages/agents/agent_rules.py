@@ -11,15 +11,22 @@ from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Qt
 
-from gatewright.base.problem import Address
-from gatewright.policy.approvaledit import TIER_KEYS
-from gatewright.policy.capabilityedit import Granted, needs
-from gatewright.policy.document import Agent, Policy
-from gatewright.policy.kinds.capability import Capability, CapabilityKind, kind_of
-from gatewright.policy.right import ToolFacts
-from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
-from gatewright.policy.toolname import chosen_tools
-from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import (
+    TIER_DEFAULTS,
+    TIER_KEYS,
+    Address,
+    Agent,
+    Capability,
+    CapabilityKind,
+    Granted,
+    Policy,
+    SafetyTier,
+    ToolFacts,
+    Verdict,
+    chosen_tools,
+    kind_of,
+    needs,
+)
 from gatewright_gui.pages.agents.rule_table import RuleRows
 from gatewright_gui.qt.widget.delegate import Index
 

@@ -8,10 +8,7 @@ from PySide6.QtCore import QStringListModel, Qt, Signal
 from PySide6.QtGui import QFont, QKeyEvent
 from PySide6.QtWidgets import QCompleter, QMenu, QPushButton, QStyleOptionViewItem, QWidget
 
-from gatewright.policy.approvaledit import approval_keys
-from gatewright.policy.document import Agent
-from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import Agent, CapabilityKind, Verdict, approval_keys
 from gatewright_gui.pages.agents.agent_rules import (
     VERDICT_WORDS,
     AgentRow,

@@ -13,9 +13,7 @@ from PySide6.QtCore import (
     Signal,
 )
 
-from gatewright.base.problem import Problem
-from gatewright.policy.document import Agent
-from gatewright.policy.right import Layer, ToolRight
+from gatewright.workspace.api import Agent, Layer, Problem, ToolRight
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import ChangeSet, Document

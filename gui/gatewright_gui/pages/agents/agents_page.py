@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from gatewright.base.problem import Address
+from gatewright.workspace.api import Address
 from gatewright_gui.pages.agents.agent_pane import AgentPane
 from gatewright_gui.pages.agents.tool_pane import ToolPane
 from gatewright_gui.pages.page import Page, PageContext

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import cast
 
-from gatewright.base.jsonvalue import JsonValue
-from gatewright.schema.folder import folder_of, folder_pattern
+from gatewright.workspace.api import JsonValue, folder_of, folder_pattern
 
 _WORDS = {
     "one_of": "enum",

@@ -17,10 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.document import Agent
-from gatewright.policy.right import ToolFacts
-from gatewright.policy.ruleedit import free_fields, taken_fields
+from gatewright.workspace.api import Agent, JsonValue, ToolFacts, free_fields, taken_fields
 from gatewright_gui.pages.agents.constraint import ConstraintForm, constraint_words, form_of, json_fault, schema_of
 from gatewright_gui.pages.agents.constraint_form import FIELDS, LABEL_WIDTH, ConstraintFields
 from gatewright_gui.pages.agents.limits import LimitRow

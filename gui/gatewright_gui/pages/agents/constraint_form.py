@@ -5,7 +5,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QFormLayout, QLabel, QLineEdit, QWidget
 
-from gatewright.schema.folder import is_folder
+from gatewright.workspace.api import is_folder
 from gatewright_gui.pages.agents.constraint import ConstraintForm
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.label import Label

@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from gatewright.schema import Operation, OperationSet, Survey
+from gatewright.workspace.api import Operation, OperationSet, Survey
 from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS, Declaration
 
 Index = QModelIndex | QPersistentModelIndex

@@ -14,8 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.policy.right import ToolFacts
-from gatewright.schema import Survey
+from gatewright.workspace.api import Survey, ToolFacts
 from gatewright_gui.pages.agents.declaration import (
     CHOICE,
     Choice,

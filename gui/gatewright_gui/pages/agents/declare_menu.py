@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
-from gatewright.policy.right import ToolFacts
+from gatewright.workspace.api import ToolFacts
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import tie_icon

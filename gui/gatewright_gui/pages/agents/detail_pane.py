@@ -7,9 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from gatewright.base.problem import Address
-from gatewright.policy.right import ToolFacts
-from gatewright.policy.toolname import chosen_tools
+from gatewright.workspace.api import Address, ToolFacts, chosen_tools
 from gatewright_gui.pages.agents.why_pane import WhyPane
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Qt
 
-from gatewright.base.durationwords import rate_words
-from gatewright.policy.rule import RateLimit, RuleKind
+from gatewright.workspace.api import RateLimit, RuleKind, rate_words
 from gatewright_gui.pages.agents.limits import LimitRow, Owner, limit_text, read_limit, value_of
 from gatewright_gui.pages.agents.rule_table import RuleRows
 from gatewright_gui.qt.widget.delegate import Index

@@ -9,15 +9,39 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from gatewright.base.durationwords import duration_words, parse_duration_words, rate_words
-from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import Address
-from gatewright.policy import rule as kinds
-from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.right import ToolFacts
-from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, RuleKind, ToolRule
-from gatewright.policy.ruleedit import Standing
-from gatewright.policy.toolname import names_tool
+from gatewright.workspace.api import (
+    ANY_TOOL,
+    OPERATION_CONDITION,
+    Address,
+    Agent,
+    AllowedOperations,
+    ArgumentConstraints,
+    ContinueLoop,
+    Cooldown,
+    ExclusiveGroups,
+    ExitLoop,
+    JsonValue,
+    MaxCalls,
+    Needed,
+    Periodic,
+    Policy,
+    RateLimit,
+    RequiredBeforeExit,
+    RequiredBeforeExitIf,
+    RequiresConsent,
+    RequiresFollowingTools,
+    RequiresPrecedingTools,
+    RuleKind,
+    RulePosition,
+    Source,
+    StartConstraint,
+    ToolFacts,
+    ToolRule,
+    duration_words,
+    names_tool,
+    parse_duration_words,
+    rate_words,
+)
 from gatewright_gui.pages.agents.constraint import constraint_words
 
 MAX_CALLS = 1_000_000
@@ -42,36 +66,36 @@ def words_of(rule: ToolRule) -> RuleWords:
     kind = rule.rule_type
     every, either = _others(rule, " and "), _others(rule, " or ")
     match kind:
-        case kinds.MaxCalls(calls):
+        case MaxCalls(calls):
             return RuleWords("Max calls", f"max {calls:,}", f"at most {calls:,} calls in a session")
-        case kinds.Cooldown(seconds):
+        case Cooldown(seconds):
             pause = duration_words(seconds)
             return RuleWords("Pause", f"pause {pause}", f"calls start at least {pause} apart")
-        case kinds.RateLimit(calls, per_s):
+        case RateLimit(calls, per_s):
             rate = f"{calls:,} per {duration_words(per_s)}"
             return RuleWords("Rate", rate, f"calls: {rate_words(calls, per_s)}, over all sessions")
-        case kinds.Periodic(seconds):
+        case Periodic(seconds):
             time = duration_words(seconds)
             said = f"the model is reminded when nothing of it succeeded for {time}"
             return RuleWords("Reminder", f"due every {time}", said)
-        case kinds.StartConstraint():
+        case StartConstraint():
             return RuleWords("Comes first", "first", "has to succeed before any other tool")
-        case kinds.RequiresPrecedingTools():
+        case RequiresPrecedingTools():
             return RuleWords("Comes after", f"after {every}", f"only once {every} succeeded")
-        case kinds.RequiresFollowingTools():
+        case RequiresFollowingTools():
             return RuleWords("Comes before", f"before {either}", f"not any more once {either} succeeded")
-        case kinds.ExclusiveGroups(groups):
+        case ExclusiveGroups(groups):
             named = [f"one of {', '.join(group)}" for group in groups]
             said = "; ".join(f"only {one} in a session" for one in named)
             return RuleWords("One of a group", "; ".join(named), said)
-        case kinds.RequiredBeforeExit():
+        case RequiredBeforeExit():
             return RuleWords("Before the end", "before the end", "has to succeed before the loop may end")
-        case kinds.RequiredBeforeExitIf():
+        case RequiredBeforeExitIf():
             said = f"has to succeed before the loop may end, if {every} did"
             return RuleWords("Before the end", f"before the end, if {every}", said)
-        case kinds.RequiresConsent(scope):
+        case RequiresConsent(scope):
             return RuleWords("Consent", f"consent {scope}" if scope else "consent", "")
-        case kinds.ArgumentConstraints(fields, required):
+        case ArgumentConstraints(fields, required):
             parts = (("limits", fields), ("asks for", required))
             given = f"only with {', '.join(required)} given" if required else ""
             fit = f"only if the values of {', '.join(fields)} fit what the rule says" if fields else ""
@@ -80,13 +104,13 @@ def words_of(rule: ToolRule) -> RuleWords:
                 ", ".join(f"{words} {', '.join(names)}" for words, names in parts if names),
                 ", ".join(text for text in (given, fit) if text),
             )
-        case kinds.ContinueLoop():
+        case ContinueLoop():
             return RuleWords("Goes on", "loop continues", "after a successful call the loop continues")
-        case kinds.ExitLoop():
+        case ExitLoop():
             return RuleWords("Ends the loop", "ends", "a successful call ends the loop")
-        case kinds.Needed():
+        case Needed():
             return RuleWords("Needed", "needed", "a source needs it")
-        case kinds.AllowedOperations():
+        case AllowedOperations():
             return RuleWords("Operations", "", "")
         case _:
             assert_never(kind)
@@ -112,8 +136,8 @@ class PlacedRule:
     def is_limit(self) -> bool:
         """Whether it is neither a box nor what goes without saying."""
         kind = self.rule.rule_type
-        without_saying = self.address is None and isinstance(kind, kinds.ContinueLoop)
-        return not without_saying and not isinstance(kind, kinds.AllowedOperations)
+        without_saying = self.address is None and isinstance(kind, ContinueLoop)
+        return not without_saying and not isinstance(kind, AllowedOperations)
 
 
 def rules_on(agent: Agent, sources: Iterable[Source], facts: ToolFacts) -> Iterator[PlacedRule]:
@@ -146,7 +170,7 @@ def limits_of(agent: Agent, facts: ToolFacts, operation: str | None, sources: It
     return ", ".join([f"{text} at {source_id}" if source_id else text for text, source_id in words if text])
 
 
-_LAST = (kinds.ContinueLoop, kinds.ExitLoop, kinds.Needed)
+_LAST = (ContinueLoop, ExitLoop, Needed)
 
 
 def _concerns(rule: ToolRule, operation: str | None) -> bool:
@@ -189,7 +213,7 @@ class LimitRow:
     owner: Owner
     field: str | None = None
     address: Address | None = None
-    standing: Standing | None = None
+    standing: RulePosition | None = None
     source_id: str = ""
     has_operations: bool = True
     is_draft: bool = False
@@ -199,19 +223,17 @@ class LimitRow:
     def schema(self) -> JsonValue:
         """The schema of the argument; None where the rule says nothing of its value, or is of another kind."""
         kind = self.kind
-        return kind.fields.get(self.field) if self.field and isinstance(kind, kinds.ArgumentConstraints) else None
+        return kind.fields.get(self.field) if self.field and isinstance(kind, ArgumentConstraints) else None
 
     @property
     def is_required(self) -> bool:
         """Whether the rule makes calls give the argument."""
-        return isinstance(self.kind, kinds.ArgumentConstraints) and self.field in self.kind.required
+        return isinstance(self.kind, ArgumentConstraints) and self.field in self.kind.required
 
     @property
     def has_value(self) -> bool:
         """Whether its value can be edited in place."""
-        return self.is_own and isinstance(
-            self.kind, kinds.MaxCalls | kinds.Cooldown | kinds.RateLimit | kinds.Periodic | kinds.RequiresConsent
-        )
+        return self.is_own and isinstance(self.kind, MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent)
 
     @property
     def is_own(self) -> bool:
@@ -265,9 +287,9 @@ def _rows_of(placed: PlacedRule, agent: Agent, facts: ToolFacts) -> Iterator[Lim
     rule, owner = placed.rule, _owner(placed)
     index = placed.address[-1] if placed.address else None
     own = owner is Owner.OWN and isinstance(index, int)
-    standing = Standing(agent.agent_id, index, rule) if own and isinstance(index, int) else None
+    standing = RulePosition(agent.agent_id, index, rule) if own and isinstance(index, int) else None
     fields: tuple[str | None, ...] = (None,)
-    if isinstance(rule.rule_type, kinds.ArgumentConstraints):
+    if isinstance(rule.rule_type, ArgumentConstraints):
         fields = rule.rule_type.arguments
     for field in fields:
         yield LimitRow(
@@ -298,17 +320,17 @@ def value_of(row: LimitRow) -> str:
     """Its value, or what it says, in words."""
     kind = row.kind
     match kind:
-        case kinds.MaxCalls(calls):
+        case MaxCalls(calls):
             return f"{calls:,} call{'' if calls == 1 else 's'} in a session"
-        case kinds.Cooldown():
+        case Cooldown():
             return f"{limit_text(kind)} from start to start"
-        case kinds.RateLimit():
+        case RateLimit():
             return f"{limit_text(kind)}, over all sessions"
-        case kinds.Periodic():
+        case Periodic():
             return f"every {limit_text(kind)}"
-        case kinds.RequiresConsent(scope):
+        case RequiresConsent(scope):
             return f"scope {scope}" if scope else "asks, unless a grant covers it"
-        case kinds.ArgumentConstraints():
+        case ArgumentConstraints():
             return constraint_words(row.schema, required=row.is_required)
         case _:
             return row.text
@@ -317,13 +339,13 @@ def value_of(row: LimitRow) -> str:
 def limit_text(kind: RuleKind) -> str:
     """The value as it can be typed again; empty for a kind without one."""
     match kind:
-        case kinds.MaxCalls(calls):
+        case MaxCalls(calls):
             return str(calls)
-        case kinds.Cooldown(seconds) | kinds.Periodic(seconds):
+        case Cooldown(seconds) | Periodic(seconds):
             return duration_words(seconds)
-        case kinds.RateLimit(calls, per_s):
+        case RateLimit(calls, per_s):
             return f"{calls:,} per {duration_words(per_s)}"
-        case kinds.RequiresConsent(scope):
+        case RequiresConsent(scope):
             return scope or ""
         case _:
             return ""
@@ -332,18 +354,18 @@ def limit_text(kind: RuleKind) -> str:
 def read_limit(kind: RuleKind, text: str) -> RuleKind:
     """A limit of the same kind with the value that was typed. Raises ValueError saying what is accepted."""
     match kind:
-        case kinds.MaxCalls():
-            return kinds.MaxCalls(_calls(text))
-        case kinds.Cooldown() | kinds.Periodic():
+        case MaxCalls():
+            return MaxCalls(_calls(text))
+        case Cooldown() | Periodic():
             return type(kind)(_seconds(text))
-        case kinds.RateLimit():
+        case RateLimit():
             found = _RATE.fullmatch(text)
             if found is None:
                 raise ValueError(f"a rate is calls per time, such as `{RATE_EXAMPLE}`")
             per = found[2] if found[2][0].isdigit() else f"1 {found[2]}"  # `30 per min`
-            return kinds.RateLimit(_calls(found[1]), _seconds(per))
-        case kinds.RequiresConsent():
-            return kinds.RequiresConsent(text.strip() or None)
+            return RateLimit(_calls(found[1]), _seconds(per))
+        case RequiresConsent():
+            return RequiresConsent(text.strip() or None)
         case _:
             raise ValueError("this rule has no value")
 

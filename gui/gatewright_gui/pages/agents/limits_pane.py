@@ -6,10 +6,9 @@ from functools import partial
 from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QPushButton, QStyleOptionViewItem, QWidget
 
-from gatewright.base.problem import Address
-from gatewright.policy.document import Agent
-from gatewright.policy.right import ToolFacts
-from gatewright.policy.rule import (
+from gatewright.workspace.api import (
+    Address,
+    Agent,
     ArgumentConstraints,
     Cooldown,
     ExitLoop,
@@ -18,8 +17,10 @@ from gatewright.policy.rule import (
     RateLimit,
     RequiresConsent,
     RuleKind,
+    ToolFacts,
+    free_fields,
+    taken_fields,
 )
-from gatewright.policy.ruleedit import free_fields, taken_fields
 from gatewright_gui.pages.agents.limit_list import Choice, Column, LimitListModel, choices_for
 from gatewright_gui.pages.agents.limits import (
     MAX_CALLS,

@@ -11,8 +11,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from gatewright.policy.document import Agent
-from gatewright.policy.right import Reason
+from gatewright.workspace.api import Agent, Reason
 from gatewright_gui.pages.agents.notes import Note
 from gatewright_gui.session.right_grid import (
     OPERATION_CELLS,

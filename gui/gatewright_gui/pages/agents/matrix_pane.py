@@ -7,7 +7,7 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
 
-from gatewright.policy.right import Reason
+from gatewright.workspace.api import Reason
 from gatewright_gui.pages.agents.matrix import MatrixModel, Place
 from gatewright_gui.pages.agents.matrix_view import Block, MatrixView
 from gatewright_gui.pages.agents.notes import Note, notes_of

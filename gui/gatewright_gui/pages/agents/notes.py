@@ -3,16 +3,25 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gatewright.base.durationwords import duration_words
-from gatewright.base.problem import Address, Problem
-from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.kinds.capability import kind_of
-from gatewright.policy.permission import verdict_for
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.right import OperationFacts, ToolFacts, ToolRight
-from gatewright.policy.rule import ANY_TOOL, AllowedOperations, RequiresConsent
-from gatewright.policy.toolname import names_tool
-from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import (
+    ANY_TOOL,
+    Address,
+    Agent,
+    AllowedOperations,
+    OperationFacts,
+    Policy,
+    PolicyRule,
+    Problem,
+    RequiresConsent,
+    Source,
+    ToolFacts,
+    ToolRight,
+    Verdict,
+    duration_words,
+    kind_of,
+    names_tool,
+    verdict_for,
+)
 from gatewright_gui.pages.agents.limits import PlacedRule, rules_on, sentence
 from gatewright_gui.session.readings import Reading
 

@@ -16,15 +16,21 @@ from PySide6.QtCore import (
     Signal,
 )
 
-from gatewright.policy.document import Agent
-from gatewright.policy.kinds.capability import Capability
-from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightChange, Standing
-from gatewright.policy.rule import RequiresConsent, ToolRule
+from gatewright.workspace.api import (
+    Agent,
+    AgentDiff,
+    Capability,
+    ChangeKind,
+    RequiresConsent,
+    RightChange,
+    RightState,
+    ToolRule,
+)
 from gatewright_gui.pages.agents.limits import PlacedRule, sentence
 
 Index = QModelIndex | QPersistentModelIndex
 BEFORE, AFTER = Qt.ItemDataRole.UserRole + 1, Qt.ItemDataRole.UserRole + 2
-"""The `Standing` of an operation; None in a row about something else."""
+"""The `RightState` of an operation; None in a row about something else."""
 HEADINGS = ("Agent", "What changes", "Now", "Then")
 AGENT, WHAT, NOW, THEN = range(4)
 MOST_ROWS = 20_000
@@ -41,8 +47,8 @@ class ChangeRow:
     now: str
     then: str
     kind: str
-    before: Standing | None = None
-    after: Standing | None = None
+    before: RightState | None = None
+    after: RightState | None = None
 
 
 @dataclass(frozen=True, slots=True)

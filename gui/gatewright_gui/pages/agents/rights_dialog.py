@@ -1,7 +1,4 @@
-"""A preset, copied rights or a reset for several agents, with every line that would change before it is made.
-
-Over 400 lines, since the three of them are a few lines each beside the dialog that they share.
-"""
+"""A preset, copied rights or a reset for several agents, with every line that would change before it is made."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,12 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.base.errors import EditRefused
-from gatewright.policy.copyrights import Along, rules_by_name
-from gatewright.policy.document import Agent
-from gatewright.policy.edit import Edit
-from gatewright.policy.preset import Preset
-from gatewright.policy.rightsdiff import ChangeKind, Standing
+from gatewright.workspace.api import Agent, Along, ChangeKind, Edit, EditRefused, Preset, RightState, rules_by_name
 from gatewright_gui.pages.agents.right_changes import (
     AFTER,
     AGENT,
@@ -68,11 +60,11 @@ _MANY_AGENTS = 8
 _NAMED = 12
 """So many tools are named at most."""
 _KINDS = (*map(str, ChangeKind), OTHER)
-_STANDINGS: dict[Standing, tuple[str, Role]] = {
-    Standing.ON: ("circle-check", "allow"),
-    Standing.ASKS: ("hand", "ask"),
-    Standing.OFF: ("ban", "deny"),
-    Standing.OVERRULED: ("layers", "blocked"),
+_STANDINGS: dict[RightState, tuple[str, Role]] = {
+    RightState.ON: ("circle-check", "allow"),
+    RightState.ASKS: ("hand", "ask"),
+    RightState.OFF: ("ban", "deny"),
+    RightState.OVERRULED: ("layers", "blocked"),
 }
 
 
@@ -91,7 +83,7 @@ class ChangeDelegate(Delegate):
         standing = index.data(BEFORE if index.column() == NOW else AFTER) if index.column() >= NOW else None
         painter.save()
         if standing:
-            icon, role = _STANDINGS[Standing(standing)]
+            icon, role = _STANDINGS[RightState(standing)]
             look.icon(icon, role).paint(painter, QRect(left, rect.top() + (rect.height() - 14) // 2, 14, 14))
             left += 20
         quiet = index.column() in {AGENT, NOW}

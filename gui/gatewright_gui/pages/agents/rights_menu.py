@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QMenu, QWidget
 
-from gatewright.policy.preset import Preset
+from gatewright.workspace.api import Preset
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.look import tie_icon
 

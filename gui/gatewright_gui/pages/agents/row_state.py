@@ -2,8 +2,7 @@
 
 from enum import StrEnum
 
-from gatewright.policy.right import Layer, OperationRight, Reason, ToolRight
-from gatewright.policy.verdict import Verdict, strictest
+from gatewright.workspace.api import Layer, OperationRight, Reason, ToolRight, Verdict, strictest
 
 
 class RowState(StrEnum):

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.base.problem import Address
+from gatewright.workspace.api import Address
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role, role_colour
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text

@@ -9,8 +9,7 @@ from typing import Literal
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
-from gatewright.policy.document import Agent, Policy
-from gatewright.policy.right import ToolRight
+from gatewright.workspace.api import Agent, Policy, ToolRight
 from gatewright_gui.qt.layout import Gap, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, line_text

@@ -13,12 +13,21 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from gatewright.policy.document import Agent, Source
-from gatewright.policy.right import OperationRight, ToolFacts, ToolRight
-from gatewright.policy.rule import ANY_TOOL, AllowedOperations, ContinueLoop, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.toolname import names_tool, split_name
-from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import (
+    ANY_TOOL,
+    Agent,
+    AllowedOperations,
+    ContinueLoop,
+    OperationRight,
+    SafetyTier,
+    Source,
+    ToolFacts,
+    ToolRight,
+    ToolRule,
+    Verdict,
+    names_tool,
+    split_name,
+)
 from gatewright_gui.pages.agents.tool_tree import COLUMNS, FLAGS, LEAF_FLAGS, ToolTreeModel
 
 Index = QModelIndex | QPersistentModelIndex

@@ -1,6 +1,6 @@
 """The middle of the Agents page: the chosen agent, search and chips, the tree, why. It calls verbs, nothing else.
 
-Over 400 lines, because every signal of its parts ends in a short method here.
+Over 450 lines, because every signal of its parts ends in a short method here.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Tools and their operations as a tree of boxes for one agent.
 
 A row's position is in its index: a tool has internal id 0, an operation the row of its tool plus 1; nothing is made per
-row before it is asked for. Over 400 lines, since the structure of a tree and the cells of seven columns are one model.
+row before it is asked for. Over 450 lines, since the structure of a tree and the cells of seven columns are one model.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,9 +12,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from gatewright.policy.document import Agent, Source
-from gatewright.policy.right import Layer, OperationRight, Reason, ToolRight
-from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import Agent, Layer, OperationRight, Reason, Source, ToolRight, Verdict
 from gatewright_gui.pages.agents import row_state
 from gatewright_gui.pages.agents.limits import limits_of
 from gatewright_gui.pages.agents.row_state import Asking, RowState

@@ -13,9 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.base.problem import Address
-from gatewright.policy.right import Layer, Reason
-from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import Address, Layer, Reason, Verdict
 from gatewright_gui.pages.agents.notes import PROBLEM, Note
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look

@@ -13,10 +13,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
-from gatewright.base.errors import JsonRefused, SchemaError
-from gatewright.base.jsonvalue import JsonValue, parse_object
-from gatewright.schema.check import SchemaChecker
-from gatewright.schema.phrase import ArgumentError
+from gatewright.workspace.api import ArgumentError, JsonRefused, JsonValue, SchemaChecker, SchemaError, parse_object
 from gatewright_gui.pages.console.json_places import JsonPlaces, line_and_column, offset_of
 from gatewright_gui.pages.console.json_value import Path, path_of, path_words
 from gatewright_gui.qt.layout import named, row_of, stretch

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, cast
 
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.console.call_form import CallForm
 from gatewright_gui.pages.console.field_value import fit, format_of
 from gatewright_gui.pages.console.json_value import NOTHING

@@ -1,7 +1,7 @@
 """The arguments of a call as a form: a view over one JSON value, so that nothing of it is lost.
 
 A place is told by its path. The schema says which editor a place gets; a value that this editor cannot hold is edited
-as JSON. Nothing is refused here: what is filled in is sent. Over 400 lines: every
+as JSON. Nothing is refused here: what is filled in is sent. Over 450 lines: every
 way to read or change a place is a short method of the form.
 """
 
@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import TypeVar
 
-from gatewright.base.errors import JsonRefused
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.workspace.api import JsonRefused, JsonValue
 from gatewright_gui.pages.console.field_value import (
     Editor,
     View,

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.blocks import diff_text
+from gatewright.workspace.api import diff_text
 from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.table import FlatModel, Index, put_icon, table_of, tint, verdict_mark
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch

@@ -7,7 +7,7 @@ from PySide6.QtCore import QSignalBlocker, QStringListModel, Qt
 from PySide6.QtGui import QAction, QFocusEvent, QKeyEvent, QKeySequence, QWheelEvent
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QCompleter, QLineEdit, QListView, QWidget
 
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.console.call_example import example_of
 from gatewright_gui.pages.console.call_form import CallForm
 from gatewright_gui.pages.console.field_value import View, placeholder, same, shown_value

@@ -1,7 +1,6 @@
 """Places with parts: the properties of an object, the items of a list, the branches of a union.
 
 Parts are made when they are looked at, a screenful at a time: a schema of any size opens at once.
-Over 400 lines: the four kinds of groups share their rows.
 """
 
 from functools import partial

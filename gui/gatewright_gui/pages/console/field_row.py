@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QFrame, QLineEdit, QMenu, QWidget
 
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.console.call_form import CallForm
 from gatewright_gui.pages.console.field import PARTED, Body, FieldHost, SimpleField, field_name, simple_of
 from gatewright_gui.pages.console.field_value import Editor, View, shown_value

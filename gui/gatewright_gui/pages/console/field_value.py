@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.console.json_value import NOTHING, Path, Value, json_text
 from gatewright_gui.pages.console.schema_shape import Shape, Shapes, Union
 

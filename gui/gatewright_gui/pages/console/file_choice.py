@@ -9,7 +9,7 @@ from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QDialog, QWidget
 from shiboken6 import isValid
 
-from gatewright.base.errors import GatewrightError
+from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.console.json_value import Path

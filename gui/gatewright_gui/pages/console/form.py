@@ -7,7 +7,7 @@ from PySide6.QtCore import QStringListModel, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.console.argument_check import ArgumentCheck, ArgumentChecker, Fault, FaultLine, PlaceFault
 from gatewright_gui.pages.console.call_example import ANY_TEXT, carried_form, example_values
 from gatewright_gui.pages.console.call_form import CallForm, FieldFault

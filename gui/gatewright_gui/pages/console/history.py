@@ -1,7 +1,4 @@
-"""Below the request: the calls so far, and the session of the agent.
-
-Over 400 lines: everything that can be done with a call that was made ends in a short method here.
-"""
+"""Below the request: the calls so far, and the session of the agent."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.base.errors import GatewrightError
+from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.console.button import icon_button, text_button
 from gatewright_gui.pages.console.compare import CompareDialog, compared
 from gatewright_gui.pages.console.conversation import SessionView

@@ -3,8 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from gatewright.base.errors import JsonRefused
-from gatewright.base.jsonvalue import JsonValue, parse_object
+from gatewright.workspace.api import JsonRefused, JsonValue, parse_object
 from gatewright_gui.pages.console.call_form import CallForm
 from gatewright_gui.pages.console.json_places import Cursor, JsonPlaces
 from gatewright_gui.pages.console.json_value import NOTHING, Path, value_at

@@ -14,8 +14,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QCompleter, QListView, QTextEdit, QWidget
 
-from gatewright.base.errors import JsonRefused
-from gatewright.base.jsonvalue import parse_object
+from gatewright.workspace.api import JsonRefused, parse_object
 from gatewright_gui.pages.console.argument_check import (
     FITS,
     ArgumentCheck,

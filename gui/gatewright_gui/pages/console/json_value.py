@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final, TypeAlias, cast
 
-from gatewright.base.errors import JsonRefused
-from gatewright.base.jsonvalue import JsonValue, parse_object
+from gatewright.workspace.api import JsonRefused, JsonValue, parse_object
 
 Path: TypeAlias = tuple[str | int, ...]
 

@@ -7,9 +7,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
-from gatewright.base.errors import GatewrightError, JsonRefused
-from gatewright.base.jsonvalue import JsonValue, parse_object
-from gatewright.policy.edit import ChangeSet
+from gatewright.workspace.api import ChangeSet, GatewrightError, JsonRefused, JsonValue, parse_object
 from gatewright_gui.pages.console.approval import KEY
 from gatewright_gui.pages.console.call_bar import CallBar
 from gatewright_gui.pages.console.history import HistoryPanel

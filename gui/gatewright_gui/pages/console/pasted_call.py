@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from gatewright.base.errors import JsonRefused
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.workspace.api import JsonRefused, JsonValue
 from gatewright_gui.pages.console.json_value import parse_value
 
 MAX_PASTED = 1_000_000

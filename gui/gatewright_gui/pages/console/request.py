@@ -1,6 +1,6 @@
 """The left part of the Console: who calls which tool with which arguments, as a form or as JSON.
 
-Over 400 lines: every way to fill a call in, and to change what is called, ends in a short method here.
+Over 450 lines: every way to fill a call in, and to change what is called, ends in a short method here.
 """
 
 import contextlib
@@ -19,9 +19,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from gatewright.base.errors import GatewrightError, JsonRefused
-from gatewright.base.jsonvalue import JsonValue, parse_object
-from gatewright.policy.document import Agent
+from gatewright.workspace.api import Agent, GatewrightError, JsonRefused, JsonValue, parse_object
 from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.call_example import carried_form
 from gatewright_gui.pages.console.call_form import CallForm, FieldFault

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.console.json_value import NOTHING, Value
 
 MAX_DEPTH = 8

@@ -1,7 +1,4 @@
-"""The stages of a call as a table, and below it the chosen one in full.
-
-Over 400 lines: what a stage is and how it is drawn change together.
-"""
+"""The stages of a call as a table, and below it the chosen one in full."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import Verdict
 from gatewright_gui.pages.console.button import icon_button
 from gatewright_gui.pages.console.table import PAD, FlatModel, Index, put_icon, table_of, tint, verdict_mark
 from gatewright_gui.qt.layout import aligned, column_of, holding, named, row_of, stretch

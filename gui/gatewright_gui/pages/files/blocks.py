@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QDialog, QPushButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
-from gatewright.base.errors import GatewrightError
+from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch

@@ -14,10 +14,15 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 from shiboken6 import isValid
 
-from gatewright.base.errors import GatewrightError
-from gatewright.policy.document import PermissionRule, Source
-from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policy.shadow import Shadow, shadowed
+from gatewright.workspace.api import (
+    GatewrightError,
+    PermissionRule,
+    PermissionRules,
+    Shadow,
+    Source,
+    check_pattern,
+    shadowed,
+)
 from gatewright_gui.pages.files.file_filter import TreeFilter, fitting
 from gatewright_gui.pages.files.filter_bar import FilterBar
 from gatewright_gui.pages.files.folder_levels import FolderLevels

@@ -8,11 +8,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QPushButton, QWidget
 from shiboken6 import isValid
 
-from gatewright.base.errors import GatewrightError
-from gatewright.policy.document import Policy, Source
-from gatewright.policy.permission import Action, Permission
-from gatewright.policy.right import OperationFacts
-from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import Action, GatewrightError, OperationFacts, Permission, Policy, Source, Verdict
 from gatewright_gui.pages.files.blocks import Blocks, ReconcileBar
 from gatewright_gui.pages.files.flow_layout import FlowLayout
 from gatewright_gui.pages.files.folder_panel import FolderPanel

@@ -9,8 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
+from gatewright.workspace.api import Permission, PermissionRule
 from gatewright_gui.session.file_index import DEFAULT, PROTECTED, Decided, Stop, StoppedError, level_word
 from gatewright_gui.session.files import Entries, FolderListing, Row
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QPushButton, QWidget
 
-from gatewright.policy.permission import Permission
+from gatewright.workspace.api import Permission
 from gatewright_gui.pages.files.file_filter import NO_FILTER, TreeFilter
 from gatewright_gui.pages.files.flow_layout import FlowLayout
 from gatewright_gui.pages.files.level import LEVELS, PROTECTED_ICON, PROTECTED_WORD

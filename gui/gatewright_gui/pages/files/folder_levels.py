@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gatewright.policy.document import Source
-from gatewright.policy.permission import Permission
+from gatewright.workspace.api import Permission, Source
 from gatewright_gui.session.file_index import DEFAULT, ELSEWHERE, PROTECTED, PROTECTED_WORD, Decided, level_word
 
 _NAMED = 2

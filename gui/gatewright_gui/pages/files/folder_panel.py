@@ -9,7 +9,7 @@ from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QRect, Qt, 
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHeaderView, QMenu, QStackedWidget, QStyleOptionViewItem, QWidget
 
-from gatewright.policy.permission import Permission
+from gatewright.workspace.api import Permission
 from gatewright_gui.pages.files import folder_tree
 from gatewright_gui.pages.files.file_filter import NO_FILTER
 from gatewright_gui.pages.files.filter_bar import FilterBar

@@ -1,7 +1,7 @@
 """The real folder of a source as a tree that is read as it is opened, with the level of each entry.
 
 It asks for folders by `folder_wanted` and is told by `set_listing`. Levels are worked out
-when a row is drawn, so that another set of rules recolours any tree at once. Over 400 lines, because
+when a row is drawn, so that another set of rules recolours any tree at once. Over 450 lines, because
 the rows of a page and what Qt asks of them have to agree and are read together.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from gatewright.policy.permission import Permission
+from gatewright.workspace.api import Permission
 from gatewright_gui.pages.files.blocks import look_of, sentence_of, words_of
 from gatewright_gui.pages.files.folder_levels import FilesBelow
 from gatewright_gui.pages.files.level import LevelMark, mark_below, mark_of

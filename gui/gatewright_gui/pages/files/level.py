@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, 
 from PySide6.QtGui import QColor, QIcon, QPainter
 from PySide6.QtWidgets import QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from gatewright.policy.permission import Permission
+from gatewright.workspace.api import Permission
 from gatewright_gui.pages.files.folder_levels import FilesBelow
 from gatewright_gui.qt.look import LevelName, Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import line_text

@@ -6,8 +6,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPoint, Qt
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QPushButton, QStyleOptionViewItem, QWidget
 
-from gatewright.policy.permission import Action, verdict_for
-from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import Action, Verdict, verdict_for
 from gatewright_gui.pages.files.level import LEVELS, Index, draw_chip, draw_ground, rect_of
 from gatewright_gui.qt.layout import aligned, column_of, named
 from gatewright_gui.qt.look import current_look

@@ -11,7 +11,7 @@ from functools import partial
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from shiboken6 import isValid
 
-from gatewright.base.errors import GatewrightError
+from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.files.counts import FileCounts
 from gatewright_gui.pages.files.file_filter import DEFAULT, Fitting, TreeFilter
 from gatewright_gui.pages.files.folder_panel import FolderPanel

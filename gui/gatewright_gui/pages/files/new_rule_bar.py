@@ -4,8 +4,7 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
-from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
+from gatewright.workspace.api import Permission, PermissionRule
 from gatewright_gui.pages.files.level import level_combo
 from gatewright_gui.pages.files.rule_model import PermissionRuleModel
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.workspace.api import WorkspaceError
 from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.session.file_state import OutsideChanges

@@ -7,8 +7,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from gatewright.policy.document import Source
-from gatewright.policy.edit import ChangeSet
+from gatewright.workspace.api import ChangeSet, Source
 from gatewright_gui.pages.files.blocks import Blocks
 from gatewright_gui.pages.files.counts import FileCounts
 from gatewright_gui.pages.files.decided_panel import DecidedPanel, OnePath

@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QMenu, QToolButton, QWidget
 
-from gatewright.policy.document import Source
+from gatewright.workspace.api import Source
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget import IconButton, SectionHeader

@@ -1,6 +1,6 @@
 """The ordered levels of one source as a table: the rules, and the default as its last row.
 
-An edit goes to verbs that it is given. Over 400 lines, because what a
+An edit goes to verbs that it is given. Over 450 lines, because what a
 row shows, says and takes has to agree and is read together.
 """
 
@@ -11,10 +11,7 @@ from typing import Any, Protocol
 
 from PySide6.QtCore import QAbstractTableModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from gatewright.policy.document import PermissionRule, Source
-from gatewright.policy.glob import check_pattern
-from gatewright.policy.permission import Permission
-from gatewright.policy.shadow import Shadow
+from gatewright.workspace.api import Permission, PermissionRule, Shadow, Source, check_pattern
 from gatewright_gui.pages.files.level import LEVELS
 from gatewright_gui.session.file_index import PatternCount
 from gatewright_gui.session.files import Hits

@@ -6,8 +6,7 @@ from functools import partial
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
 from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QWidget
 
-from gatewright.policy.document import PermissionRule, Source
-from gatewright.policy.permission import Permission
+from gatewright.workspace.api import Permission, PermissionRule, Source
 from gatewright_gui.pages.files import rule_model
 from gatewright_gui.pages.files.new_rule_bar import NewRuleBar
 from gatewright_gui.pages.files.rule_header import RuleHeader

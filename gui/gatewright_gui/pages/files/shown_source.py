@@ -6,8 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject
 
-from gatewright.policy.document import Source
-from gatewright.policy.permission import Permission
+from gatewright.workspace.api import Permission, Source
 from gatewright_gui.pages.files.folder_tree import FolderTreeModel
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.files import PathLevel, SourceFolder, inside

@@ -14,9 +14,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QCheckBox, QDialog, QFileDialog, QFormLayout, QLineEdit, QPushButton, QWidget
 from shiboken6 import isValid
 
-from gatewright.base.errors import GatewrightError
-from gatewright.policy.document import Source
-from gatewright.policy.permission import Permission
+from gatewright.workspace.api import GatewrightError, Permission, Source
 from gatewright_gui.pages.files.level import level_combo
 from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.base.problem import Problem
+from gatewright.workspace.api import Problem
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon

@@ -4,10 +4,7 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from itertools import count
 
-from gatewright.base.errors import EditRefused
-from gatewright.policy import agentedit
-from gatewright.policy.document import Policy
-from gatewright.policy.edit import AgentChange, Edit
+from gatewright.workspace.api import AgentChange, Edit, EditRefused, Policy, agentedit
 from gatewright_gui.session.document import Document
 
 _ROOM = 54

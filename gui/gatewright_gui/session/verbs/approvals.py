@@ -1,7 +1,6 @@
 """Verbs on an agent's approvals keys."""
 
-from gatewright.policy import approvaledit
-from gatewright.policy.verdict import Verdict
+from gatewright.workspace.api import Verdict, approvaledit
 from gatewright_gui.session.document import Document
 
 

@@ -1,9 +1,6 @@
 """Verbs on an agent's capabilities; scopes come as the text that one types."""
 
-from gatewright.base.errors import EditRefused
-from gatewright.policy import capabilityedit
-from gatewright.policy.capabilityedit import Granted, read_scope
-from gatewright.policy.kinds.capability import CapabilityKind, kind_of
+from gatewright.workspace.api import CapabilityKind, EditRefused, Granted, capabilityedit, kind_of, read_scope
 from gatewright_gui.session.document import Document
 
 __all__ = ["change_capability", "grant", "grant_refusal", "revoke", "scope_example", "scope_tip"]

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from gatewright.base.errors import GatewrightError
+from gatewright.workspace.api import GatewrightError
 from gatewright_gui.session.document import Document
 
 

@@ -3,13 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy import ruleedit
-from gatewright.policy.document import Policy
-from gatewright.policy.edit import Edit
-from gatewright.policy.right import ToolFacts
-from gatewright.policy.rule import RuleKind
-from gatewright.policy.ruleedit import Limit, Standing
+from gatewright.workspace.api import Edit, JsonValue, Limit, Policy, RuleKind, RulePosition, ToolFacts, ruleedit
 from gatewright_gui.session.document import Document
 
 Operations = frozenset[str] | None
@@ -28,7 +22,7 @@ class ConstraintWish:
     schema: JsonValue
     required: bool = False
     operations: frozenset[str] | None = None
-    standing: Standing | None = None
+    standing: RulePosition | None = None
     was: str | None = None
 
 
@@ -37,17 +31,17 @@ def set_limit(document: Document, agent_id: str, tool: str, limit: Limit, operat
     return document.push(lambda policy, catalog: ruleedit.set_limit(policy, catalog, agent_id, tool, limit, operations))
 
 
-def change_rule(document: Document, standing: Standing, kind: RuleKind) -> bool:
+def change_rule(document: Document, standing: RulePosition, kind: RuleKind) -> bool:
     """Another value for a rule where it stands."""
     return document.push(lambda policy, _tools: ruleedit.change_rule(policy, standing, kind))
 
 
-def bind_rule(document: Document, standing: Standing, operations: Operations, field: str | None = None) -> bool:
+def bind_rule(document: Document, standing: RulePosition, operations: Operations, field: str | None = None) -> bool:
     """Let a rule, or what it says of one argument, hold for some operations only, or for all of them."""
     return document.push(lambda policy, catalog: ruleedit.bind_rule(policy, catalog, standing, operations, field))
 
 
-def remove_rule(document: Document, standing: Standing, field: str | None = None) -> bool:
+def remove_rule(document: Document, standing: RulePosition, field: str | None = None) -> bool:
     """Take a rule away; with a field, only what it says of that argument."""
     if field is None:
         return document.push(lambda policy, _tools: ruleedit.remove_rule(policy, standing))

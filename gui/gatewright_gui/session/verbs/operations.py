@@ -3,11 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gatewright.policy.document import Policy, ToolSettings
-from gatewright.policy.edit import Edit, ToolSettingsChange
-from gatewright.policy.right import ToolFacts
-from gatewright.policy.rule import AllowedOperations, ToolRule
-from gatewright.policy.toolname import names_tool
+from gatewright.workspace.api import (
+    AllowedOperations,
+    Edit,
+    Policy,
+    ToolFacts,
+    ToolRule,
+    ToolSettings,
+    ToolSettingsChange,
+    names_tool,
+)
 from gatewright_gui.session.document import Document
 
 

@@ -7,15 +7,22 @@ shown is the edit that is made.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gatewright.base.errors import EditRefused, PolicyInvalid
-from gatewright.policy.copyrights import Along, copy_rights
-from gatewright.policy.document import Policy
-from gatewright.policy.edit import Edit, apply
-from gatewright.policy.preset import Preset, preset_edit
-from gatewright.policy.right import ToolFacts
-from gatewright.policy.rights import reset_tools
-from gatewright.policy.rightsdiff import AgentDiff, agent_diff
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import (
+    AgentDiff,
+    Along,
+    Edit,
+    EditRefused,
+    Policy,
+    PolicyInvalid,
+    Preset,
+    ToolFacts,
+    Workspace,
+    agent_diff,
+    apply,
+    copy_rights,
+    preset_edit,
+    reset_tools,
+)
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.switching import often_switched
 

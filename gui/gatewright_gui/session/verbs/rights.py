@@ -10,15 +10,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from gatewright.base.errors import EditRefused
-from gatewright.policy import rights
-from gatewright.policy.document import Policy
-from gatewright.policy.edit import AgentChange, Edit, apply
-from gatewright.policy.right import ToolFacts, ToolRight
-from gatewright.policy.rightsdiff import RightChange, Standing, changed_rights
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
-from gatewright.workspace import Workspace
+from gatewright.workspace.api import (
+    AgentChange,
+    Edit,
+    EditRefused,
+    Policy,
+    RightChange,
+    RightState,
+    SafetyTier,
+    ToolFacts,
+    ToolRight,
+    Verdict,
+    Workspace,
+    apply,
+    changed_rights,
+    rights,
+)
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
@@ -27,7 +34,7 @@ from gatewright_gui.session.switching import often_switched
 Wish = Literal["allow", "ask", "deny"]
 Tick = Literal["on", "again", "off"]
 """`again`: on, and a tool that was turned off whole has what it had before."""
-_UNSEEN = {Standing.OFF, Standing.OVERRULED}
+_UNSEEN = {RightState.OFF, RightState.OVERRULED}
 _VERDICTS: Mapping[str, Verdict] = {"allow": Verdict.ALLOW, "ask": Verdict.ASK, "deny": Verdict.DENY}
 TOOLS_AT_ONCE, CELLS_AT_ONCE = 40, 12
 """So many tools of one agent, and of several agents, are edited without leaving the window's thread."""
@@ -155,7 +162,7 @@ def _switched_words(
     gone = sum(row.before not in _UNSEEN and row.after in _UNSEEN for row in rows)
     if not come:
         return f"turned off {_operations(gone)} of `{agent_id}`; undo brings {'it' if gone == 1 else 'them'} back"
-    marked = _count_privileged(come, now), sum(row.after is Standing.ASKS for row in come)
+    marked = _count_privileged(come, now), sum(row.after is RightState.ASKS for row in come)
     more = [f"{count:,} {word}" for count, word in zip(marked, ("privileged", "asking first"), strict=True) if count]
     some, them = ", ".join(more) or "none of them privileged", "it" if len(come) == 1 else "them"
     return f"turned on {_operations(len(come))} of `{agent_id}`, {some}; undo takes {them} back"

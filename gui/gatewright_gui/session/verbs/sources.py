@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 
-from gatewright.policy import sourceedit
-from gatewright.policy.document import PermissionRule, Source
-from gatewright.policy.permission import Permission
+from gatewright.workspace.api import Permission, PermissionRule, Source, sourceedit
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.files import pattern_of
 

@@ -1,0 +1,276 @@
+"""All of the engine that the app imports, values included: what the app needs stands here, or is added here.
+
+The rows below go by floor, from the lowest up. A name loads its module when it is first asked for (`base/door.py`), so
+importing this costs nothing. Whatever programs use is in `gatewright` itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.door import door
+
+if TYPE_CHECKING:
+    from gatewright.base.durationwords import duration_words, parse_duration_words, rate_words
+    from gatewright.base.errors import (
+        EditRefused,
+        GatewrightError,
+        JsonRefused,
+        PolicyInvalid,
+        SchemaError,
+        ToolFailure,
+        WorkspaceError,
+    )
+    from gatewright.base.jsonvalue import JsonValue, parse_object
+    from gatewright.base.printable import printable
+    from gatewright.base.problem import Address, Problem, Subject
+    from gatewright.blocks import diff_text
+    from gatewright.builtins import RootTool
+    from gatewright.compile.agent import AgentSnapshot
+    from gatewright.compile.rule_test import CallsTest, GapTest, GroupTest, RateTest, SessionTest
+    from gatewright.gate import (
+        AgentView,
+        Approval,
+        ApprovalRequest,
+        Decision,
+        Difference,
+        Grant,
+        Outcome,
+        Remember,
+        Session,
+        StageTrace,
+    )
+    from gatewright.gate.decision import dotted
+    from gatewright.gate.pipeline import STAGES
+    from gatewright.gate.rates import Window
+    from gatewright.policy import agentedit, approvaledit, capabilityedit, rights, ruleedit, sourceedit
+    from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
+    from gatewright.policy.capabilityedit import Granted, needs, read_scope
+    from gatewright.policy.copyrights import Along, copy_rights, rules_by_name
+    from gatewright.policy.document import Agent, PermissionRule, Policy, Roots, Source, ToolSettings
+    from gatewright.policy.edit import (
+        AgentChange,
+        Change,
+        ChangeSet,
+        DefaultsChange,
+        Edit,
+        SourceChange,
+        ToolSettingsChange,
+        apply,
+        inverse,
+    )
+    from gatewright.policy.glob import PermissionRules, check_pattern
+    from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, FsWrite, kind_of
+    from gatewright.policy.permission import Action, Permission, verdict_for
+    from gatewright.policy.policyrule import PolicyRule
+    from gatewright.policy.preset import Preset, preset_edit
+    from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight
+    from gatewright.policy.rights import reset_tools
+    from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightChange, RightState, agent_diff, changed_rights
+    from gatewright.policy.rule import (
+        ANY_TOOL,
+        OPERATION_CONDITION,
+        AllowedOperations,
+        ArgumentConstraints,
+        ContinueLoop,
+        Cooldown,
+        ExclusiveGroups,
+        ExitLoop,
+        MaxCalls,
+        Needed,
+        Periodic,
+        RateLimit,
+        RequiredBeforeExit,
+        RequiredBeforeExitIf,
+        RequiresConsent,
+        RequiresFollowingTools,
+        RequiresPrecedingTools,
+        RuleKind,
+        StartConstraint,
+        ToolRule,
+    )
+    from gatewright.policy.ruleedit import Limit, RulePosition, free_fields, taken_fields
+    from gatewright.policy.setting import settings_of
+    from gatewright.policy.shadow import Shadow, shadowed
+    from gatewright.policy.target import Refusal
+    from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
+    from gatewright.policy.toolname import chosen_tools, names_tool, split_name
+    from gatewright.policy.verdict import Verdict, strictest
+    from gatewright.schema import (
+        Operation,
+        OperationSet,
+        Schema,
+        SchemaChecker,
+        Survey,
+        discover_operations,
+        inline_references,
+    )
+    from gatewright.schema.folder import folder_of, folder_pattern, is_folder
+    from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
+    from gatewright.schema.formats.listing import Level
+    from gatewright.schema.phrase import ArgumentError
+    from gatewright.schema.tokens import TokenCount, TokenCounter, count_texts
+    from gatewright.sources import FileSource, FileState, Noticed
+    from gatewright.sources.basefolder import BaseFolder
+    from gatewright.sources.descriptor import entries_of
+    from gatewright.sources.folderwatch import FolderNews, FolderWatch
+    from gatewright.sources.leftover import is_leftover
+    from gatewright.sources.manager import SourceManager
+    from gatewright.sources.overlay import Listing, Overlay
+    from gatewright.tools import ArgumentIssue
+    from gatewright.tools.parameter import Role
+    from gatewright.tools.shape import PLAIN
+    from gatewright.tools.tool import Tool
+    from gatewright.workspace.assembly import audit_log
+    from gatewright.workspace.foldercopy import Copied
+    from gatewright.workspace.roots import roots_by_tool
+    from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
+    from gatewright.workspace.template import write_demo
+    from gatewright.workspace.watching import SourceWatching
+    from gatewright.workspace.workspace import Workspace
+
+# fmt: off
+__all__ = [  # noqa: RUF022 (by floor)
+    # base
+    "Address", "EditRefused", "GatewrightError", "JsonRefused", "JsonValue", "PolicyInvalid", "Problem", "SchemaError",
+    "Subject", "ToolFailure", "WorkspaceError", "duration_words", "parse_duration_words", "parse_object", "printable",
+    "rate_words",
+    # schema
+    "ArgumentError", "FORMATS", "Format", "Level", "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey",
+    "TokenCount", "TokenCounter", "ToolListing", "count_texts", "discover_operations", "folder_of", "folder_pattern",
+    "format_named", "inline_references", "is_folder",
+    # blocks
+    "diff_text",
+    # policy
+    "ANY_TOOL", "Action", "Agent", "AgentChange", "AgentDiff", "AllowedOperations", "Along", "ArgumentConstraints",
+    "Capability", "CapabilityKind", "Change", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown", "DefaultsChange",
+    "Edit", "ExclusiveGroups", "ExitLoop", "FsRead", "FsWrite", "Granted", "Layer", "Limit", "MaxCalls", "Needed",
+    "OPERATION_CONDITION", "OperationFacts", "OperationRight", "Periodic", "Permission", "PermissionRule",
+    "PermissionRules", "Policy", "PolicyRule", "Preset", "RateLimit", "Reason", "Refusal", "RequiredBeforeExit",
+    "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools", "RequiresPrecedingTools", "RightChange",
+    "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier", "Shadow", "Source", "SourceChange",
+    "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts", "ToolRight", "ToolRule", "ToolSettings",
+    "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply", "approval_keys", "approvaledit",
+    "capabilityedit", "changed_rights", "check_pattern", "chosen_tools", "copy_rights", "free_fields", "inverse",
+    "kind_of", "names_tool", "needs", "preset_edit", "read_scope", "reset_tools", "rights", "ruleedit",
+    "rules_by_name", "settings_of", "shadowed", "sourceedit", "split_name", "strictest", "taken_fields", "verdict_for",
+    # sources
+    "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
+    "SourceManager", "entries_of", "is_leftover",
+    # tools
+    "ArgumentIssue", "PLAIN", "Role", "Tool",
+    # builtins
+    "RootTool",
+    # compile
+    "AgentSnapshot", "CallsTest", "GapTest", "GroupTest", "RateTest", "SessionTest",
+    # gate
+    "AgentView", "Approval", "ApprovalRequest", "Decision", "Difference", "Grant", "Outcome", "Remember", "STAGES",
+    "Session", "StageTrace", "Window", "dotted",
+    # workspace
+    "Copied", "CopyCancelled", "Sandbox", "SourceWatching", "Workspace", "audit_log", "remove_dead_copies",
+    "roots_by_tool", "write_demo", "MODULES_NEEDED_LATER",
+]
+
+door(
+    __name__,
+    {
+        # base
+        "gatewright.base.durationwords": ("duration_words", "parse_duration_words", "rate_words"),
+        "gatewright.base.errors": (
+            "EditRefused", "GatewrightError", "JsonRefused", "PolicyInvalid", "SchemaError", "ToolFailure",
+            "WorkspaceError",
+        ),
+        "gatewright.base.jsonvalue": ("JsonValue", "parse_object"),
+        "gatewright.base.printable": ("printable",),
+        "gatewright.base.problem": ("Address", "Problem", "Subject"),
+        # schema
+        "gatewright.schema": (
+            "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey", "discover_operations",
+            "inline_references",
+        ),
+        "gatewright.schema.folder": ("folder_of", "folder_pattern", "is_folder"),
+        "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named"),
+        "gatewright.schema.formats.listing": ("Level",),
+        "gatewright.schema.phrase": ("ArgumentError",),
+        "gatewright.schema.tokens": ("TokenCount", "TokenCounter", "count_texts"),
+        # blocks
+        "gatewright.blocks": ("diff_text",),
+        # policy
+        "gatewright.policy": ("agentedit", "approvaledit", "capabilityedit", "rights", "ruleedit", "sourceedit"),
+        "gatewright.policy.approvaledit": ("TIER_KEYS", "approval_keys"),
+        "gatewright.policy.capabilityedit": ("Granted", "needs", "read_scope"),
+        "gatewright.policy.copyrights": ("Along", "copy_rights", "rules_by_name"),
+        "gatewright.policy.document": ("Agent", "PermissionRule", "Policy", "Roots", "Source", "ToolSettings"),
+        "gatewright.policy.edit": (
+            "AgentChange", "Change", "ChangeSet", "DefaultsChange", "Edit", "SourceChange", "ToolSettingsChange",
+            "apply", "inverse",
+        ),
+        "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
+        "gatewright.policy.kinds.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
+        "gatewright.policy.permission": ("Action", "Permission", "verdict_for"),
+        "gatewright.policy.policyrule": ("PolicyRule",),
+        "gatewright.policy.preset": ("Preset", "preset_edit"),
+        "gatewright.policy.right": ("Layer", "OperationFacts", "OperationRight", "Reason", "ToolFacts", "ToolRight"),
+        "gatewright.policy.rights": ("reset_tools",),
+        "gatewright.policy.rightsdiff": (
+            "AgentDiff", "ChangeKind", "RightChange", "RightState", "agent_diff", "changed_rights",
+        ),
+        "gatewright.policy.rule": (
+            "ANY_TOOL", "AllowedOperations", "ArgumentConstraints", "ContinueLoop", "Cooldown", "ExclusiveGroups",
+            "ExitLoop", "MaxCalls", "Needed", "OPERATION_CONDITION", "Periodic", "RateLimit", "RequiredBeforeExit",
+            "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools", "RequiresPrecedingTools", "RuleKind",
+            "StartConstraint", "ToolRule",
+        ),
+        "gatewright.policy.ruleedit": ("Limit", "RulePosition", "free_fields", "taken_fields"),
+        "gatewright.policy.setting": ("settings_of",),
+        "gatewright.policy.shadow": ("Shadow", "shadowed"),
+        "gatewright.policy.target": ("Refusal",),
+        "gatewright.policy.tier": ("SafetyTier", "TIER_DEFAULTS"),
+        "gatewright.policy.toolname": ("chosen_tools", "names_tool", "split_name"),
+        "gatewright.policy.verdict": ("Verdict", "strictest"),
+        # sources
+        "gatewright.sources": ("FileSource", "FileState", "Noticed"),
+        "gatewright.sources.basefolder": ("BaseFolder",),
+        "gatewright.sources.descriptor": ("entries_of",),
+        "gatewright.sources.folderwatch": ("FolderNews", "FolderWatch"),
+        "gatewright.sources.leftover": ("is_leftover",),
+        "gatewright.sources.manager": ("SourceManager",),
+        "gatewright.sources.overlay": ("Listing", "Overlay"),
+        # tools
+        "gatewright.tools": ("ArgumentIssue",),
+        "gatewright.tools.parameter": ("Role",),
+        "gatewright.tools.shape": ("PLAIN",),
+        "gatewright.tools.tool": ("Tool",),
+        # builtins
+        "gatewright.builtins": ("RootTool",),
+        # compile
+        "gatewright.compile.agent": ("AgentSnapshot",),
+        "gatewright.compile.rule_test": ("CallsTest", "GapTest", "GroupTest", "RateTest", "SessionTest"),
+        # gate
+        "gatewright.gate": (
+            "AgentView", "Approval", "ApprovalRequest", "Decision", "Difference", "Grant", "Outcome", "Remember",
+            "Session", "StageTrace",
+        ),
+        "gatewright.gate.decision": ("dotted",),
+        "gatewright.gate.pipeline": ("STAGES",),
+        "gatewright.gate.rates": ("Window",),
+        # workspace
+        "gatewright.workspace.assembly": ("audit_log",),
+        "gatewright.workspace.foldercopy": ("Copied",),
+        "gatewright.workspace.roots": ("roots_by_tool",),
+        "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
+        "gatewright.workspace.template": ("write_demo",),
+        "gatewright.workspace.watching": ("SourceWatching",),
+        "gatewright.workspace.workspace": ("Workspace",),
+    },
+)
+# fmt: on
+
+MODULES_NEEDED_LATER = (
+    "gatewright.policyfile.patch",
+    "gatewright.workspace.refusal",
+    "gatewright.gate.callrun",
+    "gatewright.workspace.sandbox",
+    "gatewright.workspace.export",
+)
+"""What an open workspace loads at the first edit, call or export; whoever has time imports it before."""
