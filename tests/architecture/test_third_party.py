@@ -11,12 +11,15 @@ from tests.support.checkout import SOURCES, modules
 
 DOORS = {
     "PySide6": ("gatewright_gui",),
+    "anyio": ("gatewright.adapters",),
     "httpx": ("gatewright.adapters", "gatewright.builtins"),
+    "httpx2": ("gatewright.adapters",),
     "idna": ("gatewright.base",),
     "jsonschema": ("gatewright.schema",),
     "jsonschema_rs": ("gatewright.schema",),
     "loro": ("gatewright.blocks",),
     "mcp": ("gatewright.adapters",),
+    "mcp_types": ("gatewright.adapters",),
     "qasync": ("gatewright_gui.qt", "gatewright_gui.app"),
     "re2": ("gatewright.base",),
     "shiboken6": ("gatewright_gui",),

@@ -1,0 +1,68 @@
+"""One event loop in a daemon thread, for work that outlives the loop of whoever asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import cache
+from typing import Any, TypeVar
+
+from gatewright.record import fork_safe_lock, renew_after_fork
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs coroutines in a loop of its own; the thread begins with the first of them and ends with the process."""
+
+    def __init__(self) -> None:
+        self._lock = fork_safe_lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """A child of a fork has no thread of its parent's."""
+        self._loop = None
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What ``work`` gives or raises, awaited from any loop; whoever is cancelled here cancels it there."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running()))
+
+    def wait(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
+        """The same for a caller without a loop. Raises TimeoutError, and the work is cancelled then."""
+        future = asyncio.run_coroutine_threadsafe(work, self._running())
+        try:
+            return future.result(timeout_s)
+        except TimeoutError:
+            future.cancel()
+            raise
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=_run_for_ever, args=(self._loop,), name="gatewright-loop", daemon=True).start()
+            return self._loop
+
+
+def _run_for_ever(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()
+
+
+@cache
+def loop_thread() -> LoopThread:
+    """The one of this process."""
+    return LoopThread()
+
+
+def told_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None]) -> Callable[..., None]:
+    """``function``, called in ``loop`` whatever thread calls what is returned; silent once the loop is closed."""
+
+    def tell(*args: object) -> None:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(function, *args)
+
+    return tell

@@ -1,0 +1,442 @@
+"""A client of one MCP server, over stdio or streamable HTTP, with the life of that server.
+
+All of it runs in the loop thread of the process, and every method may be awaited from any loop. Answers are taken as
+raw JSON, so that one bad tool never loses the rest, and whatever a server sends is bounded. Nothing is offered to a
+server: what it asks of us (sampling, roots, elicitation) gets an error and is noted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from gatewright.adapters.loop_thread import loop_thread, told_in
+from gatewright.adapters.mcp_transport import Connection, Endpoint, ServerFailed, over_http, over_stdio
+from gatewright.adapters.server_process import Command
+from gatewright.base.printable import printable
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
+    from mcp.client._transport import WriteStream
+    from mcp.shared.dispatcher import CallOptions, DispatchContext, OnNotify, OnRequest, ProgressFnT
+    from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+    from mcp.shared.message import SessionMessage
+    from mcp.shared.transport_context import TransportContext
+
+    from gatewright.base.jsonvalue import JsonValue
+
+MAX_TOOLS = 5_000
+MAX_PAGES = 500
+MAX_LIST_BYTES = 8 * 1024 * 1024
+MAX_UNSENT = 1_000
+"""How many answers may wait for a server that reads nothing, before it is left."""
+_ENDED = "[gatewright] "
+"""What stands before our own lines in the standard error of a server, one for each of its ends."""
+_CLOSED = -32000
+"""The code with which the library answers requests when a connection is over."""
+BACK_OFF_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+STEADY_S = 60.0
+"""A server that ran for so long is started again at once when it ends."""
+
+PROGRESS_S = 0.05
+"""Told no more often than this."""
+
+Progress = Callable[[float, float | None, str | None], None]
+"""Told how far a call is: the amount done, the whole where it is known, and words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds that a server may take: from its start to the end of its list (`npx` may fetch it first), for a list
+    alone; and how old a list may be."""
+
+    start_s: float = 60.0
+    list_s: float = 30.0
+    stale_s: float = 90.0
+
+
+class ServerStatus(StrEnum):
+    """Where a server is in its life."""
+
+    NOT_TRUSTED = "not-trusted"
+    STOPPED = "stopped"
+    STARTING = "starting"
+    RUNNING = "running"
+    RESTARTING = "restarting"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """``reason`` and ``advice``, of one that failed or is not trusted: what happened and what to do about it.
+
+    ``notes``: what else the operator should know of the present connection, such as requests that were refused.
+    """
+
+    status: ServerStatus = ServerStatus.STOPPED
+    reason: str = ""
+    advice: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class ServerRefused(Exception):
+    """A server answered a request with an error of its own; the text is the server's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerList:
+    """What a server says of itself and its tools: raw JSON, the tools as it listed them."""
+
+    name: str
+    version: str
+    instructions: str
+    tools: tuple[JsonValue, ...] = field(hash=False)
+
+
+class _Run(Connection):
+    """One connection, from its start to its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ready: asyncio.Future[JSONRPCDispatcher] = asyncio.get_running_loop().create_future()
+        self.ready.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self.owner: asyncio.Task[None] | None = None
+        self.failed: ServerFailed | None = None
+        self.headers: dict[str, str] = {}
+        self.list = ServerList("", "", "", ())
+        self.listed_s = self.began_s = time.monotonic()
+        self.has_changed = False
+        self.listing = asyncio.Lock()
+
+
+class McpServer:
+    """One server. ``target`` says anew at each start what is started or reached; it may raise ServerFailed.
+
+    ``on_change`` is called, in the loop thread, whenever ``state`` changes.
+    """
+
+    def __init__(
+        self,
+        target: Callable[[], Command | Endpoint],
+        on_change: Callable[[], None] = lambda: None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._target, self._on_change, self._patience = target, on_change, patience or Patience()
+        self._state = ServerState()
+        self._stderr = bytearray()
+        self._run: _Run | None = None
+        self._failures, self._next_start_s = 0, 0.0
+
+    @property
+    def state(self) -> ServerState:
+        """Where it is now; may be read from any thread."""
+        run = self._run
+        return self._state if run is None else replace(self._state, notes=run.notes_in_words())
+
+    @property
+    def stderr(self) -> str:
+        """The last 64 KiB of what it wrote on its standard error in all its lives, as text that can be shown."""
+        return printable(bytes(self._stderr).decode("utf-8", "replace"), keep="\n\t")
+
+    async def start(self) -> None:
+        """Connect at once, whatever failed before. Raises ServerFailed."""
+        await loop_thread().run(self._start())
+
+    async def stop(self) -> None:
+        """Disconnect; a process ends, and all that it started. Calls that wait for it fail."""
+        await loop_thread().run(self._stop())
+
+    def close(self) -> None:
+        """The same for a caller without a loop; it waits for a few seconds at most."""
+        if self._run is not None:
+            with suppress(TimeoutError):
+                loop_thread().wait(self._stop(), timeout_s=10.0)
+
+    async def restart(self) -> None:
+        """Stop it if it runs, and start it. Raises ServerFailed."""
+        await self.stop()
+        await self.start()
+
+    async def list(self) -> ServerList:
+        """What it lists: asked for anew where it said that something changed, or after a while. Raises ServerFailed."""
+        return await loop_thread().run(self._list())
+
+    async def call(
+        self, name: str, arguments: Mapping[str, JsonValue], *, on_progress: Progress | None = None
+    ) -> dict[str, JsonValue]:
+        """Call a tool: the whole `CallToolResult` as the server sent it. Whoever is cancelled cancels the call there.
+
+        ``on_progress`` is called in the caller's loop. Raises ServerFailed, and ServerRefused where the server answered
+        with an error of its protocol.
+        """
+        tell = None if on_progress is None else told_in(asyncio.get_running_loop(), on_progress)
+        return await loop_thread().run(self._call(name, arguments, tell))
+
+    # all that follows runs in the loop thread
+
+    async def _start(self) -> None:
+        self._failures, self._next_start_s = 0, 0.0
+        await self._connected()
+
+    async def _stop(self) -> None:
+        run = self._run
+        if run is not None and run.owner is not None:
+            run.is_stopped = True
+            run.end.set()
+            await asyncio.wait({run.owner})
+
+    async def _connected(self) -> tuple[_Run, JSONRPCDispatcher]:
+        """The present connection, or a new one. Raises ServerFailed."""
+        while (run := self._run) is not None and run.end.is_set() and run.owner is not None:
+            await asyncio.wait({run.owner})
+        if run is None:
+            wait_s = self._next_start_s - time.monotonic()
+            if wait_s > 0:
+                last = f"{self._state.reason} (failure {self._failures} in a row)"
+                raise ServerFailed(last, f"it is tried again in {max(1, round(wait_s))} s, or restart it yourself")
+            run = self._run = _Run()
+            self._say(ServerState(ServerStatus.RESTARTING if self._failures else ServerStatus.STARTING))
+            run.owner = asyncio.create_task(self._own(run))
+        return run, await asyncio.shield(run.ready)
+
+    def _say(self, state: ServerState) -> None:
+        self._state = state
+        self._on_change()
+
+    async def _own(self, run: _Run) -> None:
+        """Open, keep and close one connection, all in one task."""
+        try:
+            await self._live(run)
+        except ServerFailed as error:
+            run.failed = error
+        except Exception as error:  # noqa: BLE001 whatever a transport raises ends this connection and no more
+            run.failed = _failure_of(error)
+        run.end.set()
+        if run.why_it_ended:
+            run.failed = ServerFailed(f"the server {run.why_it_ended}", self._last_words())
+        if run.is_stopped:
+            run.failed = None
+        self._run = None
+        if run.failed is None:
+            self._say(ServerState())
+        else:
+            is_steady = run.ready.done() and time.monotonic() - run.began_s > STEADY_S
+            self._failures = 1 if is_steady else self._failures + 1
+            self._next_start_s = time.monotonic() + BACK_OFF_S[min(self._failures, len(BACK_OFF_S)) - 1]
+            words = (run.failed.reason, run.failed.advice)
+            self._stderr += f"{_ENDED}{run.failed.reason}\n".encode()
+            self._say(ServerState(ServerStatus.FAILED, *words, run.notes_in_words()))
+        if not run.ready.done():
+            run.ready.set_exception(run.failed or ServerFailed("the server was stopped"))
+
+    async def _live(self, run: _Run) -> None:
+        from anyio import TASK_STATUS_IGNORED, create_task_group, fail_after
+        from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+
+        target = self._target()
+        opened = over_stdio(target, run, self._stderr) if isinstance(target, Command) else over_http(target, run)
+        async with opened as (read, sink):
+            write = _Sender(sink)
+            dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(read, write)
+
+            async def run_to_its_end(*, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+                try:
+                    await dispatcher.run(_refuses(run, write), _notices(run), task_status=task_status)
+                finally:
+                    run.end.set()
+
+            async with create_task_group() as tasks:
+                await tasks.start(run_to_its_end)
+                try:
+                    with fail_after(self._patience.start_s):
+                        await self._greet(run, dispatcher)
+                except TimeoutError:
+                    late = f"the server did not answer within {self._patience.start_s:g} s"
+                    raise ServerFailed(late, self._last_words()) from None
+                run.began_s = time.monotonic()
+                run.ready.set_result(dispatcher)
+                self._say(ServerState(ServerStatus.RUNNING))
+                await run.end.wait()
+                run.leave("ended the connection")
+                tasks.cancel_scope.cancel()
+
+    async def _greet(self, run: _Run, dispatcher: JSONRPCDispatcher) -> None:
+        """The handshake, then the list of tools."""
+        from importlib.metadata import version
+
+        from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
+
+        us = {"name": "gatewright", "version": version("gatewright")}
+        offer = {"protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": us}
+        answer = await self._ask(run, dispatcher, "initialize", offer)
+        spoken = _text(answer.get("protocolVersion"))
+        if spoken not in HANDSHAKE_PROTOCOL_VERSIONS:
+            raise ServerFailed(
+                f"the server speaks version `{spoken[:40]}` of the protocol",
+                f"use one that speaks one of {', '.join(HANDSHAKE_PROTOCOL_VERSIONS)}",
+            )
+        run.headers = {"mcp-protocol-version": spoken}
+        await dispatcher.notify("notifications/initialized", None, {"headers": run.headers})
+        about = _object(answer.get("serverInfo"))
+        names = _text(about.get("name")), _text(about.get("version"))
+        run.list = ServerList(*names, _text(answer.get("instructions")), ())
+        if "tools" in _object(answer.get("capabilities")):
+            await self._relist(run, dispatcher)
+
+    async def _list(self) -> ServerList:
+        from anyio import fail_after
+
+        run, dispatcher = await self._connected()
+        async with run.listing:
+            if run.has_changed or time.monotonic() - run.listed_s > self._patience.stale_s:
+                try:
+                    with fail_after(self._patience.list_s):
+                        await self._relist(run, dispatcher)
+                except TimeoutError:
+                    late = f"the server did not list its tools within {self._patience.list_s:g} s"
+                    raise ServerFailed(late, "restart it") from None
+        return run.list
+
+    async def _relist(self, run: _Run, dispatcher: JSONRPCDispatcher) -> None:
+        tools: list[JsonValue] = []
+        run.has_changed, cursor, size = False, None, 0
+        for _ in range(MAX_PAGES):
+            page = await self._ask(run, dispatcher, "tools/list", {} if cursor is None else {"cursor": cursor})
+            rows = page.get("tools")
+            if not isinstance(rows, list):
+                raise ServerFailed("the answer of the server to `tools/list` holds no list of tools")
+            rows = cast("list[JsonValue]", rows)
+            size += len(json.dumps(rows))
+            tools += rows
+            if size > MAX_LIST_BYTES or len(tools) > MAX_TOOLS:
+                most = f"{MAX_TOOLS:,} tools or {MAX_LIST_BYTES // 1024 // 1024} MiB of definitions"
+                raise ServerFailed(f"the server lists more than {most}")
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str):
+                run.list, run.listed_s = replace(run.list, tools=tuple(tools)), time.monotonic()
+                return
+        raise ServerFailed(f"the server lists its tools on more than {MAX_PAGES} pages")
+
+    async def _call(
+        self, name: str, arguments: Mapping[str, JsonValue], on_progress: Callable[..., None] | None
+    ) -> dict[str, JsonValue]:
+        run, dispatcher = await self._connected()
+        told_s = 0.0
+
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            nonlocal told_s
+            if on_progress is not None and time.monotonic() - told_s >= PROGRESS_S:
+                told_s = time.monotonic()
+                on_progress(progress, total, message)
+
+        params = {"name": name, "arguments": dict(arguments)}
+        answer = await self._ask(run, dispatcher, "tools/call", params, tell if on_progress is not None else None)
+        return cast("dict[str, JsonValue]", answer)
+
+    async def _ask(
+        self,
+        run: _Run,
+        dispatcher: JSONRPCDispatcher,
+        method: str,
+        params: Mapping[str, object],
+        on_progress: ProgressFnT | None = None,
+    ) -> dict[str, object]:
+        """Send a request, and say plainly what became of the server. Raises ServerFailed, of a call ServerRefused."""
+        from mcp.shared.exceptions import MCPError
+
+        options: CallOptions = {"cancel_on_abandon": method != "initialize", "headers": run.headers}
+        if on_progress is not None:
+            options["on_progress"] = on_progress
+        try:
+            return await dispatcher.send_raw_request(method, params, options)
+        except MCPError as error:
+            text = printable(error.message)[:2_000]
+            if error.code == _CLOSED and text == "Connection closed":
+                if run.owner is not None and run.owner is not asyncio.current_task():
+                    await asyncio.wait({run.owner})
+                failed = run.failed or ServerFailed("the server was stopped")
+                raise ServerFailed(f"{failed.reason} during `{method}`", failed.advice) from None
+            if method != "tools/call":
+                raise ServerFailed(f"the server refused `{method}`: {text}", self._last_words()) from None
+            raise ServerRefused(text) from None
+
+    def _last_words(self) -> str:
+        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+        return f"it last wrote `{lines[-1][:300]}`" if lines and not lines[-1].startswith(_ENDED) else ""
+
+
+class _Sender:
+    """The stream to a server, which knows how many messages wait for a server that does not read."""
+
+    def __init__(self, stream: WriteStream[SessionMessage]) -> None:
+        self._stream = stream
+        self.waiting = 0
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send it; waits until it is taken."""
+        self.waiting += 1
+        try:
+            await self._stream.send(item)
+        finally:
+            self.waiting -= 1
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
+        await self.aclose()
+
+
+def _refuses(run: _Run, write: _Sender) -> OnRequest:
+    """Answers what a server asks of us: that it is there, and nothing else."""
+
+    async def answer(_: DispatchContext[TransportContext], method: str, __: Mapping[str, Any] | None) -> dict[str, Any]:
+        from mcp.shared.exceptions import MCPError
+        from mcp_types import METHOD_NOT_FOUND
+
+        if write.waiting > MAX_UNSENT:
+            run.leave("asked more than it reads answers")
+        if method == "ping":
+            return {}
+        run.note(f"asked for `{printable(method)[:80]}`, which is not offered to it")
+        raise MCPError(METHOD_NOT_FOUND, "gatewright offers no sampling, roots or elicitation")
+
+    return answer
+
+
+def _notices(run: _Run) -> OnNotify:
+    """Takes in that the list of tools changed; what else a server tells is dropped."""
+
+    async def notice(_: DispatchContext[TransportContext], method: str, __: Mapping[str, Any] | None) -> None:
+        if method == "notifications/tools/list_changed":
+            run.has_changed = True
+
+    return notice
+
+
+def _failure_of(error: BaseException) -> ServerFailed:
+    """What a transport raised, in words; of a group its first part."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    if isinstance(error, ServerFailed):
+        return error
+    words = printable(str(error))[:300]
+    return ServerFailed(f"the connection to the server failed: {words or type(error).__name__}")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _object(value: object) -> dict[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}

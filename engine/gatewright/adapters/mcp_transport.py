@@ -1,0 +1,173 @@
+"""The two ways to an MCP server: the standard streams of its process, and streamable HTTP.
+
+Both are bounded: no message is longer than `MAX_LINE_BYTES`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from gatewright.adapters.server_process import LEAVE_S, MAX_LINE_BYTES, Command, LineTooLong, ServerProcess
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.printable import printable
+
+if TYPE_CHECKING:
+    from mcp.client._transport import ReadStream, WriteStream
+    from mcp.shared.message import SessionMessage
+
+    Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
+
+MAX_NOTES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server over streamable HTTP."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], hash=False, repr=False)
+
+
+class ServerFailed(WorkspaceError):
+    """A server cannot be started or reached, or does not answer as one; ``advice`` says what to do."""
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(f"{reason}: {advice}" if advice else reason)
+        self.reason, self.advice = reason, advice
+
+
+class Connection:
+    """How one connection to a server goes: what the server does that it should not, and why it ends."""
+
+    def __init__(self) -> None:
+        self.end = asyncio.Event()
+        self.is_stopped = False
+        self.why_it_ended = ""
+        self._notes: dict[str, int] = {}
+
+    def note(self, text: str) -> None:
+        """Count what a server does that it should not."""
+        if text in self._notes or len(self._notes) < MAX_NOTES:
+            self._notes[text] = self._notes.get(text, 0) + 1
+
+    def leave(self, why: str) -> None:
+        """End the connection; ``why``: what the server did."""
+        if not self.is_stopped:
+            self.why_it_ended = self.why_it_ended or why
+        self.end.set()
+
+    def notes_in_words(self) -> tuple[str, ...]:
+        """What was noted; may be read from any thread."""
+        notes = [*self._notes.items()]
+        return tuple(f"it {text}" if count == 1 else f"it {text} ({count:,} times)" for text, count in notes)
+
+
+@asynccontextmanager
+async def over_stdio(command: Command, connection: Connection, stderr: bytearray) -> AsyncGenerator[Streams]:
+    """The streams of messages of a process that is started, and of which nothing is left afterwards.
+
+    What it writes on its standard error is added to ``stderr``. Raises ServerFailed where it cannot be started.
+    """
+    from anyio import BrokenResourceError, ClosedResourceError, create_memory_object_stream, create_task_group
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
+    received, read = create_memory_object_stream[SessionMessage | Exception](0)
+    write, unsent = create_memory_object_stream[SessionMessage](0)
+
+    async def receive(process: ServerProcess) -> None:
+        async with received:
+            try:
+                async for line in process.lines():
+                    try:
+                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError:
+                        if line.strip():
+                            connection.note("wrote a line that is no message of the protocol")
+                        continue
+                    await received.send(SessionMessage(message))
+            except LineTooLong:
+                connection.leave(f"sent a line of more than {MAX_LINE_BYTES // 1024 // 1024} MiB")
+            except (BrokenResourceError, ClosedResourceError):
+                return
+            connection.leave(await process.how_it_ended())
+
+    async def watch(process: ServerProcess) -> None:
+        await process.has_ended.wait()
+        await asyncio.sleep(LEAVE_S)  # what it wrote last is still to be read
+        connection.leave(await process.how_it_ended())
+
+    async def send(process: ServerProcess) -> None:
+        with suppress(OSError):  # it does not listen any more: its end is noticed where we read
+            async with unsent:
+                async for item in unsent:
+                    await process.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+
+    async with AsyncExitStack() as stack:
+        for stream in (received, read, write, unsent):
+            stack.callback(stream.close)
+        try:
+            process = await stack.enter_async_context(ServerProcess(command, stderr))
+        except (OSError, ValueError) as error:
+            raise _unstartable(command, error) from None
+        tasks = await stack.enter_async_context(create_task_group())
+        for work in (receive, watch, send):
+            tasks.start_soon(work, process)
+        yield read, write
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def over_http(endpoint: Endpoint, connection: Connection) -> AsyncGenerator[Streams]:
+    """The streams of messages of an endpoint; what goes wrong on the way is raised as a group of exceptions."""
+    from httpx2 import AsyncByteStream, AsyncClient, Response, Timeout
+    from mcp.client.streamable_http import streamable_http_client
+
+    class Bounded(AsyncByteStream):
+        """A body that is refused where it is longer than one message may be."""
+
+        def __init__(self, stream: AsyncByteStream) -> None:
+            self._stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for chunk in self._stream:
+                size += len(chunk)
+                if size > MAX_LINE_BYTES:
+                    connection.leave(f"sent an answer of more than {MAX_LINE_BYTES // 1024 // 1024} MiB")
+                    return
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async def look_at(response: Response) -> None:
+        if response.status_code >= 400:
+            connection.note(
+                f"answered with HTTP status {response.status_code} {printable(response.reason_phrase)[:80]}".strip()
+            )
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ServerFailed("the server sends compressed answers, which nobody asked for")
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            response.stream = Bounded(cast("AsyncByteStream", response.stream))
+
+    headers = {**endpoint.headers, "accept-encoding": "identity"}
+    timeout = Timeout(30.0, read=None)  # a call may take as long as its tool may
+    async with (
+        AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [look_at]}) as client,
+        streamable_http_client(endpoint.url, http_client=client, max_sse_event_size=MAX_LINE_BYTES) as streams,
+    ):
+        yield streams
+
+
+def _unstartable(command: Command, error: OSError | ValueError) -> ServerFailed:
+    named = f"`{printable(command.command)}` cannot be started"
+    if isinstance(error, FileNotFoundError) and command.cwd is not None and not command.cwd.is_dir():
+        return ServerFailed(f"{named}: the folder `{command.cwd}` is missing")
+    if isinstance(error, FileNotFoundError):
+        return ServerFailed(f"{named}: there is no such command", "install it, or write its full path")
+    return ServerFailed(f"{named}: {(error.strerror if isinstance(error, OSError) else None) or error}")

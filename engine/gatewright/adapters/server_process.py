@@ -1,0 +1,161 @@
+"""The process of a server that speaks line by line on its standard streams.
+
+It runs in a session of its own with the environment that it is given and nothing else. What it writes is bounded, and
+nothing of its process group outlives this program, however this program ends: a guard, a shell that waits for the end
+of a pipe that only we hold, kills the group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from gatewright.base.thread import in_own_thread
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+STDERR_BYTES = 64 * 1024
+LEAVE_S = 1.0
+"""How long a server may take to leave when its input ends, and again when it is asked by a signal."""
+_CHUNK = 64 * 1024
+_GUARD = 'trap "" HUP INT TERM; while read -r _; do :; done; kill -s KILL -- "-$1" 2>/dev/null'
+
+
+class LineTooLong(Exception):
+    """A line of more than `MAX_LINE_BYTES`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is started. ``environment`` is all that the process gets; ``cwd`` None: the folder of this program."""
+
+    command: str
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False, repr=False)
+    cwd: Path | None = None
+
+
+class ServerProcess:
+    """A running process, for the length of an ``async with``. Entering raises OSError or ValueError."""
+
+    def __init__(self, command: Command, stderr: bytearray) -> None:
+        self._command, self._stderr = command, stderr
+        self.has_ended = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        self._process = await asyncio.create_subprocess_exec(
+            self._command.command,
+            *self._command.arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=dict(self._command.environment),
+            cwd=self._command.cwd,
+            start_new_session=True,
+        )
+        pid = self._process.pid
+        try:
+            self._guard = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARD, "gatewright-guard", str(pid)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env={},
+                cwd="/",
+            )
+        except BaseException:
+            _signal_group(pid, signal.SIGKILL)
+            raise
+        self._tasks = [asyncio.create_task(work) for work in (self._keep_stderr(), self._watch())]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Let it leave, ask it, then kill what is left of its group."""
+        pid = self._process.pid
+        self._stdin.close()
+        if not await self._leaves():
+            _signal_group(pid, signal.SIGTERM)
+            await self._leaves()
+        _signal_group(pid, signal.SIGKILL)
+        await self._leaves()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._process._transport.close()  # pyright: ignore  # a descendant that left the group may hold the pipes open
+        self._guard.kill()
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+        self._guard.wait()
+
+    @property
+    def pid(self) -> int:
+        """The id of the process, which is that of its group."""
+        return self._process.pid
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """What it writes, line by line, until it closes its output. Raises LineTooLong."""
+        line = bytearray()
+        stdout = self._process.stdout
+        while stdout is not None and (chunk := await stdout.read(_CHUNK)):
+            *whole, rest = chunk.split(b"\n")
+            for piece in whole:
+                line += piece
+                yield bytes(line)
+                line.clear()
+            line += rest
+            if len(line) > MAX_LINE_BYTES:
+                raise LineTooLong
+
+    async def write(self, line: bytes) -> None:
+        """Send a line; waits while the process reads nothing. Raises OSError where it does not listen any more."""
+        self._stdin.write(line)
+        self._stdin.write(b"\n")
+        await self._stdin.drain()
+
+    async def how_it_ended(self) -> str:
+        """Words for how it ended, or that it closed its output and is still there."""
+        await self._leaves()
+        code = self._process.returncode
+        if code is None:
+            return "closed its output"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        with suppress(ValueError):
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"was killed by signal {-code}"
+
+    @property
+    def _stdin(self) -> asyncio.StreamWriter:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    async def _leaves(self) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.has_ended.wait(), LEAVE_S)
+        return self.has_ended.is_set()
+
+    async def _watch(self) -> None:
+        """Notice the end of the process itself: others that it started may hold its output open."""
+        with suppress(ChildProcessError):
+            await in_own_thread(os.waitid, os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        while self._process.returncode is None:
+            await asyncio.sleep(0.001)
+        self.has_ended.set()
+
+    async def _keep_stderr(self) -> None:
+        stderr = self._process.stderr
+        while stderr is not None and (chunk := await stderr.read(_CHUNK)):
+            self._stderr += chunk
+            del self._stderr[:-STDERR_BYTES]
+
+
+def _signal_group(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)

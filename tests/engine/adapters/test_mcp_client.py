@@ -1,0 +1,364 @@
+"""A client of one MCP server, against real servers: a good one of the official SDK, and raw ones that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from gatewright.adapters.mcp_client import McpServer, Patience, ServerRefused, ServerStatus
+from gatewright.adapters.mcp_transport import Endpoint, ServerFailed
+from gatewright.adapters.server_process import Command
+from gatewright.base.jsonvalue import JsonValue
+from tests.support.checkout import ROOT
+
+SUPPORT = ROOT / "tests" / "support"
+MARK = "GATEWRIGHT_TEST_MARK"
+HASTE = Patience(start_s=1.0)
+
+Start = Callable[..., McpServer]
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that have the mark in their environment: a server and all that it started."""
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
+
+
+@pytest.fixture
+def mark() -> str:
+    return uuid4().hex
+
+
+@pytest.fixture
+def server(mark: str) -> Iterator[Start]:
+    """Makes servers, stops them at the end, and sees that nothing of them is left."""
+    made: list[McpServer] = []
+
+    def make(*words: str, patience: Patience | None = None, **environment: str) -> McpServer:
+        program = "good_server.py" if words[0] == "stdio" else "bad_server.py"
+        environment = {"PATH": os.defpath, MARK: mark, **environment}
+        command = Command(sys.executable, (str(SUPPORT / program), *words), environment)
+        made.append(McpServer(lambda: command, patience=patience))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+    assert marked(mark) == []
+
+
+def text_of(result: dict[str, JsonValue]) -> str:
+    content = result["content"]
+    assert isinstance(content, list)
+    assert isinstance(content[0], dict)
+    return str(content[0]["text"])
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_server_says_what_it_is_and_lists_its_tools_as_it_spells_them(server: Start) -> None:
+    listed = await server("stdio").list()
+    assert (listed.name, listed.version, listed.instructions) == ("good", "1.2.3", "Ask before you write.")
+    echo = listed.tools[0]
+    assert isinstance(echo, dict)
+    assert echo["name"] == "echo"
+    assert echo["annotations"] == {"readOnlyHint": True}
+
+
+async def test_results_of_every_shape_pass_through_whole(server: Start) -> None:
+    good = server("stdio")
+    assert (await good.call("add", {"a": 1, "b": 2}))["structuredContent"] == {"total": 3}
+    picture = (await good.call("picture", {}))["content"]
+    assert isinstance(picture, list)
+    assert [block["type"] for block in picture if isinstance(block, dict)] == ["text", "image"]
+    assert (await good.call("fail", {}))["isError"] is True
+
+
+async def test_twenty_calls_at_once_each_get_their_own_answer(server: Start) -> None:
+    good = server("stdio")
+    answers = await asyncio.gather(*(good.call("echo", {"text": f"n{number}"}) for number in range(20)))
+    assert [text_of(answer) for answer in answers] == [f"n{number}" for number in range(20)]
+
+
+async def test_progress_is_told_in_the_loop_of_the_caller(server: Start) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+    loops: set[object] = set()
+
+    def tell(done: float, whole: float | None, words: str | None) -> None:
+        loops.add(asyncio.get_running_loop())
+        told.append((done, whole, words))
+
+    await server("stdio").call("count", {}, on_progress=tell)
+    await eventually(lambda: len(told) == 3)
+    assert told == [(1.0, 3.0, "at 1"), (2.0, 3.0, "at 2"), (3.0, 3.0, "at 3")]
+    assert loops == {asyncio.get_running_loop()}
+
+
+async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(server: Start, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    good = server("stdio", str(log))
+    call = asyncio.create_task(good.call("slow", {"seconds": 60}))
+    await eventually(lambda: log.exists() and "slow begins" in log.read_text())
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await eventually(lambda: "slow cancelled" in log.read_text())
+    assert text_of(await good.call("echo", {"text": "still there"})) == "still there"
+
+
+async def test_tools_that_came_later_are_listed_once_the_server_said_so(server: Start) -> None:
+    good = server("stdio")
+    before = len((await good.list()).tools)
+    await good.call("grow", {})
+    assert len((await good.list()).tools) == before + 1
+
+
+async def test_an_old_list_is_asked_for_again(server: Start) -> None:
+    raw = server("garbage", patience=Patience(stale_s=0.0))
+    first = await raw.list()
+    assert (await raw.list()) is not first
+
+
+async def test_a_server_gets_the_environment_it_is_given_and_nothing_else(
+    server: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_OURS", "x")
+    seen = (await server("stdio", GIVEN="yes").call("environment", {}))["structuredContent"]
+    assert isinstance(seen, dict)
+    assert seen["GIVEN"] == "yes"
+    assert set(seen) <= {"GIVEN", "PATH", MARK, "LC_CTYPE"}
+
+
+async def test_a_server_killed_in_mid_call_fails_that_call_and_is_started_again_by_the_next(server: Start) -> None:
+    good = server("stdio")
+    with pytest.raises(ServerFailed, match="killed by SIGKILL during `tools/call`"):
+        await good.call("die", {})
+    await eventually(lambda: good.state.status is ServerStatus.FAILED)
+    assert text_of(await good.call("echo", {"text": "back"})) == "back"
+    assert good.state.status is ServerStatus.RUNNING
+
+
+async def test_a_server_that_fails_again_and_again_is_left_alone_for_longer_each_time(server: Start) -> None:
+    bad = server("exit-at-start")
+    for _ in range(2):
+        with pytest.raises(ServerFailed, match="exit code 3"):
+            await bad.list()
+    with pytest.raises(ServerFailed, match="tried again in 1 s, or restart it yourself"):
+        await bad.list()
+    with pytest.raises(ServerFailed, match="exit code 3"):
+        await bad.restart()
+
+
+async def test_a_stopped_server_says_so_and_its_waiting_calls_fail(server: Start) -> None:
+    bad = server("hang-at-call")
+    call = asyncio.create_task(bad.call("one", {}))
+    await eventually(lambda: bad.state.status is ServerStatus.RUNNING)
+    await bad.stop()
+    with pytest.raises(ServerFailed, match="was stopped"):
+        await call
+    assert bad.state.status is ServerStatus.STOPPED
+
+
+async def test_a_server_may_be_used_from_one_loop_after_another(server: Start) -> None:
+    good = server("stdio")
+
+    def say(word: str) -> str:
+        return text_of(asyncio.run(good.call("echo", {"text": word})))
+
+    assert [await asyncio.to_thread(say, word) for word in ("one", "two")] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("way", "why"),
+    [
+        ("hang-at-start", "did not answer within 1 s"),
+        ("hang-at-list", "did not answer within 1 s"),
+        ("exit-at-start", "ended with exit code 3: it last wrote `cannot open the database`"),
+        ("exit-at-handshake", "ended with exit code 3: it last wrote `cannot open the database`"),
+        ("exit-at-list", "ended with exit code 3: it last wrote `cannot open the database`"),
+        ("closes-output", "closed its output"),
+        ("long-line-at-start", "line of more than 16 MiB"),
+        ("long-line-at-list", "line of more than 16 MiB"),
+        ("endless-pages", "more than 500 pages"),
+        ("many-tools", "more than 5,000 tools"),
+        ("no-list", "no list of tools"),
+        ("other-version", "version `1999-01-01` of the protocol"),
+    ],
+)
+async def test_a_server_that_cannot_be_used_fails_with_the_reason(server: Start, way: str, why: str) -> None:
+    bad = server(way, patience=HASTE if way.startswith("hang") else None)
+    with pytest.raises(ServerFailed, match=why):
+        await bad.start()
+    assert bad.state.status is ServerStatus.FAILED
+    assert bad.state.reason
+
+
+@pytest.mark.parametrize(
+    ("way", "why"),
+    [("exit-at-call", "ended with exit code 3"), ("long-line-at-call", "line of more than 16 MiB")],
+)
+async def test_a_server_that_breaks_in_mid_call_fails_the_call_with_the_reason(
+    server: Start, way: str, why: str
+) -> None:
+    with pytest.raises(ServerFailed, match=why):
+        await server(way).call("one", {})
+
+
+async def test_a_server_that_hangs_in_a_call_holds_up_no_other(server: Start) -> None:
+    bad = server("hang-at-call")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await bad.call("one", {})
+    assert bad.state.status is ServerStatus.RUNNING
+
+
+async def test_one_bad_definition_does_not_lose_the_others(server: Start) -> None:
+    tools = (await server("bad-tools").list()).tools
+    assert len(tools) == 5
+
+
+async def test_lines_that_are_no_messages_are_noted_and_passed_over(server: Start) -> None:
+    bad = server("garbage")
+    assert len((await bad.list()).tools) == 1
+    assert bad.state.notes == ("it wrote a line that is no message of the protocol (5 times)",)
+
+
+async def test_a_server_that_asks_for_what_is_not_offered_gets_an_error_and_that_is_noted(server: Start) -> None:
+    bad = server("asks")
+    assert text_of(await bad.call("one", {})) == "all refused"
+    assert bad.state.notes == tuple(
+        f"it asked for `{method}`, which is not offered to it"
+        for method in ("sampling/createMessage", "roots/list", "elicitation/create")
+    )
+
+
+async def test_a_server_that_asks_without_end_and_reads_nothing_is_left(server: Start) -> None:
+    with pytest.raises(ServerFailed, match="asked more than it reads answers"):
+        async with asyncio.timeout(60):
+            await server("asks-without-end").call("one", {})
+
+
+async def test_a_server_that_tells_without_end_still_answers(server: Start) -> None:
+    async with asyncio.timeout(30):
+        assert await server("tells-without-end").call("one", {}) == {"content": []}
+
+
+async def test_of_standard_error_the_end_is_kept_as_text_that_can_be_shown(server: Start) -> None:
+    bad = server("stderr-flood")
+    await bad.call("one", {})
+    await eventually(lambda: "the end" in bad.stderr)
+    assert len(bad.stderr) < 70_000
+    assert "the end\\u001b[31m" in bad.stderr
+
+
+async def test_an_error_of_the_protocol_is_the_servers_own_words(server: Start, tmp_path: Path) -> None:
+    good = server("stdio")
+    answer = await good.call("no_such_tool", {})
+    assert answer["isError"] is True
+    with pytest.raises(ServerRefused):
+        await server("refuses-calls").call("one", {})
+
+
+@pytest.mark.parametrize("way", ["with-child", "stays"])
+async def test_nothing_that_a_server_started_outlives_its_stop(
+    server: Start, way: str, tmp_path: Path, mark: str
+) -> None:
+    bad = server(way, str(tmp_path / "pid"))
+    await bad.start()
+    assert marked(mark)
+    await bad.stop()
+    assert marked(mark) == []
+
+
+@pytest.mark.parametrize("number", [9, 15])
+def test_nothing_of_a_server_outlives_a_program_that_is_killed(number: int, tmp_path: Path, mark: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import asyncio, sys\n"
+        "from gatewright.adapters.mcp_client import McpServer\n"
+        "from gatewright.adapters.server_process import Command\n"
+        "server = McpServer(lambda: Command(sys.executable, (sys.argv[1], 'with-child', sys.argv[2]), "
+        f"{{'{MARK}': '{mark}'}}))\n"
+        "async def main():\n"
+        "    await server.start()\n"
+        "    print('running', flush=True)\n"
+        "    await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    words = [sys.executable, str(program), str(SUPPORT / "bad_server.py"), str(tmp_path / "pid")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": str(ROOT / "engine")}) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "running\n"
+        assert len(marked(mark)) == 2
+        run.send_signal(number)
+    deadline = time.monotonic() + 10
+    while marked(mark) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert marked(mark) == []
+
+
+async def test_a_command_that_is_not_there_is_a_plain_failure() -> None:
+    server = McpServer(lambda: Command("/no/such/command"))
+    with pytest.raises(ServerFailed, match=r"`/no/such/command` cannot be started: there is no such command: install"):
+        await server.start()
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[str]:
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, str(SUPPORT / "good_server.py"), "http", stdout=asyncio.subprocess.PIPE
+    )
+    assert program.stdout is not None
+    port = int(await program.stdout.readline())
+    yield f"http://127.0.0.1:{port}/mcp"
+    with suppress(ProcessLookupError):
+        program.kill()
+    await program.wait()
+
+
+async def test_a_server_over_http_lists_calls_and_tells_progress(endpoint: str) -> None:
+    server = McpServer(lambda: Endpoint(endpoint))
+    told: list[float] = []
+
+    def tell(done: float, *_: object) -> None:
+        told.append(done)
+
+    try:
+        assert (await server.list()).name == "good"
+        assert text_of(await server.call("echo", {"text": "over http"})) == "over http"
+        await server.call("count", {}, on_progress=tell)
+        await eventually(lambda: told == [1.0, 2.0, 3.0])
+    finally:
+        await server.stop()
+
+
+async def test_a_server_over_http_that_dies_is_a_plain_failure(endpoint: str) -> None:
+    server = McpServer(lambda: Endpoint(endpoint))
+    await server.start()
+    with pytest.raises((ServerFailed, ServerRefused)):
+        await server.call("die", {})
+    with pytest.raises(ServerFailed, match="connection"):
+        await server.restart()
+    assert server.state.status is ServerStatus.FAILED
+
+
+async def test_an_address_where_nobody_listens_is_a_plain_failure() -> None:
+    with pytest.raises(ServerFailed, match="connection"):
+        await McpServer(lambda: Endpoint("http://127.0.0.1:9/mcp")).start()
