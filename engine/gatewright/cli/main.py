@@ -34,10 +34,11 @@ NAMES = frozenset(
         "preview",
         "rules",
         "selfcheck",
+        "serve",
         "tour",
     }
 )
-PLANNED = frozenset({"catalog", "serve", "token"})
+PLANNED = frozenset({"catalog", "token"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

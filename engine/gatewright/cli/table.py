@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.exceptions import TyperException
 
-from gatewright.cli import app, approvals, audit, check, decide, export, init, permission, preview, schema, selfcheck
+from gatewright.cli import (
+    app,
+    approvals,
+    audit,
+    check,
+    decide,
+    export,
+    init,
+    permission,
+    preview,
+    schema,
+    selfcheck,
+    serve,
+)
 from gatewright.cli.exit import Exit
 from gatewright.cli.output import ErrorLog, print_error, print_line
 
@@ -29,6 +42,7 @@ COMMANDS = {
     "permission": permission.permission,
     "export": export.export,
     "selfcheck": selfcheck.selfcheck,
+    "serve": serve.serve,
 }
 GROUPS = {"approvals": approvals.table, "audit": audit.table}
 

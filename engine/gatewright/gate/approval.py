@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 from gatewright.base.jsonvalue import JsonValue
 
@@ -227,4 +227,13 @@ class Approver(Protocol):
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
         """The answer. Raises NobodyAnswered when there is none; raising anything else counts as a refusal."""
+        ...
+
+
+@runtime_checkable
+class AttendedApprover(Approver, Protocol):
+    """An approver that can tell beforehand whether anybody is there."""
+
+    async def is_attended(self) -> bool:
+        """Whether somebody would be asked."""
         ...

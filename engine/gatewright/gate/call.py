@@ -138,6 +138,7 @@ class CallState:
         session: Session,
         ports: CallPorts,
         user_id: str | None = None,
+        client: str = "",
     ) -> None:
         self.call_id = call_id
         self.agent_id = agent_id
@@ -147,6 +148,7 @@ class CallState:
         self.session = session
         self.ports = ports
         self.user_id = user_id
+        self.client = client
         self.rates: Mapping[str, float] = {}
         self.arguments: dict[str, JsonValue] = {}
         self.policy_arguments: dict[str, JsonValue] = {}
@@ -154,7 +156,7 @@ class CallState:
     def afresh(self, agent: AgentSnapshot | None, ports: CallPorts) -> CallState:
         """The same call before its first stage, with the answer that it brings, for a run of its own."""
         state = CallState(
-            self.call_id, self.agent_id, self.tool_name, self.raw, agent, self.session, ports, self.user_id
+            self.call_id, self.agent_id, self.tool_name, self.raw, agent, self.session, ports, self.user_id, self.client
         )
         state.answer = self.answer
         return state

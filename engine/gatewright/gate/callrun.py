@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message, record
-from gatewright.gate.approval import Answer, Approval, ApprovalRequest, Remember
+from gatewright.gate.approval import Answer, Approval, ApprovalRequest, AttendedApprover, Remember
 from gatewright.gate.audit import AuditUnavailable, RowBuilder
 from gatewright.gate.broker import PermissionBroker
 from gatewright.gate.call import CallState, Status
@@ -206,8 +206,8 @@ def request_of(state: CallState) -> ApprovalRequest:
 
 
 async def _is_attended(approver: Approver) -> bool:
-    """Whether somebody is there to be asked; only a broker can tell before it asks."""
-    return not isinstance(approver, PermissionBroker) or await approver.is_attended()
+    """Whether somebody is there to be asked; only an approver such as a broker can tell before it asks."""
+    return not isinstance(approver, AttendedApprover) or await approver.is_attended()
 
 
 async def _kept(state: CallState, request: ApprovalRequest, approval: Approval, approver: Approver) -> Approval:

@@ -27,6 +27,7 @@ def context_of(state: CallState) -> ToolExecutionContext:
         sources=state.ports.sources,
         roots=state.ports.roots,
         blocks=state.ports.blocks,
+        client=state.client,
     )
 
 
@@ -64,6 +65,7 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
         approved_change=state.assessment.change if state.assessment and state.answer else None,
         agreed=state.assessment is not None and state.assessment.ask is not None,
         approved=_approved(state),
+        client=state.client,
     )
 
 

@@ -273,7 +273,7 @@ class Gate:
         on_stage: OnStage | None = None,
         approver: Approver | None = None,
     ) -> Outcome:
-        """Decide and, if allowed or approved, execute. Of ``context`` only the user counts; the rest the gate knows.
+        """Decide and, if allowed or approved, execute. Of ``context`` only user and client count.
 
         ``session``: the conversation that the call belongs to, else the own one of the agent and user (see `session`).
         Raises WorkspaceError for a session that belongs to another agent, and for a user too many.
@@ -381,7 +381,8 @@ class Gate:
             session = self._own_session(agent_id, agent, user, keep=bool(call_id))
         if session.agent_id and session.agent_id != agent_id:
             raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
-        return CallState(call_id, agent_id, tool, arguments, agent, session, force.ports, user)
+        client = context.client if context is not None else ""
+        return CallState(call_id, agent_id, tool, arguments, agent, session, force.ports, user, client)
 
     def _recompiled(self) -> InForce:
         """The policy over the tools as they came to be; under the lock, so that a policy swapped meanwhile stays."""

@@ -57,7 +57,8 @@ def entry(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> Aud
 def invoked(state: CallState, log: AuditLog) -> AuditEntry:
     """ToolInvoked: the arguments as the log keeps them and the keyed digest of all of them.
 
-    ``scrubbed``: how many secrets were taken out; ``cut``: what was left out for size. Both only when there were any.
+    ``scrubbed``: how many secrets were taken out; ``cut``: what was left out for size; ``client``: the program that
+    sent the call, as it calls itself. Each only where there is any.
     """
     small, cut = bounded(state.arguments)
     kept, secrets = scrub_value(small)
@@ -66,6 +67,8 @@ def invoked(state: CallState, log: AuditLog) -> AuditEntry:
         body["scrubbed"] = secrets
     if cut:
         body["cut"] = cut
+    if state.client:
+        body["client"] = clean(state.client)
     return entry(state, RowKind.TOOL_INVOKED, body)
 
 

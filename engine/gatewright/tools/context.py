@@ -41,7 +41,7 @@ class ToolExecutionContext:
     that the agent holds. ``deadline_s``: when its time is over, by `time.monotonic`; None: no end. ``agreed``: the tool
     itself asked before (`Assessment.ask`), and somebody agreed. ``approved_change``: where somebody
     was asked and agreed, what gives the change that was shown. ``approved``: somebody agreed to the call, just now or
-    by a standing approval.
+    by a standing approval. ``client``: name and version of the program that sent the call, as it says itself.
     """
 
     agent_id: str
@@ -59,6 +59,7 @@ class ToolExecutionContext:
     blocks: BlockPort | None = None
     agreed: bool = False
     approved: bool = False
+    client: str = ""
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -172,6 +172,10 @@ class Workspace:
         """Where questions to the operator wait, and the standing approvals."""
         return self._parts.broker
 
+    def require_audit(self) -> None:
+        """Raises AuditUnavailable where a log exists that cannot be continued, above all because its key is missing."""
+        self._parts.audit.check()
+
     @property
     def sessions(self) -> SessionStore:
         """Where sessions are kept between runs of a program, in the state folder."""

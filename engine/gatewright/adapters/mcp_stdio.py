@@ -1,0 +1,208 @@
+"""The transport of an MCP server on the standard streams of this process, bounded against broken and hostile clients.
+
+Standard output carries the protocol and nothing else: while it is served, whatever else writes there goes to standard
+error. The SDK's own transport takes lines of any length, and cannot be ended while it waits for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import queue
+import threading
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    RequestId,
+    jsonrpc_message_adapter,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator
+
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+
+LONGEST_LINE = 5 * 1024 * 1024
+"""Bytes of one message: somewhat more than the gate takes as arguments."""
+MOST_REQUESTS = 200
+"""Requests that may wait for their answer; what comes above that is refused at once."""
+DRAIN_S = 2.0
+"""How long requests that are under way may take once the client has closed its end."""
+_CHUNK = 1 << 16
+_MOST_TOLD = 10
+_log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def stdio_streams() -> AsyncGenerator[Streams]:
+    """What a server reads and writes, over standard input and output, which nobody else uses meanwhile."""
+    incoming_end, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, outgoing_end = anyio.create_memory_object_stream[SessionMessage](0)
+    with _taken(0, os.open(os.devnull, os.O_RDONLY)) as source, _taken(1, os.dup(2)) as sink:
+        transport = _Transport(source, sink, incoming_end)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(transport.write_all, outgoing_end)
+            transport.start()
+            try:
+                yield incoming, outgoing
+            finally:
+                tasks.cancel_scope.cancel()
+
+
+class _taken:  # noqa: N801 used as a function
+    """A private copy of a standard stream, in whose place ``instead`` stands until the end."""
+
+    def __init__(self, number: int, instead: int) -> None:
+        self._number = number
+        self._private = os.dup(number)
+        os.dup2(instead, number)
+        os.close(instead)
+
+    def __enter__(self) -> int:
+        return self._private
+
+    def __exit__(self, *_: object) -> None:
+        os.dup2(self._private, self._number)  # the copy stays open: a thread may still wait on it
+
+
+class _Transport:
+    """Lines in, lines out. Two threads, since a standard stream may be anything: a pipe, a terminal, a file."""
+
+    def __init__(self, source: int, sink: int, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        self._source, self._sink = source, sink
+        self._incoming = incoming
+        self._loop = asyncio.get_running_loop()
+        self._waiting: set[RequestId] = set()
+        self._is_idle = asyncio.Event()
+        self._lines: queue.SimpleQueue[tuple[bytes, asyncio.Future[None]]] = queue.SimpleQueue()
+        self._is_broken = False
+        self._refused = 0
+
+    def start(self) -> None:
+        """Begin to read and to write. The threads end with the process: nothing wakes one that waits for a pipe."""
+        threading.Thread(target=self._read_lines, name="mcp stdin", daemon=True).start()
+        threading.Thread(target=self._write_lines, name="mcp stdout", daemon=True).start()
+
+    async def write_all(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        """Write what the server sends, each message before the next is taken."""
+        async with outgoing:
+            async for sent in outgoing:
+                await self._write(sent)
+
+    async def _write(self, sent: SessionMessage) -> None:
+        line = sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._lines.put((line, done))
+        await done
+        answered = getattr(sent.message, "id", None)
+        if answered is not None and not isinstance(sent.message, JSONRPCRequest):
+            self._settle(answered)
+
+    def _settle(self, request_id: RequestId) -> None:
+        self._waiting.discard(request_id)
+        if not self._waiting:
+            self._is_idle.set()
+
+    def _write_lines(self) -> None:
+        """The writing thread. Once nobody reads any more, what is left is dropped."""
+        while True:
+            line, done = self._lines.get()
+            try:
+                while line and not self._is_broken:
+                    line = line[os.write(self._sink, line) :]
+            except OSError:
+                self._is_broken = True
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(_finish, done)
+
+    def _read_lines(self) -> None:
+        """The reading thread: it hands over one message at a time, so that nothing piles up."""
+        with suppress(RuntimeError):  # the loop is closed
+            for line in _lines(self._source):
+                if line is None or line.strip():
+                    asyncio.run_coroutine_threadsafe(self._take(line), self._loop).result()
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+
+    async def _take(self, line: bytes | None) -> None:
+        """Hand a message to the server, or answer by ourselves what is none."""
+        if line is None:
+            await self._refuse(None, INVALID_REQUEST, f"a message has at most {LONGEST_LINE:,} bytes")
+            return
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            await self._refuse(None, PARSE_ERROR, "that is no JSON-RPC message")
+            return
+        if isinstance(message, JSONRPCRequest):
+            if len(self._waiting) >= MOST_REQUESTS:
+                await self._refuse(message.id, INVALID_REQUEST, "too many requests wait for their answer")
+                return
+            self._waiting.add(message.id)
+            self._is_idle.clear()
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            cancelled = (message.params or {}).get("requestId")
+            if isinstance(cancelled, (str, int)):
+                self._settle(cancelled)  # it gets no answer any more
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self._incoming.send(SessionMessage(message))
+
+    async def _refuse(self, request_id: RequestId | None, code: int, why: str) -> None:
+        self._refused += 1
+        if self._refused <= _MOST_TOLD:
+            _log.warning("a message of the client was refused: %s", why)
+        elif self._refused == _MOST_TOLD + 1:
+            _log.warning("more messages of the client are refused; that is not told any more")
+        error = ErrorData(code=code, message=why)
+        line = JSONRPCError(jsonrpc="2.0", id=request_id, error=error).model_dump_json(
+            by_alias=True, exclude_unset=True
+        )
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._lines.put((line.encode() + b"\n", done))
+        await done
+
+    async def _end(self) -> None:
+        """The client closed its end: what is under way may finish, for a moment, and the server ends."""
+        if self._waiting and not self._is_broken:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_idle.wait(), DRAIN_S)
+        self._incoming.close()
+
+
+def _finish(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)
+
+
+def _lines(source: int) -> Iterator[bytes | None]:
+    """The lines of a stream until its end; None for one that is too long, of which nothing is kept."""
+    held, is_long = bytearray(), False
+    while chunk := _read(source):
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            held += end
+            yield None if is_long or len(held) > LONGEST_LINE else bytes(held)
+            held, is_long = bytearray(), False
+        held += rest
+        if len(held) > LONGEST_LINE:
+            held, is_long = bytearray(), True
+    if held:
+        yield bytes(held)
+
+
+def _read(source: int) -> bytes:
+    try:
+        return os.read(source, _CHUNK)
+    except OSError:
+        return b""
