@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
 from gatewright.cli.fieldnote import unlisted
-from gatewright.schema import OperationSet, discover_operations, survey
+from gatewright.schema import OperationSet, discover_operations, discover_paths, survey
 
 if TYPE_CHECKING:
-    from gatewright.schema import OpenEnd, Operation, Survey
+    from gatewright.schema import OpenEnd, Operation, PathCandidate, Survey
     from gatewright.tools import ToolDefinition
 
 OPEN_ENDED = "open-ended"
 FREE = "free-string"
+_USES = {"read": "reading", "write": "writing", "delete": "deleting"}
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -33,6 +34,7 @@ class OperationReport:
     survey: Survey
     is_named: bool = False
     field: str | None = None
+    paths: tuple[PathCandidate, ...] = ()
 
     @property
     def is_enforced(self) -> bool:
@@ -40,16 +42,21 @@ class OperationReport:
         return self.found is not None and bool(self.found.operations) and self.found.confidence != "low"
 
     def to_json(self) -> dict[str, object] | None:
-        """Shape: field, shape, confidence, default, operations, suggested; open_ended, where anything is; or None."""
+        """Shape: field, shape, confidence, default, operations, suggested; open_ended and paths, if any; or None."""
         if self.found is None:
             return None
-        shown = self.found.to_json()
-        return {**shown, "open_ended": self.open_ended()} if self.survey.open_ends else shown
+        shown = {**self.found.to_json(), **({"open_ended": self.open_ended()} if self.survey.open_ends else {})}
+        return {**shown, "paths": self.path_rows()} if self.paths else shown
 
     def to_row(self) -> dict[str, object]:
-        """Shape: name, operations (as `to_json`), open_ended, free."""
+        """Shape: name, operations (as `to_json`), open_ended, free, paths."""
         free = [one.to_json() for one in self.survey.free]
-        return {"name": self.name, "operations": self.to_json(), "open_ended": self.open_ended(), "free": free}
+        row = {"name": self.name, "operations": self.to_json(), "open_ended": self.open_ended(), "free": free}
+        return {**row, "paths": self.path_rows()}
+
+    def path_rows(self) -> list[dict[str, object]]:
+        """Shape of each: argument, use (null: nothing says), confidence."""
+        return [{"argument": one.argument, "use": one.use(), "confidence": one.confidence} for one in self.paths]
 
     def open_ended(self) -> list[dict[str, str]]:
         """Shape of each: field, kind, reason."""
@@ -71,6 +78,11 @@ class OperationReport:
         yield from guessed
         if not told and not guessed:
             yield f"{self.name}: no operations"
+        for one in self.paths:
+            use = one.use()
+            done = f"for {_USES[use]}" if use else "for what its tier allows"
+            sure = "" if one.confidence == "high" else ": not judged as one unless `[tools.NAME] paths` says so"
+            yield f"{self.name}: `{one.argument}` looks like a path, {done} (confidence {one.confidence}){sure}"
 
     def _guessed(self) -> Iterator[str]:
         """What counts only once the policy says so."""
@@ -91,12 +103,13 @@ def report_of(tool: ToolDefinition, field: str | None, operations: tuple[str, ..
     """What ``tool`` says, read with the field or the operations that the caller names. Raises SchemaError."""
     try:
         looked = survey(tool.input_schema, tool.description)
+        paths = discover_paths(tool.input_schema, tool=tool.name, description=tool.description)
         if field is None and operations is None:
-            return OperationReport(tool.name, _likeliest(looked), looked)
+            return OperationReport(tool.name, _likeliest(looked), looked, paths=paths)
         found = None if field == "" else discover_operations(tool.input_schema, field=field, operations=operations)
     except RecursionError:
         raise SchemaError(f"the schema of `{tool.name}` is nested too deeply") from None
-    return OperationReport(tool.name, found, looked, is_named=True, field=field)
+    return OperationReport(tool.name, found, looked, is_named=True, field=field, paths=paths)
 
 
 def _likeliest(looked: Survey) -> OperationSet | None:

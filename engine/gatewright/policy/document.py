@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from gatewright.policy.identity import new_identity
 from gatewright.policy.kinds.capability import Capability
-from gatewright.policy.permission import Permission
+from gatewright.policy.permission import PathUse, Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.tier import SafetyTier
@@ -91,7 +91,7 @@ class ToolSettings:
     ``safety_tier`` holds for the operations that ``operation_tiers`` does not name. ``operation_field``: the field of a
     stranger's schema that selects operations, empty for none; ``operations``: what a free text there may be.
     ``extra_arguments``: whether a call may give arguments that the schema does not name; None: not where it is
-    constrained.
+    constrained. ``paths``: which arguments (``edits[].path``) are paths on disk, and what is done there.
     """
 
     timeout_s: float | None = None
@@ -102,6 +102,7 @@ class ToolSettings:
     operation_field: str | None = None
     operations: tuple[str, ...] | None = None
     extra_arguments: Verdict | None = None
+    paths: Mapping[str, PathUse] = field(default_factory=dict[str, PathUse], hash=False)
 
     @property
     def declares(self) -> bool:

@@ -31,6 +31,20 @@ class Action(StrEnum):
     DELETE = "delete"
 
 
+class PathUse(StrEnum):
+    """What a tool does at a path that an argument of it names; none: the argument is no path."""
+
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+    NONE = "none"
+
+    @property
+    def action(self) -> Action:
+        """What a level has to allow; what is written may be written over."""
+        return {PathUse.DELETE: Action.DELETE, PathUse.WRITE: Action.OVERWRITE}.get(self, Action.READ)
+
+
 _ROWS = {
     Permission.NONE: (Verdict.DENY, Verdict.DENY, Verdict.DENY, Verdict.DENY),
     Permission.READ_ONLY: (Verdict.ALLOW, Verdict.DENY, Verdict.DENY, Verdict.DENY),

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from typing import Protocol
+from typing import Literal, Protocol
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
 from gatewright.policy.kinds.capability import Capability, CapabilityKind
-from gatewright.policy.permission import Action
+from gatewright.policy.permission import Action, PathUse
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, ToolRule
 from gatewright.policy.tier import SafetyTier
@@ -70,12 +70,30 @@ class Selection(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class PathArgument:
+    """An argument that is a path on disk, or looks like one: its place (``edits[].path``) and what is done there.
+
+    ``use`` None: nothing says. ``confidence``: ``declared`` where the policy says so, else how sure discovery is.
+    """
+
+    argument: str
+    use: PathUse | None
+    confidence: Literal["declared", "high", "medium", "low"]
+
+    @property
+    def counts(self) -> bool:
+        """Whether a call is judged by it as by a path; the whole paths that other arguments hold are judged anyway."""
+        return self.use is not PathUse.NONE and self.confidence in {"declared", "high"}
+
+
+@dataclass(frozen=True, slots=True)
 class OperationFacts:
     """What the policy needs to know of an operation. ``actions``: the file or block actions it may turn out to be.
 
     ``capabilities``: the kinds that it needs; ``judged``: the kinds that some parameter of it can be judged by.
     ``parameters``: every name it takes, with its JSON Schema in ``schemas``; ``required``: those it cannot lack;
-    ``defaulted``: those that have a default, null perhaps.
+    ``defaulted``: those that have a default, null perhaps. ``paths``: those that are, or look like, paths on disk
+    and that its author did not mark.
     """
 
     name: str
@@ -88,6 +106,7 @@ class OperationFacts:
     judged: frozenset[CapabilityKind] = frozenset()
     schemas: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False, repr=False)
     defaulted: frozenset[str] = frozenset()
+    paths: tuple[PathArgument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +115,8 @@ class ToolFacts:
 
     ``tool_rules`` are the tool's own; ``selection`` is how calls name its operations, None where nothing says.
     ``extra_arguments``: what its schema says of arguments that it does not name, None where it says nothing.
+    ``texts``: where its arguments hold texts (``edits[].path``), of which the policy may say that they are paths; None
+    where nothing says.
     """
 
     name: str
@@ -108,6 +129,7 @@ class ToolFacts:
     tool_rules: tuple[ToolRule, ...] = ()
     selection: Selection | None = None
     extra_arguments: Verdict | None = None
+    texts: tuple[str, ...] | None = None
 
     @property
     def has_operations(self) -> bool:

@@ -113,12 +113,20 @@ def _names_of_rules(rules: Iterable[ToolRule], address: Address) -> Iterator[tup
 
 
 def setting_misfit(policy: Policy, facts: ToolFacts) -> Reason | None:
-    """An operation of ``operation_tiers`` that the tool does not have."""
+    """An operation of ``operation_tiers``, or an argument of ``paths``, that the tool does not have."""
     settings = settings_of(policy, facts.name, facts.major)
-    if settings is None or not settings.operation_tiers:
+    if settings is None or not (settings.operation_tiers or settings.paths):
         return None
     key = f"{facts.name}@{facts.major}" if f"{facts.name}@{facts.major}" in policy.tools else facts.name
+    if settings.paths and (unknown := _no_arguments(facts, settings.paths)):
+        text = f"`paths` names {unknown}, which `{facts.name}` does not take"
+        return _reason(text, ("tools", key, "paths"), None)
     return _reason(_unknown(facts, settings.operation_tiers), ("tools", key, "operation_tiers"), None)
+
+
+def _no_arguments(facts: ToolFacts, named: Iterable[str]) -> str:
+    """Those that it has no text at, in words; a tool that says nothing of its arguments may take any."""
+    return ", ".join(f"`{one}`" for one in named if facts.texts is not None and one not in facts.texts)
 
 
 def policy_rule_misfits(policy: Policy, known: Iterable[ToolFacts]) -> dict[str, Reason]:

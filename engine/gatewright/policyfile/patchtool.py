@@ -8,7 +8,7 @@ from gatewright.base.report import RawPath
 from gatewright.policyfile.editor import REMOVED
 from gatewright.policyfile.pairing import CATALOGS
 from gatewright.policyfile.patchvalue import set_words, written_duration
-from gatewright.policyfile.plain import plain_catalog, plain_tiers, plain_tool_settings
+from gatewright.policyfile.plain import plain_catalog, plain_paths, plain_tiers, plain_tool_settings
 from gatewright.policyfile.render import block
 from gatewright.policyfile.scan import Kind
 
@@ -74,6 +74,10 @@ def _change(editor: Editor, path: RawPath, old: ToolSettings, new: ToolSettings)
         _set_changed(editor, tiers, plain_tiers(old.operation_tiers), plain_tiers(new.operation_tiers))
         before.pop("operation_tiers", None)
         del after["operation_tiers"]
+    if by_line and new.paths and editor.find(paths := (*path, "paths")) is not None:
+        _set_changed(editor, paths, plain_paths(old.paths), plain_paths(new.paths))
+        before.pop("paths", None)
+        del after["paths"]
     if not after and editor.is_only_dotted(path):
         after["scrub"] = True
     _set_changed(editor, path, before, after)

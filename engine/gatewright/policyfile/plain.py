@@ -16,6 +16,7 @@ from gatewright.policy.rule import DEFAULT_PRIORITY
 
 if TYPE_CHECKING:
     from gatewright.policy.document import Agent, Catalog, PermissionRule, Roots, Source, ToolSettings
+    from gatewright.policy.permission import PathUse
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.rule import RuleKind, ToolRule
     from gatewright.policy.tier import SafetyTier
@@ -76,6 +77,8 @@ def plain_tool_settings(settings: ToolSettings) -> Plain:
         data["operation_tiers"] = plain_tiers(settings.operation_tiers)
     if not settings.scrub:
         data["scrub"] = False
+    if settings.paths:
+        data["paths"] = plain_paths(settings.paths)
     return data | _present({"description": settings.description})
 
 
@@ -104,6 +107,11 @@ def plain_roots(roots: Roots) -> Plain:
 def plain_tiers(tiers: Mapping[str, SafetyTier]) -> Plain:
     """Tiers as text."""
     return {operation: str(tier) for operation, tier in tiers.items()}
+
+
+def plain_paths(paths: Mapping[str, PathUse]) -> Plain:
+    """What arguments are, as text."""
+    return {argument: str(use) for argument, use in paths.items()}
 
 
 def duration_like(written: object, seconds: float) -> object:

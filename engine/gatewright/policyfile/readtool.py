@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.report import shown
 from gatewright.policy.document import ToolSettings
+from gatewright.policy.permission import PathUse
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from gatewright.policyfile.names import Names
 
 TIERS = {str(tier): tier for tier in SafetyTier}
+USES = {str(use): use for use in PathUse}
 EXTRA = {str(verdict): verdict for verdict in (Verdict.ALLOW, Verdict.DENY)}
 KEYS = (
     "operation_field",
@@ -31,6 +33,7 @@ KEYS = (
     "timeout",
     "scrub",
     "description",
+    "paths",
 )
 _NOTHING = Declaration()
 
@@ -63,6 +66,7 @@ def _settings(row: Row, facts: tuple[ToolFacts, ...], names: Names, declared: De
         operation_field=declared.field,
         operations=declared.operations,
         extra_arguments=row.choice("extra_arguments", EXTRA),
+        paths=_paths(row, facts),
     )
 
 
@@ -89,6 +93,25 @@ def _operation_tiers(row: Row, facts: tuple[ToolFacts, ...], names: Names) -> di
         tier = table.choice(operation, TIERS)
         if tier is not None:
             found[operation] = tier
+    return found
+
+
+def _paths(row: Row, facts: tuple[ToolFacts, ...]) -> dict[str, PathUse]:
+    """What the arguments are, by their place (``edits[].path``)."""
+    table = row.table("paths")
+    found: dict[str, PathUse] = {}
+    if table is None:
+        return found
+    known = {place for tool in facts for place in tool.texts or ()}
+    says = bool(facts) and all(tool.texts is not None for tool in facts)
+    for argument in table.raw:
+        if says and argument not in known:
+            message = f"{shown(facts[-1].name)} has no text at {shown(argument)} that could be a path"
+            near = table.report.near(argument, known)
+            table.report.error(table.at(argument), "unknown-argument", message, near=near, at_value=False)
+        use = table.choice(argument, USES)
+        if use is not None:
+            found[argument] = use
     return found
 
 

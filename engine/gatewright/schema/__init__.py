@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gatewright.schema.inline import inline_references
     from gatewright.schema.narrow import narrow
     from gatewright.schema.operation import Confidence, Operation, OperationSet
+    from gatewright.schema.paths import PathCandidate, discover_paths, text_places
     from gatewright.schema.phrase import ArgumentError
     from gatewright.schema.prose import clean_text
     from gatewright.schema.survey import OpenEnd, Survey, survey
@@ -33,6 +34,7 @@ __all__ = [
     "OpenEnd",
     "Operation",
     "OperationSet",
+    "PathCandidate",
     "ProviderLint",
     "Schema",
     "SchemaChecker",
@@ -42,6 +44,7 @@ __all__ = [
     "check_schema",
     "clean_text",
     "discover_operations",
+    "discover_paths",
     "filter_operations",
     "filter_with_lints",
     "format_named",
@@ -49,6 +52,7 @@ __all__ = [
     "narrow",
     "schema_of",
     "survey",
+    "text_places",
 ]
 
 door(
@@ -63,6 +67,7 @@ door(
         "gatewright.schema.inline": ("inline_references",),
         "gatewright.schema.narrow": ("narrow",),
         "gatewright.schema.operation": ("Confidence", "Operation", "OperationSet"),
+        "gatewright.schema.paths": ("PathCandidate", "discover_paths", "text_places"),
         "gatewright.schema.prose": ("clean_text",),
         "gatewright.schema.survey": ("OpenEnd", "Survey", "survey"),
         "gatewright.schema.walk": ("Schema",),

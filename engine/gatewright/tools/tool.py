@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -20,16 +21,17 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.permission import Action
-from gatewright.policy.right import ToolFacts
+from gatewright.policy.permission import Action, PathUse
+from gatewright.policy.right import PathArgument, ToolFacts
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.rulecheck import mismatch
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-from gatewright.schema import OperationSet
+from gatewright.schema import OperationSet, PathCandidate, discover_paths, text_places
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.closure import with_closed_arguments
+from gatewright.schema.fieldpath import steps_of
 from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
@@ -214,7 +216,9 @@ class Tool:
         """What the policy needs to know; its tier is the highest of its operations."""
         kinds = self.capabilities
         plain = OperationSpec(PLAIN, self.description, self.safety_tier, parameters=self.parameters(PLAIN))
-        rows = tuple(spec.facts(kinds) for spec in self.operations or (plain,))
+        rows = tuple(
+            replace(spec.facts(kinds), paths=self._paths_of(spec.name)) for spec in self.operations or (plain,)
+        )
         tier = max((row.tier for row in rows), key=_TIERS.index)
         return ToolFacts(
             self.name,
@@ -227,7 +231,37 @@ class Tool:
             self.tool_rules,
             self.selector,
             self._extra_arguments,
+            self._texts,
         )
+
+    @cached_property
+    def _path_candidates(self) -> tuple[PathCandidate, ...]:
+        """What looks like a path in the schema and is not marked as anything."""
+        try:
+            found = discover_paths(self.input_schema(), tool=self.name, description=self.description)
+        except SchemaError:
+            return ()
+        return tuple(one for one in found if steps_of(one.argument)[0] not in self._marked)
+
+    @cached_property
+    def _marked(self) -> frozenset[str]:
+        """The arguments whose author says what they are."""
+        names = (PLAIN, *(spec.name for spec in self.operations))
+        return frozenset(one.name for name in names for one in self.parameters(name) if one.marks)
+
+    @cached_property
+    def _texts(self) -> tuple[str, ...] | None:
+        try:
+            found = text_places(self.input_schema())
+        except SchemaError:
+            return None
+        if not found and not self.operations and not self.parameters():
+            return None
+        return tuple(one for one in found if steps_of(one)[0] not in self._marked)
+
+    def _paths_of(self, operation: str) -> tuple[PathArgument, ...]:
+        uses = ((one, one.use(operation)) for one in self._path_candidates)
+        return tuple(PathArgument(one.argument, PathUse(use) if use else None, one.confidence) for one, use in uses)
 
     @property
     def capabilities(self) -> frozenset[CapabilityKind]:

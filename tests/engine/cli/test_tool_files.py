@@ -237,6 +237,22 @@ def test_operations_of_a_list_are_one_row_for_each_tool(put: Put, run: Runner) -
         assert rows["rows"]["operations"] is None
 
 
+def test_arguments_that_look_like_paths_are_told_with_what_is_done_there(put: Put, run: Runner) -> None:
+    text = {"type": "string"}
+    move = {"name": "move_file", "inputSchema": {"type": "object", "properties": {"source": text, "target": text}}}
+    far = {"name": "get_blob", "inputSchema": {"type": "object", "properties": {"path": text, "bucket": text}}}
+    path = put([move, far])
+    rows = {row["name"]: row["paths"] for row in run("operations", path, "--json").json}
+    assert rows["move_file"] == [
+        {"argument": "source", "use": "delete", "confidence": "high"},
+        {"argument": "target", "use": "write", "confidence": "high"},
+    ]
+    assert rows["get_blob"] == [{"argument": "path", "use": "read", "confidence": "low"}]
+    said = run("operations", path).out
+    assert "move_file: `source` looks like a path, for deleting (confidence high)\n" in said
+    assert "get_blob: `path` looks like a path, for reading (confidence low): not judged as one unless" in said
+
+
 def test_filter_keeps_what_is_allowed_of_one_tool_of_a_list(put: Put, run: Runner) -> None:
     path = put(LIST)
     kept = run("filter", path, "--tool", "store", "--allow", "get,put")

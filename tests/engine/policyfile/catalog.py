@@ -34,7 +34,7 @@ from gatewright.policy.kinds.capability import (
     NetWrite,
     WasmExec,
 )
-from gatewright.policy.permission import Permission
+from gatewright.policy.permission import PathUse, Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (
@@ -275,11 +275,14 @@ _settings = st.builds(
 )
 
 
-def _tiered(settings: ToolSettings, tiers: dict[str, SafetyTier]) -> ToolSettings:
-    return replace(settings, operation_tiers=tiers)
+def _tiered(settings: ToolSettings, tiers: dict[str, SafetyTier], paths: dict[str, PathUse]) -> ToolSettings:
+    return replace(settings, operation_tiers=tiers, paths=paths)
 
 
-_file_settings = st.builds(_tiered, _settings, st.dictionaries(st.sampled_from(FILE_OPERATIONS), _tiers, max_size=3))
+_paths = st.dictionaries(_free | st.sampled_from(["path", "edits[].path"]), st.sampled_from(PathUse), max_size=3)
+_file_settings = st.builds(
+    _tiered, _settings, st.dictionaries(st.sampled_from(FILE_OPERATIONS), _tiers, max_size=3), _paths
+)
 _operations = st.lists(_words, min_size=1, max_size=4, unique=True).map(tuple)
 _declarations = st.one_of(
     st.builds(ToolSettings, operation_field=st.sampled_from(["", "mode"])),

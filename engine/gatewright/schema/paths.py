@@ -1,0 +1,222 @@
+"""Which arguments of a stranger's tool are paths on disk, and what a call does there.
+
+A name alone says little, so name, `format`, description and what stands beside it count together. What is likely a path
+somewhere else (in a repository on a server, in a bucket, in a JSON document) is told with low confidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps, path_text, steps_of
+from gatewright.schema.inline import inline_references
+from gatewright.schema.operation import Confidence
+from gatewright.schema.shapes.inplace import finder, in_place, items_of
+from gatewright.schema.shapes.naming import snake
+from gatewright.schema.walk import Schema, as_list, as_object, objects, properties_of
+
+PathUseName = Literal["read", "write", "delete"]
+
+MAX_DEPTH = 8
+MAX_PLACES = 4_000
+_FORMATS = frozenset({"path", "file-path", "directory-path", "filepath"})
+_PATHS = frozenset(
+    {"path", "paths", "filepath", "filepaths", "pathname", "pathnames", "dirpath", "directory", "directories", "dir"}
+    | {"dirs", "cwd", "folderpath", "basedir", "workdir"}
+)
+_FILES = frozenset({"file", "files", "filename", "filenames", "folder", "folders", "root", "images"})
+_ENDS = frozenset({"source", "src", "destination", "dest", "dst", "target", "output", "input", "from", "to"})
+_NEVER = frozenset(
+    {"id", "ids", "uid", "uuid", "gid", "url", "urls", "uri", "uris", "prefix", "pattern", "patterns", "glob", "type"}
+    | {"format", "arn", "profile", "content", "contents", "text", "data", "size", "count", "key", "title", "query"}
+    | {"mailbox", "branch", "extension", "encoding", "regex", "strategy", "password", "username", "name", "names"}
+)
+_OF_FILES = frozenset({"file", "files", "folder", "folders", "directory", "directories", "dir", "path", "tree"})
+_LOCAL = re.compile(
+    r"\babsolute (?:\w+ )?(?:paths?|director)|\b(?:full|local) (?:\w+ )?paths?\b|\blocal files?\b|\bfile ?system\b"
+    r"|\bfull absolute\b|\(absolute paths?\)",
+    re.IGNORECASE,
+)
+_SAID = re.compile(r"\bpaths?\b|\bdirector(?:y|ies)\b|\bfolders?\b", re.IGNORECASE)
+_ELSEWHERE = re.compile(
+    r"\bjson ?-?path|\bxpath|\b(?:url|api|http|endpoint|request|iam|resource|property|key|object|mount) paths?\b"
+    r"|\bmailbox|\bs3\b|\bbuckets?\b|\bobject key"
+    r"|\b(?:in|within|inside) (?:the |a )?(?:repo|repository|project|container)"
+    r"|\bpaths? (?:in|within|inside|on) (?:the |a )?(?:repo|repository|remote|bucket|container|server|device|pod)\b"
+    r"|\bremote\b|\bon the server\b|\bendpoint'?s?\b|\bto the property\b|\bin the workspace\b"
+    r"|\b(?:web|page|route)s? path|\bendpoint|\bfields?\b|\b(?:email|drafts?) folder",
+    re.IGNORECASE,
+)
+_THERE = re.compile(
+    r"\b(?:e-?mails?|mailbox(?:es)?|gitlab|github|bitbucket|redis|grafana|postman|iam|coolify|jira|crawl(?:s|er|ing)?"
+    r"|websites?|mongo\w*|aggregation)\b",
+    re.IGNORECASE,
+)
+_THERE_BY_NAME = frozenset({"ssh", "s3", "ftp", "sftp", "adb"})
+_BESIDE = frozenset(
+    {"owner", "repo", "repo_name", "project_id", "bucket", "bucket_name", "container", "container_id", "pod", "host"}
+    | {"hostname", "server", "spec_id", "namespace", "repository", "collection_id", "project_key", "uuid"}
+)
+_READS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    read get list show view search find cat head tail stat info status diff log grep query describe inspect analyze
+    analyse check open load tree validate parse lint count blame browse scan discover upload attach send transcribe
+    import summarize summarise compare verify preview extract detect examine explain review watch fetch print
+    """,
+    )
+)
+_WRITES = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    write create make mkdir save edit update append insert replace patch put add commit checkout apply download
+    export record generate render convert modify set touch init clone build deploy reset stash restore format
+    store prepend truncate chmod chown link symlink merge pull rebase
+    """,
+    )
+)
+_DELETES = frozenset({"delete", "remove", "rm", "rmdir", "unlink", "clean", "purge", "trash", "erase", "destroy"})
+_MOVES = frozenset({"move", "mv", "rename", "relocate"})
+_COPIES = frozenset({"copy", "cp", "duplicate"})
+_TO = frozenset({"output", "out", "destination", "dest", "dst", "save", "target", "to", "new"})
+_FROM = frozenset({"source", "src", "from", "old", "input", "template", "config"})
+_SAVES = re.compile(r"\b(?:sav(?:e|ed|ing)|written|writes?|stor(?:e|ed)|output)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class PathCandidate:
+    """An argument that looks like a path: its place (``edits[].path``), as a text or a list of texts.
+
+    ``saves``: its description says that something is written there. ``tool`` is the name of its tool.
+    """
+
+    argument: str
+    confidence: Confidence
+    tool: str = ""
+    saves: bool = False
+
+    def use(self, operation: str = "") -> PathUseName | None:
+        """What a call of ``operation`` (empty: of a tool without any) does there, by the words; None: nothing says."""
+        names = [step for step in steps_of(self.argument) if step not in {EACH, EACH_MEMBER}]
+        return _use(_words(names[-1]), (*_words(operation), *_words(self.tool)), saves=self.saves)
+
+
+def discover_paths(schema: Schema, *, tool: str = "", description: str = "") -> tuple[PathCandidate, ...]:
+    """The arguments of ``schema`` that look like paths on disk, in the schema's order.
+
+    ``tool`` and ``description`` are the tool's own. Raises SchemaError for references that cannot be resolved.
+    """
+    inlined = inline_references(schema)
+    beside = {snake(name) for name in properties_of(inlined)}
+    words = _words(tool)
+    away = bool(beside & _BESIDE) or bool(_THERE_BY_NAME.intersection(words))
+    away = away or bool(_THERE.search(f"{' '.join(words)} {description}"))
+    about = bool(_OF_FILES.intersection(words))
+    found: dict[str, PathCandidate] = {}
+    for steps, node in _places(inlined):
+        name = next((step for step in reversed(steps) if step not in {EACH, EACH_MEMBER}), "")
+        sure = _confidence(name, node, about=about, away=away) if _takes_text(node) else None
+        if sure is not None:
+            argument = path_text(steps)
+            found.setdefault(argument, PathCandidate(argument, sure, tool, bool(_SAVES.search(_said(node)))))
+    if any(one.confidence == "high" for one in found.values()):
+        return tuple(replace(one, confidence="high") if one.confidence == "medium" else one for one in found.values())
+    return tuple(found.values())
+
+
+def text_places(schema: Schema) -> tuple[str, ...]:
+    """Every place of a text or of a list of texts in ``schema``, as `edits[].path`. Raises SchemaError."""
+    found = (path_text(steps) for steps, node in _places(inline_references(schema)) if _takes_text(node))
+    return tuple(dict.fromkeys(found))
+
+
+def _places(schema: Schema) -> Iterator[tuple[Steps, Schema]]:
+    """Every place of a value that has a name, the outermost first; the items of a list of texts are the list's."""
+    find = finder(schema)
+    stack: list[tuple[Steps, Schema]] = [((), schema)]
+    for _ in range(MAX_PLACES):
+        if not stack:
+            return
+        steps, place = stack.pop()
+        inner: list[tuple[Steps, Schema]] = []
+        for node in in_place(place, find, tests=False):
+            if steps:
+                yield steps, node
+            inner += [
+                ((*steps, name), held) for name, value in properties_of(node).items() if (held := as_object(value))
+            ]
+            inner += [((*steps, EACH), held) for held in items_of(node) if not _is_text(held)]
+            others = as_object(node.get("additionalProperties"))
+            inner += [((*steps, EACH_MEMBER), others)] if others else []
+        stack += reversed(inner) if len(steps) < MAX_DEPTH else ()
+
+
+def _takes_text(node: Schema) -> bool:
+    """Whether a text, or a list of texts, may stand there that is not one of a few."""
+    if any(_takes_text(branch) for keyword in ("anyOf", "oneOf") for branch in objects(node.get(keyword))):
+        return True
+    return _is_text(node) or any(map(_is_text, items_of(node)))
+
+
+def _is_text(node: Schema) -> bool:
+    kinds = node.get("type")
+    named = kinds == "string" or "string" in (as_list(kinds) or ())
+    return named and "enum" not in node and "const" not in node
+
+
+def _confidence(name: str, node: Schema, *, about: bool, away: bool) -> Confidence | None:
+    if node.get("format") in _FORMATS:
+        return "high"
+    words, said = _words(name), _said(node)
+    last = words[-1]
+    if last in _NEVER:
+        return None
+    local = bool(_LOCAL.search(said))
+    is_path = last in _PATHS or (words[0] in {"path", "file", "dir"} and len(words) > 1 and last in _PATHS | _FILES)
+    is_file = last in _FILES or (last in _ENDS and about) or words[0] in _PATHS | {"files"}
+    told = bool(_SAID.search(said))
+    if not (is_path or local or (is_file and (told or about or last in _FILES)) or (last in _ENDS and told)):
+        return None
+    elsewhere = bool(_ELSEWHERE.search(said)) or _starts_elsewhere(node.get("default")) or "remote" in words
+    if elsewhere or (away and not local):
+        return "low"
+    if is_path or local or (is_file and (told or about)):
+        return "high"
+    return "medium" if is_file else "low"
+
+
+def _starts_elsewhere(default: object) -> bool:
+    """Whether what stands for a left-out argument is no path on disk: `$` of a JSON document, an address."""
+    return isinstance(default, str) and (default.startswith("$") or "://" in default)
+
+
+def _said(node: Schema) -> str:
+    texts = [node.get("description"), node.get("title")]
+    texts += [item.get("description") for item in items_of(node)]
+    return " ".join(text for text in texts if isinstance(text, str))
+
+
+def _words(name: str) -> list[str]:
+    return snake(name).split("_")
+
+
+def _use(name: list[str], verbs: tuple[str, ...], *, saves: bool) -> PathUseName | None:
+    """What is done at a path: by the first word of doing, and by which end the argument is."""
+    to, source = bool(_TO.intersection(name)), bool(_FROM.intersection(name))
+    for verb in verbs:
+        if verb in _MOVES:
+            return "write" if to else "delete"
+        if verb in _COPIES:
+            return "write" if to or not source else "read"
+        if verb in _DELETES:
+            return "delete"
+        if verb in _READS:
+            return "write" if to or saves else "read"
+        if verb in _WRITES:
+            return "read" if source and not to else "write"
+    return "write" if to else None
