@@ -10,7 +10,6 @@ import pytest
 from tests.support.checkout import SOURCES, modules
 
 DOORS = {
-    "anyio": ("gatewright.adapters",),
     "PySide6": ("gatewright_gui",),
     "anyio": ("gatewright.adapters",),
     "httpx": ("gatewright.adapters", "gatewright.builtins"),

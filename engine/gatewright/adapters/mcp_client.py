@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mcp.shared.transport_context import TransportContext
 
     from gatewright.base.jsonvalue import JsonValue
+    from gatewright.tools.context import Progress
 
 MAX_TOOLS = 5_000
 MAX_PAGES = 500
@@ -46,9 +47,6 @@ STEADY_S = 60.0
 
 PROGRESS_S = 0.05
 """Told no more often than this."""
-
-Progress = Callable[[float, float | None, str | None], None]
-"""Told how far a call is: the amount done, the whole where it is known, and words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,11 +47,14 @@ class JsonRefused(ModelMustCorrect):
 
 
 class ToolFailure(ModelMustCorrect):
-    """A tool could not do what it was asked; the message goes to the model and names nothing hidden."""
+    """A tool could not do what it was asked; the message goes to the model and names nothing hidden.
 
-    def __init__(self, message: str, *, code: str = "tool-failed") -> None:
+    ``detail``: what the operator reads, where that is more than the message.
+    """
+
+    def __init__(self, message: str, *, code: str = "tool-failed", detail: str = "") -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.detail = code, detail
 
 
 class HumanMustDecide(GatewrightError):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gatewright.gate.session import Reservation, Session, SessionFacts
     from gatewright.policy.target import Assessment, BlockTarget, CapabilityCheck, FileTarget, Located, NameTarget
     from gatewright.tools.blockport import BlockPort
+    from gatewright.tools.context import Progress
     from gatewright.tools.port import RootPort, SourcePort
 
 MOST_AT_ONCE = 8
@@ -149,6 +150,7 @@ class CallState:
         self.ports = ports
         self.user_id = user_id
         self.client = client
+        self.progress: Progress | None = None
         self.rates: Mapping[str, float] = {}
         self.arguments: dict[str, JsonValue] = {}
         self.policy_arguments: dict[str, JsonValue] = {}
@@ -158,7 +160,7 @@ class CallState:
         state = CallState(
             self.call_id, self.agent_id, self.tool_name, self.raw, agent, self.session, ports, self.user_id, self.client
         )
-        state.answer = self.answer
+        state.answer, state.progress = self.answer, self.progress
         return state
 
     def end(self, status: Status, code: str, output: str, detail: str) -> None:

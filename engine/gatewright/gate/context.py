@@ -66,6 +66,7 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
         agreed=state.assessment is not None and state.assessment.ask is not None,
         approved=_approved(state),
         client=state.client,
+        progress=state.progress,
     )
 
 

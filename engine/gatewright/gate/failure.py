@@ -26,7 +26,7 @@ class Exited(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """What was raised: its type, its own words and code (a ToolFailure's, bounded), and the traceback.
+    """What was raised: its type, its own words, code and detail (a ToolFailure's, bounded), and the traceback.
 
     ``trace`` None: it did not say in time, and must not be asked again.
     """
@@ -36,6 +36,7 @@ class Raised:
     text: str = message.CRASHED
     code: str = CRASHED
     trace: str | None = None
+    detail: str = ""
 
     @property
     def is_failure(self) -> bool:
@@ -45,7 +46,7 @@ class Raised:
     def in_words(self, who: str) -> str:
         """What the host's code raised, for the operator; a ToolFailure says it itself."""
         if self.is_failure:
-            return self.text
+            return self.detail or self.text
         if type(self.error) is Exited:
             return f"the {who} tried to end the program"
         told = self.name if self.trace is None else f"{self.name}: {self.text}"
@@ -73,18 +74,19 @@ async def read_error(error: BaseException) -> Raised:
 
 
 def _read(error: BaseException) -> Raised:
-    kind, code = type(error), CRASHED
+    kind, code, detail = type(error), CRASHED, ""
     try:
         text = _bounded(str(error))
         if issubclass(kind, ToolFailure):
-            code = record.clean(_bounded(str(cast("ToolFailure", error).code)))
+            failure = cast("ToolFailure", error)
+            code, detail = record.clean(_bounded(str(failure.code))), _bounded(str(failure.detail))
     except Exception:  # noqa: BLE001 an exception of somebody else's may not even print
         text = message.CRASHED
     try:
         trace = _bounded("".join(traceback.format_exception(error)).rstrip("\n"))
     except Exception:  # noqa: BLE001 nor be shown with its traceback
         trace = text
-    return Raised(error, _bounded(kind.__name__), text, code, trace)
+    return Raised(error, _bounded(kind.__name__), text, code, trace, detail)
 
 
 def _bounded(text: str) -> str:

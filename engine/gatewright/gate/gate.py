@@ -273,7 +273,7 @@ class Gate:
         on_stage: OnStage | None = None,
         approver: Approver | None = None,
     ) -> Outcome:
-        """Decide and, if allowed or approved, execute. Of ``context`` only user and client count.
+        """Decide and, if allowed or approved, execute. Of ``context`` only user, client and progress count.
 
         ``session``: the conversation that the call belongs to, else the own one of the agent and user (see `session`).
         Raises WorkspaceError for a session that belongs to another agent, and for a user too many.
@@ -382,7 +382,9 @@ class Gate:
         if session.agent_id and session.agent_id != agent_id:
             raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
         client = context.client if context is not None else ""
-        return CallState(call_id, agent_id, tool, arguments, agent, session, force.ports, user, client)
+        state = CallState(call_id, agent_id, tool, arguments, agent, session, force.ports, user, client)
+        state.progress = context.progress if context is not None else None
+        return state
 
     def _recompiled(self) -> InForce:
         """The policy over the tools as they came to be; under the lock, so that a policy swapped meanwhile stays."""

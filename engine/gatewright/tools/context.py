@@ -15,6 +15,9 @@ from gatewright.tools.port import RootPort, SourcePort
 
 _USUAL = ResourceBounds()
 
+Progress = Callable[[float, float | None, str | None], None]
+"""Told how far a call is: the amount done, the whole where it is known, and words where there are any."""
+
 
 class StopSignal:
     """Whether a call was asked to stop; it may be looked at from any thread."""
@@ -42,6 +45,7 @@ class ToolExecutionContext:
     itself asked before (`Assessment.ask`), and somebody agreed. ``approved_change``: where somebody
     was asked and agreed, what gives the change that was shown. ``approved``: somebody agreed to the call, just now or
     by a standing approval. ``client``: name and version of the program that sent the call, as it says itself.
+    ``progress``: told by the tool how far it is, in the loop that it runs in.
     """
 
     agent_id: str
@@ -60,6 +64,7 @@ class ToolExecutionContext:
     agreed: bool = False
     approved: bool = False
     client: str = ""
+    progress: Progress | None = field(default=None, compare=False, repr=False)
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
 
     @property

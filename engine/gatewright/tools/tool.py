@@ -361,6 +361,14 @@ class Tool:
                 raise
             raise unread() from None
 
+    def output_part(self, result: JsonValue) -> JsonValue:
+        """The part of a result that the output schema is about: as a rule all of it."""
+        return result
+
+    def text_for_model(self, result: JsonValue) -> str | None:  # noqa: ARG002
+        """What the model reads of a result; None: the text that it is, or its canonical JSON."""
+        return None
+
     def normalize(self, result: JsonValue | bytes) -> bytes:
         """The bytes that stand for ``result``; a tool whose normalisation is custom has its own."""
         from gatewright.tools.result import normalized

@@ -128,7 +128,8 @@ def _scrubbed(result: JsonValue | bytes) -> tuple[JsonValue | bytes, int]:
 def _text(plan: ToolPlan, value: JsonValue | bytes, normal: bytes) -> str | None:
     """The text for the model; None where there is none, because the result is binary."""
     if plan.tool.normalization is Normalization.JSON:
-        return shown_text(value, normal)
+        told = None if isinstance(value, bytes) else plan.tool.text_for_model(value)
+        return shown_text(value, normal) if told is None else told
     return plain_text(normal)
 
 

@@ -13,6 +13,7 @@ from gatewright.gate.heavy import apart
 from gatewright.tools.result import kind_problem
 
 if TYPE_CHECKING:
+    from gatewright.base.jsonvalue import JsonValue
     from gatewright.tools.tool import Tool
 
 _SHOWN = 5
@@ -35,12 +36,15 @@ async def _run(state: CallState) -> StageResult:
     return StageResult(note=problem)
 
 
-def _problem(tool: Tool, result: object) -> str | None:
+def _problem(tool: Tool, result: JsonValue | bytes) -> str | None:
     """What is wrong with the result, or None."""
     checker = tool.output_checker
-    if checker is None or isinstance(result, bytes) or checker.is_valid(result):
+    if checker is None or isinstance(result, bytes):
         return None
-    errors = [f"`{error.pointer or '/'}`: {error.message}" for error in checker.errors(result)[:_SHOWN]]
+    part = tool.output_part(result)
+    if checker.is_valid(part):
+        return None
+    errors = [f"`{error.pointer or '/'}`: {error.message}" for error in checker.errors(part)[:_SHOWN]]
     return "the result does not fit the output schema: " + "; ".join(errors)
 
 
