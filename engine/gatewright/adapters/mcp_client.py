@@ -12,13 +12,14 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from gatewright.adapters.loop_thread import loop_thread, told_in
 from gatewright.adapters.mcp_transport import Connection, Endpoint, ServerFailed, over_http, over_stdio
 from gatewright.adapters.server_process import Command
+from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ PROGRESS_S = 0.05
 """Told no more often than this."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Patience:
     """Seconds that a server may take: from its start to the end of its list (`npx` may fetch it first), for a list
     alone; and how old a list may be."""
@@ -70,7 +71,7 @@ class ServerStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerState:
     """``reason`` and ``advice``, of one that failed or is not trusted: what happened and what to do about it.
 
@@ -87,7 +88,7 @@ class ServerRefused(Exception):
     """A server answered a request with an error of its own; the text is the server's."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerList:
     """What a server says of itself and its tools: raw JSON, the tools as it listed them."""
 

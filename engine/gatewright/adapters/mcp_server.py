@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.types import CallToolResult, PaginatedRequestParams, TextContent
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.gate import Status
 from gatewright.tools import ToolExecutionContext
 
@@ -33,7 +33,7 @@ CONTINUE_KEY = "gatewright/should_continue"
 _LONGEST_NAME = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Caller:
     """Whom a server serves: an agent, the user if there is one, and the session that their calls count in."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
 from gatewright.adapters.server_process import LEAVE_S, MAX_LINE_BYTES, Command, LineTooLong, ServerProcess
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 MAX_NOTES = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Endpoint:
     """A server over streamable HTTP."""
 

@@ -13,10 +13,11 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Self
 
+from gatewright.base.frozen import frozen
 from gatewright.base.thread import in_own_thread
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -31,7 +32,7 @@ class LineTooLong(Exception):
     """A line of more than `MAX_LINE_BYTES`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """What is started. ``environment`` is all that the process gets; ``cwd`` None: the folder of this program."""
 

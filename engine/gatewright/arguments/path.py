@@ -8,7 +8,8 @@ for something else than a name. ``..`` is kept for the resolver, which knows whe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from gatewright.base.frozen import frozen
 
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
@@ -22,7 +23,7 @@ _OPAQUE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelPath:
     """An accepted path: its components without empty ones and ``.``; ``folder``: written with a ``/`` last."""
 
@@ -34,7 +35,7 @@ class ModelPath:
         return ("/" if self.absolute else "") + ("/".join(self.parts) or ("" if self.absolute else "."))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathRefused:
     """Why a text is no path. ``reason`` is the operator's; ``hint`` is safe to show the model and echoes nothing."""
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from gatewright.base.frozen import frozen
 
 if TYPE_CHECKING:
     from gatewright.base.host import Host
@@ -36,7 +37,7 @@ _PLAIN = _UNRESERVED | frozenset("!$&'()*+,;=:@/?%")
 _PATH_PLAIN = _PLAIN - {"?"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UrlTarget:
     """An accepted URL. ``text`` is canonical; ``host`` is lower case (A-labels) or a literal address.
 
@@ -53,7 +54,7 @@ class UrlTarget:
     deferred: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UrlRefused:
     """Why a text is no URL. ``reason`` is the operator's; ``hint`` is safe to show the model; both echo nothing."""
 

@@ -7,10 +7,11 @@ four numbers, octal, hexadecimal, digits of other scripts, other dots. Names are
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 import idna
+
+from gatewright.base.frozen import frozen
 
 MAX_HOST_CHARS = 1024
 _MAX_NAME = 253
@@ -72,7 +73,7 @@ _LOCAL_SUFFIXES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Host:
     """A host: ``text`` without brackets, lower case, without a last dot; ``address`` where it is one, else None."""
 
@@ -95,7 +96,7 @@ class Host:
         return what if what is not None or self.address in _GLOBAL_V6 else "reserved"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostRefused:
     """Why a text is no host; ``reason`` repeats nothing of it."""
 

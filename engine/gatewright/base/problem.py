@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from gatewright.base.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A position in a file; line and column count from 1."""
 
@@ -35,7 +36,7 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """What a finding is about: the part of the policy at ``address``, the agents and the tools that it concerns.
 
@@ -53,7 +54,7 @@ class Subject:
         return {"address": list(self.address), "agents": list(self.agents), "tools": tools}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """One finding. ``code`` is stable and kebab-case; ``near_miss`` is the likely intended word.
 

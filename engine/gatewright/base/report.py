@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
 from gatewright.base.problem import Severity, near_miss
 
@@ -22,7 +22,7 @@ MAX_WORD = 64
 MAX_SHOWN = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """What is wrong with a part of a text, wherever that stands.
 

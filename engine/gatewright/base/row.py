@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from gatewright.base.duration import parse_duration
 from gatewright.base.errors import JsonRefused
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, checked_object
 from gatewright.base.printable import is_visible
 from gatewright.base.report import Report, shown
@@ -23,7 +23,7 @@ Option = TypeVar("Option", bound=str)
 MAX_INT = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """A table, its path in the file and the report that its faults go to. Every getter gives a default on a fault."""
 

@@ -8,12 +8,12 @@ merges mends their side first. Not for use from two threads at once.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import loro
 
 from gatewright.base.errors import GatewrightError, ToolFailure, WeMustFix, WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.blocks.difftext import diff_text
 from gatewright.blocks.edit import Append, Overwrite, Redo, Undo, kind_of
 from gatewright.blocks.field import FieldType, check_type
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _MAX_UPDATE_BYTES = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockSize:
     """``chars``: what ``char_limit`` counts; ``items``: of lists and logs; ``history_bytes``: a snapshot's size."""
 

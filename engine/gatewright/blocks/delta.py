@@ -7,11 +7,12 @@ those runs. Of a map the later change of a key holds; counters add up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
 import loro
 
+from gatewright.base.frozen import frozen
 from gatewright.blocks.part import CounterOp, ListOp, MapOp, TextOp
 from gatewright.blocks.replacement import Splice
 
@@ -20,21 +21,21 @@ if TYPE_CHECKING:
     from gatewright.blocks.part import Op
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keep:
     """The next ``count`` stay."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drop:
     """The next ``count`` go."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Add:
     """``items`` come here: characters of a text, or values."""
 
@@ -44,7 +45,7 @@ class Add:
 Run = Keep | Drop | Add
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delta:
     """A change, by container."""
 

@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
+
+from gatewright.base.frozen import frozen
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Append:
     """Add at the end of a text, list or log. To a text exactly ``content``, with no line end of ours.
 
@@ -24,7 +25,7 @@ class Append:
     section: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replace:
     """Put ``new`` in the place of ``old``: at its first place, at all, or at the ``nth`` (from 1).
 
@@ -40,7 +41,7 @@ class Replace:
     section: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Patch:
     """Apply a unified diff for this one text; context and removed lines have to be there."""
 
@@ -48,7 +49,7 @@ class Patch:
     section: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InsertText:
     """Insert ``content`` as it is before a line; one past the last line is the end."""
 
@@ -57,7 +58,7 @@ class InsertText:
     section: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetField:
     """Give a field a value; None takes it away. ``section`` None in a composite: ``field`` names a whole section."""
 
@@ -66,7 +67,7 @@ class SetField:
     section: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Increment:
     """Add ``by`` to a counter; concurrent ones add up."""
 
@@ -75,7 +76,7 @@ class Increment:
     section: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InsertItem:
     """Insert an item before the one at ``index``; the number of items is the end."""
 
@@ -84,7 +85,7 @@ class InsertItem:
     section: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetItem:
     """Put an item in the place of the one at ``index``."""
 
@@ -93,7 +94,7 @@ class SetItem:
     section: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoveItem:
     """Take an item away."""
 
@@ -101,7 +102,7 @@ class RemoveItem:
     section: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overwrite:
     """New content in the place of all there was: text, object, list; for a composite an object of sections.
 
@@ -112,12 +113,12 @@ class Overwrite:
     section: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Undo:
     """Take back this author's last edit that still stands; what others did stays."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Redo:
     """Do again what this author took back last."""
 

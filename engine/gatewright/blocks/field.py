@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import JsonRefused, SchemaError, ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import checked_object
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class FieldType(StrEnum):
     COUNTER = "counter"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """One field. ``required``: it always has a value; ``read_only``: agents may not change it.
 

@@ -7,12 +7,12 @@ text that goes; a field that somebody else has set since keeps that value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import loro
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.blocks.delta import Delta, delta_between
 from gatewright.blocks.guard import guarded
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UNDO, REDO, CREATE, MERGE = "undo", "redo", "create", "merge"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One entry of the history. ``after``: the state it led to, b"" when that can no longer be had.
 

@@ -6,11 +6,11 @@ Root containers, by section (``""`` where there is only one): ``body:S`` (plain 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never, cast
 
 import loro
 
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.blocks.field import FieldType
 from gatewright.blocks.replacement import Splice, with_splices
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gatewright.blocks.schema import BlockSchema, PartSchema
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextOp:
     """Splices of a text, in order."""
 
@@ -29,7 +29,7 @@ class TextOp:
     splices: tuple[Splice, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListOp:
     """``inserted`` in the place of ``removed`` items from ``start`` on."""
 
@@ -39,7 +39,7 @@ class ListOp:
     inserted: tuple[JsonValue, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapOp:
     """A key of a map gets a value, None takes it away."""
 
@@ -48,7 +48,7 @@ class MapOp:
     value: JsonValue
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CounterOp:
     """A counter grows by ``by``."""
 

@@ -5,11 +5,11 @@ Nothing is changed: a refused edit (ToolFailure, words for the model) leaves no 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, is_text
 from gatewright.blocks.edit import (
     Append,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gatewright.blocks.schema import BlockSchema, PartSchema
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hand:
     """Who edits, and when (s since 1970). ``may_all``: flags ``read_only`` do not bind them (the operator)."""
 

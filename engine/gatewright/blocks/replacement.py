@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.base.pattern import compile_linear
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _MAX_PLACES = 100_000
 _MAX_PATTERN = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Splice:
     """``inserted`` in the place of ``removed`` characters from ``start`` on."""
 

@@ -5,10 +5,10 @@ A text, map, list or log is one part; a composite is named sections, each of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.blocks.field import check_name
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ MAX_ITEMS = 100_000
 _MAX_PARTS = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Viewport:
     """The window of a text that is shown: from line ``start_line`` (from 1), ``lines`` of them.
 
@@ -35,14 +35,14 @@ class Viewport:
             raise SchemaError("a viewport counts lines and characters from 1")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextSchema:
     """One text; ``viewport``: the window that is shown, None for all of it."""
 
     viewport: Viewport | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapSchema:
     """Named fields."""
 
@@ -52,7 +52,7 @@ class MapSchema:
         _check_distinct([field.name for field in self.fields], "field")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListSchema:
     """Items in order: of one type, or objects with ``fields``, or anything."""
 
@@ -67,7 +67,7 @@ class ListSchema:
             raise SchemaError("items have either a type or fields")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogSchema:
     """Entries that are only ever added, the newest ``display_limit`` of them shown, newest first.
 
@@ -93,7 +93,7 @@ class LogSchema:
 PartSchema = TextSchema | MapSchema | ListSchema | LogSchema
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """One named part of a composite; ``read_only``: agents may not change it."""
 
@@ -106,7 +106,7 @@ class Section:
         check_name(self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompositeSchema:
     """Named sections in order."""
 

@@ -6,13 +6,13 @@ What the model is told names no operation outside that operation's own line, sin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Annotated
 
 from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import agreed, done, place
 from gatewright.policy.permission import Action
@@ -274,7 +274,7 @@ def _named(at: Located) -> dict[str, JsonValue]:
     return {"path": at.relative, "source": at.source_id}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Edit:
     """A change of a text as its arguments say it. ``passage``: what is shown where the whole text cannot be had."""
 

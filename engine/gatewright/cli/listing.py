@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import print_error, print_json
 from gatewright.cli.schema import filter_notes, filtered, reading
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NEEDED = 'give a tool definition, `{"name": "...", "inputSchema": ...}`'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """Which tool of the file, and what of it; None: not said."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.cli.fieldnote import unlisted
 from gatewright.schema import OperationSet, discover_operations, discover_paths, survey
 
@@ -22,7 +22,7 @@ _USES = {"read": "reading", "write": "writing", "delete": "deleting"}
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationReport:
     """``found``: the reading that the JSON shows, a doubtful or an open one included; ``survey``: everything else.
 

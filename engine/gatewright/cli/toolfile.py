@@ -5,10 +5,10 @@ What an import would set aside is set aside here too; one tool by itself is look
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_miss
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.output import print_error, read_content
@@ -26,7 +26,7 @@ _ROOT_KEYS = frozenset({"properties", "$defs", "$ref", "allOf", "anyOf", "oneOf"
 _MANY = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolFile:
     """``tools`` are those that can be used, ``set_aside`` the others; ``what`` names the file in messages.
 

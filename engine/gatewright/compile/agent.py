@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gatewright.base.errors import GatewrightError
+from gatewright.base.frozen import frozen
 from gatewright.compile.declared import UNUSABLE, Offer
 from gatewright.compile.once import once
 from gatewright.compile.plan import ToolPlan, compile_tool, has_conditions, shape_of, unusable
@@ -39,7 +40,7 @@ _Asked = tuple[tuple[str, ...], bool]
 _NONE_HELD: frozenset[tuple[str, int]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kept(Generic[_T]):
     """What an earlier snapshot of an agent held by tool name; of the ``stale`` ones nothing may be taken."""
 

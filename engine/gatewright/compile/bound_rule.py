@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.policy.rule import ToolRule
 
 if TYPE_CHECKING:
     from gatewright.base.problem import Address
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundRule:
     """A rule where it stands. ``address`` None: the tool's own. ``operations`` None: whatever the operation.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.record import fork_safe_lock
@@ -46,7 +46,7 @@ class Conditions:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompiledPolicyRule:
     """A policy rule that may match a call; ``checker`` None: it does, whatever the arguments."""
 
@@ -59,7 +59,7 @@ class CompiledPolicyRule:
         return self.checker is None or self.checker.holds(arguments)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constraint:
     """One ArgumentConstraints rule: fields of the arguments with what each must satisfy.
 

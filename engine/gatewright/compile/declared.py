@@ -6,10 +6,11 @@ from it stays too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError
+from gatewright.base.frozen import frozen
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.setting import settings_of
 from gatewright.policy.verdict import Verdict
@@ -29,7 +30,7 @@ Key = tuple[str, int]
 _Declaration = tuple[str | None, tuple[str, ...] | None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Made:
     """What a declaration made of a tool, or, with ``problem``, why it could not."""
 
@@ -61,7 +62,7 @@ class DeclaredTools:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offer:
     """The tools of one moment, as the policy declares them. ``unusable``: those that are closed, and why."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
 from gatewright.policy.verdict import Verdict
@@ -14,7 +15,7 @@ def _no_facts() -> dict[str, JsonValue]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """What a stage objects to: ask or deny, why, where in the policy, and the words for the model.
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import GatewrightError, SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema import inline_references, narrow
@@ -34,7 +35,7 @@ _OTHER_WORDS = "the schema cannot say it in its own draft without naming what is
 _WORDS = frozenset({"title", "description", "$comment", "examples", "default", "deprecated"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """What one field of the arguments must satisfy. ``operations`` None: whatever the operation.
 
@@ -48,7 +49,7 @@ class Limit:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Narrowed:
     """A schema that says the limits on ``names`` itself, compiled; ``unsaid``: other fields, and why it cannot.
 

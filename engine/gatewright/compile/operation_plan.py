@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.compile.finding import Finding
 from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationRight
@@ -37,7 +38,7 @@ _ORDER = {Verdict.DENY: 0, Verdict.ASK: 1, Verdict.ALLOW: 2}
 _ANY_OF_THEM: Mapping[str, int] = {"": 1}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationPlan:
     """One shown operation. ``roles``: its parameters that are paths, labels, sources. ``asks``: why it asks anyhow.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from gatewright.base.frozen import frozen
 from gatewright.compile.bound_rule import BoundRule
 from gatewright.policy.rule import RateLimit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rate:
     """A rule by the key of its starts. ``calls``: for how many of them the call counts; a batch counts for more."""
 
@@ -18,7 +18,7 @@ class Rate:
     calls: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolRef:
     """A tool, or some operations of it, as a rule names it. What no registered tool answers to never matches."""
 
@@ -41,7 +41,7 @@ class ToolRef:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StartTest:
     """Another tool must have succeeded before this one."""
 
@@ -49,7 +49,7 @@ class StartTest:
     start: ToolRef
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrecedingTest:
     """All of these must have succeeded."""
 
@@ -57,7 +57,7 @@ class PrecedingTest:
     required: tuple[ToolRef, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FollowingTest:
     """None of these may have succeeded, or be under way."""
 
@@ -65,7 +65,7 @@ class FollowingTest:
     later: tuple[ToolRef, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupTest:
     """No other member may have been called. ``own``: the members that this call is one of."""
 
@@ -74,7 +74,7 @@ class GroupTest:
     others: tuple[ToolRef, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallsTest:
     """At most so many calls of ``counted``."""
 
@@ -83,7 +83,7 @@ class CallsTest:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GapTest:
     """At least so many seconds since the last start of ``counted``."""
 
@@ -92,7 +92,7 @@ class GapTest:
     gap_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExitTest:
     """Must have succeeded before the loop may end, once all of ``conditions`` have."""
 
@@ -104,7 +104,7 @@ class ExitTest:
 SessionTest = StartTest | PrecedingTest | FollowingTest | GroupTest | CallsTest | GapTest
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RateTest:
     """A call must fit into this rate."""
 
@@ -112,7 +112,7 @@ class RateTest:
     rate: Rate
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleBook:
     """What a call of one operation is tested against, most important first.
 
@@ -136,7 +136,7 @@ class RuleBook:
         return any(applies(bound, frozenset(sources)) for bound in self.exits)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Due:
     """The model is reminded when nothing of ``counted`` succeeded for ``every_s``."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.check import is_checked_format
 from gatewright.schema.walk import pointer_text, walk
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     _Rows = dict[str, "_Row"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Listed:
     """The tools in one format, with what they were made of. ``names``: the fitted ones."""
 
@@ -42,7 +42,7 @@ class _Listed:
         return all(was is now or was.listing.name == now.listing.name for was, now in pairs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     """A row of the usage rules, with what it was made of."""
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.errors import JsonRefused
+from gatewright.base.frozen import frozen
 from gatewright.base.json_copy import copied
 from gatewright.base.jsonvalue import MAX_BYTES, checked_object, parse_object
 
@@ -28,7 +28,7 @@ _ITEMS = frozenset({"response.output_item.added", "response.output_item.done"})
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}]', re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """One call as a model made it. ``tool_call_id``: by what the provider wants to find its answer."""
 
@@ -37,7 +37,7 @@ class ToolCall:
     tool_call_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BrokenCall:
     """What was streamed and is no call, and why."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gatewright.base.clock import iso_utc
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Problem
 from gatewright.record import fork_safe_lock
@@ -14,7 +14,7 @@ from gatewright.record import fork_safe_lock
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alarm:
     """A policy was not taken over, and the last good one stays in force: since when, why, and which file.
 

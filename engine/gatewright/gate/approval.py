@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol, cast, runtime_checkable
 
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 
 MOST_SECONDS = 366 * 86_400.0
@@ -28,7 +29,7 @@ class Remember(StrEnum):
     SCOPE = "scope"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask:
     """One thing that asks. ``key``: what tells it from every other; ``once_only``: it hangs on the content.
 
@@ -52,7 +53,7 @@ class Ask:
         return cls(str(data["key"]), None if scope is None else str(scope), data["once_only"] is True, about)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApprovalRequest:
     """One question. ``reasons``: why it is asked, first the deciding one. ``diff``: the text change, if any.
 
@@ -130,7 +131,7 @@ class ApprovalRequest:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApprovalLimits:
     """How long a question waits, and what one agent with one user may ask.
 
@@ -148,7 +149,7 @@ class ApprovalLimits:
             raise ValueError("`waiting` and `per_minute` are 0 or more")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Approval:
     """The answer, whose it is, and how long it lasts. ``seconds`` counts for a duration only.
 
@@ -198,7 +199,7 @@ class Approval:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """An approval together with what it was given for: the digest, and the keys of the asks that were shown.
 

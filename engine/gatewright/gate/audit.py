@@ -15,12 +15,13 @@ import errno
 import hmac
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock, iso_utc
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.gate.chain import AuditReport, AuditRow, RowKind, Unsealed, end_of, log_id_of, verified
@@ -51,7 +52,7 @@ class AuditUnavailable(WorkspaceError):
     """The log cannot be written or its key is not here; calls are denied while it lasts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditEntry:
     """A row before it is written. ``body`` holds no argument values; its reason may name a path or an unknown word."""
 

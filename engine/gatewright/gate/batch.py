@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from gatewright.base.frozen import frozen
 from gatewright.gate.accumulator import BrokenCall, ToolCall, arguments_of
 from gatewright.gate.call import MOST_AT_ONCE, RawArguments, Stage
 from gatewright.gate.pipeline import run_stage
@@ -66,7 +66,7 @@ class Caller(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """What the calls of one turn have in common."""
 

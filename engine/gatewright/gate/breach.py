@@ -6,9 +6,9 @@ The stage decides with it, and a slot is taken under the same test, so that no r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
+from gatewright.base.frozen import frozen
 from gatewright.compile.rule_test import (
     CallsTest,
     ExitTest,
@@ -40,7 +40,7 @@ Uses = Mapping[str, int] | None
 """How often a call uses each operation; None: the one that it calls, once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pending:
     """What must still succeed before the loop may end; ``bound`` is the most important of its rules."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from gatewright.base.errors import JsonRefused
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
 from gatewright.compile.finding import Finding
@@ -50,7 +51,7 @@ class Status(StrEnum):
     ABANDONED = "abandoned"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Execution:
     """An execution that was recorded and began: the slot it holds, and when, by the clock of the machine."""
 
@@ -58,7 +59,7 @@ class Execution:
     began_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallPorts:
     """What the stages reach outside themselves. ``commit`` writes audit rows, or raises AuditUnavailable;
     ``record`` does the same without stopping the event loop. ``results``: what pure tools gave.
@@ -192,7 +193,7 @@ class StageResult(NamedTuple):
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """A stage that decides; it changes nothing but the state."""
 
@@ -200,7 +201,7 @@ class Stage:
     run: Callable[[CallState], StageResult]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EffectStage:
     """A stage that acts."""
 

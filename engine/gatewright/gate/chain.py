@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.keys import START_MAC
 from gatewright.record import Seal
@@ -45,7 +45,7 @@ class RowKind(StrEnum):
 _ENDS = tuple(RowKind)[-5:]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditRow:
     """A row as it stands in the log; ``time`` is RFC 3339 in UTC, ``body`` is JSON text."""
 
@@ -62,12 +62,12 @@ class AuditRow:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Every column by its name, ``body`` as the object that it holds; what somebody spoiled is told as text."""
-        fields = {name: _told(getattr(self, name)) for name in self.__slots__}
+        fields = {name: _told(getattr(self, name)) for name in AuditRow.__match_args__}
         body = _object(self)
         return fields if body is None else {**fields, "body": cast("JsonValue", body)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditReport:
     """What verifying found: how many rows are proved, what is wrong, in words, and where calls begin that have no end.
 
@@ -153,7 +153,7 @@ class _Walk:
         return AuditReport(self._proved, (*self._problems, *more), tuple(self._begun.values()))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resumption:
     """Where a log goes on that did not reach its anchor: the anchor's row and MAC."""
 

@@ -6,10 +6,11 @@ Lines are looked up only when somebody asks for them: a decision carries address
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address, Place
 from gatewright.policy.verdict import Verdict
@@ -31,7 +32,7 @@ def nowhere(_address: Address) -> Place | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleRef:
     """The deciding place in the policy. ``rule_id`` is the rule's own id, else its address as a dotted path."""
 
@@ -101,7 +102,7 @@ class StageTrace(NamedTuple):
         return {"stage": self.stage, "verdict": str(self.verdict), "reason": self.reason}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """Verdict, the stage that gave it, why. ``arguments`` are canonical as far as the stages came.
 

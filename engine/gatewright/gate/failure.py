@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from dataclasses import dataclass
 from typing import cast
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.base.thread import in_own_thread
 from gatewright.gate import message, record
 from gatewright.gate.heavy import LARGE
@@ -24,7 +24,7 @@ class Exited(BaseException):
     """A tool tried to end the program."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Raised:
     """What was raised: its type, its own words, code and detail (a ToolFailure's, bounded), and the traceback.
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, assert_never, cast
 
+from gatewright.base.frozen import frozen
 from gatewright.gate.approval import Ask, Remember
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from gatewright.gate.approval import Approval, ApprovalRequest
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grant:
     """A standing approval, or with ``approved`` False a standing refusal. Times are seconds since 1970.
 

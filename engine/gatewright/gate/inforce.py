@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gatewright.gate.decision import Places
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InForce:
     """What is in force at one moment, swapped as one: the compiled policy, where its parts stand, what it reaches."""
 

@@ -8,11 +8,11 @@ import os
 import re
 import struct
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from gatewright.base.frozen import frozen
 from gatewright.record import AnchorFile, PrivateFolder, find_key, have_key
 
 START_MAC = "0" * 64
@@ -20,7 +20,7 @@ START_MAC = "0" * 64
 _LOG_ID = re.compile(r"log-[0-9a-f]{16}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Home:
     """A state folder as a log remembers it: its path, and which folder it lay in, by whatever name ("": unknown).
 
@@ -42,7 +42,7 @@ class Home:
         return self.folder == other.folder or (renamed and Path(self.folder).name == Path(other.folder).name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anchor:
     """The last row written: the log's id, where it is kept, the row's number and its MAC in hexadecimal.
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import Status
 from gatewright.gate.decision import Decision
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """``output`` is the text for the model, a failure's included. ``data``: the whole result, normalised, for the host.
 

@@ -7,9 +7,9 @@ every decision in the log stands behind the row of its policy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.audit import AuditEntry
 from gatewright.gate.chain import RowKind
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MOST_WORDS, _MOST_REFUSED, _MOST_PROBLEMS, _LENGTH = 20, 20, 5, 300
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim:
     """Rows that one writer took upon itself, and what to restore if it fails."""
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.gate.approval import Answer
 from gatewright.gate.grant import Grant
@@ -28,7 +29,7 @@ class ProofInvalid(WorkspaceError):
     """What was given is no proof, or not as it was written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DecisionProof:
     """A decision with all it depended on. Digests are 64 hexadecimal digits, ``now_s`` and ``wall_s`` the clocks used.
 

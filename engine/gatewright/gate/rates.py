@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.compile.rule_test import Rate
 from gatewright.record import Connection, Database
 
@@ -44,7 +44,7 @@ class RatesUnavailable(WorkspaceError):
     """The starts cannot be read or written; calls under a rate are denied while it lasts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """What counts against a rate of ``calls`` at some moment: pairs of seconds yet and how many, soonest over first."""
 

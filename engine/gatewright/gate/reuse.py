@@ -8,10 +8,10 @@ not kept.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from gatewright.base.frozen import frozen
 from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Key = tuple[object, ...]
 """What makes two calls of a session equal."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeptResult:
     """What became of a result: the text for the model before cutting, the bytes that stand for it, their hash."""
 

@@ -12,10 +12,10 @@ costs the tools that it concerns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.base.errors import GatewrightError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState
 from gatewright.gate.pipeline import run_stage
@@ -48,7 +48,7 @@ Schema = dict[str, Any]
 Call = dict[str, JsonValue]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """Where the views disagree; ``what`` says how."""
 
@@ -62,7 +62,7 @@ class Difference:
         return {"agent": self.agent_id, "tool": self.tool, "operation": self.operation, "what": self.what}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SelfCheck:
     """``checked``: how many agents x tools x operations. ``no_witness``: shown, but no full call could be made."""
 
@@ -79,7 +79,7 @@ class SelfCheck:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Shown:
     """What one listing says of its operations; ``{""}`` when it has none.
 
@@ -97,7 +97,7 @@ class _Shown:
         return {} if self.places is None else naming(operation, self.places)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Found:
     """What was found of one tool, or of all tools of an agent."""
 
@@ -113,7 +113,7 @@ class _Found:
         return _Found(sum(one.checked for one in found), differences, no_witness)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Checked:
     """A tool as it was checked, with what was found."""
 
@@ -134,7 +134,7 @@ class _Checked:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _CheckedAgent:
     """All tools of an agent as they were checked: the listings, and what was found."""
 

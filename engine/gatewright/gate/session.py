@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.sessiondata import FORMAT, SessionRow, read_facts, read_saved
@@ -67,7 +68,7 @@ def _none() -> Uses:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionFacts:
     """A session as it was at one moment: what the stages decide by and what a proof carries.
 
@@ -150,7 +151,7 @@ class SessionFacts:
         return self._matching(tool, operations if operations is None else operations | _ANY, source)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reservation:
     """A slot taken for one execution: so many uses of each operation.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from typing import NoReturn, cast
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 
 FORMAT = "gatewright-session-1"
@@ -18,7 +19,7 @@ _ROW = 8
 Read = tuple[str, bool, float | None, list["SessionRow"]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionRow:
     """The calls of one operation that went to one source (``""``: all of them)."""
 

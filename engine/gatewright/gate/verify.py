@@ -5,9 +5,10 @@ It reads no live session, clock, rate or standing approval; files are looked at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState, RawArguments
 from gatewright.gate.pipeline import ACTING, Passage
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from gatewright.gate.proof import DecisionProof
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProvenCall:
     """The call that a proof is held against. ``arguments``: as the model sent them, or the canonical ones."""
 
@@ -31,7 +32,7 @@ class ProvenCall:
     user_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verification:
     """What held of a proof. ``again``: what the gate says now, with the facts of then; None when it was not asked.
 

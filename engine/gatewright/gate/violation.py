@@ -5,8 +5,10 @@ Names in them are the operator's: some may be hidden from the model.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, cast, get_args
+
+from gatewright.base.frozen import frozen
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
@@ -16,7 +18,7 @@ KEY = "violation"
 """Where a decision's facts hold it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StartConstraintsNotMet:
     """The start tools that have not succeeded yet."""
 
@@ -24,7 +26,7 @@ class StartConstraintsNotMet:
     required_start_tools: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrerequisitesNotMet:
     """What must have succeeded first, and which of it has."""
 
@@ -33,7 +35,7 @@ class PrerequisitesNotMet:
     executed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderingViolation:
     """What the tool has to come before, and which of it succeeded or is being executed."""
 
@@ -42,7 +44,7 @@ class OrderingViolation:
     already_executed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExclusiveGroupViolation:
     """The group, and which other members of it were called."""
 
@@ -51,7 +53,7 @@ class ExclusiveGroupViolation:
     already_called: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MaxCallsExceeded:
     """The cap of the session, the calls made, and as how many this one counts (a batch: as many as it holds)."""
 
@@ -61,7 +63,7 @@ class MaxCallsExceeded:
     asked: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CooldownActive:
     """How long until the tool may be called again."""
 
@@ -69,7 +71,7 @@ class CooldownActive:
     remaining_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RateLimited:
     """How long until the rate leaves room for another call."""
 
@@ -77,7 +79,7 @@ class RateLimited:
     wait_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationNotAllowed:
     """The operation that is hidden from the agent, and those that are shown."""
 
@@ -86,7 +88,7 @@ class OperationNotAllowed:
     allowed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConstraintViolation:
     """The field whose value is limited, and what is allowed."""
 
@@ -95,7 +97,7 @@ class ConstraintViolation:
     errors: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExitRequirementsPending:
     """What must have succeeded before the loop may end."""
 

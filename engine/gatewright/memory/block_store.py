@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
+from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.record import Database, PrivateFolder, fork_safe_lock
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _BUSY_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredBlock:
     """A block at rest. ``disk_digest``: SHA-256 of the file's bytes when in step; ``updated_at``: s since 1970."""
 

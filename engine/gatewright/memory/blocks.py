@@ -9,11 +9,12 @@ those of level none get the same words.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.blocks import Block, BlockSize, Hand, TextSchema
 from gatewright.memory import blocktable
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 _ORDER = tuple(Action)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changed:
     """What an operation did: the block afterwards and the step; None when there was nothing to change."""
 
@@ -56,7 +57,7 @@ class Changed:
     step: Step | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockInfo:
     """A block without its content. ``can_undo`` and ``can_redo`` are of the author who asked.
 

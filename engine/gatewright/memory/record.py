@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.blocks import TextSchema
 from gatewright.policy.permission import Permission
 
@@ -22,7 +22,7 @@ class BlockType(StrEnum):
     LOG = "log"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockRecord:
     """One block. ``owner``: ``agent:ID``, ``user:ID``, or "" for what the workspace shares, files among it.
 
@@ -35,7 +35,7 @@ class BlockRecord:
     owner: str = ""
     source_id: str = ""
     type: BlockType = BlockType.WORKING
-    schema: BlockSchema = TextSchema()  # noqa: RUF009 - a frozen value
+    schema: BlockSchema = TextSchema()
     permission: Permission = Permission.READ_WRITE
     pinned: bool = False
     description: str = ""

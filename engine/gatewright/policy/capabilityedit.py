@@ -5,10 +5,11 @@ Grants of one kind with lists are granted together, so a new one is put into the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
+from gatewright.base.frozen import frozen
 from gatewright.base.report import Report
 from gatewright.policy.agentedit import agent_of
 from gatewright.policy.edit import AgentChange, Edit
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from gatewright.policy.right import ToolFacts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Granted:
     """A capability where it stood when it was looked at; an edit of it refuses once it is not there any more."""
 

@@ -6,10 +6,11 @@ as chosen. What is not chosen stays as the other agent has it. Policy rules are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
+from gatewright.base.frozen import frozen
 from gatewright.policy.agentedit import agent_of
 from gatewright.policy.edit import AgentChange, Edit
 from gatewright.policy.rule import AllowedOperations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from gatewright.policy.rule import ToolRule
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Along:
     """What goes along with the boxes. ``limits``: every other rule on tools."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
+from gatewright.base.frozen import frozen
 from gatewright.policy.identity import new_identity
 from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import PathUse, Permission
@@ -18,7 +19,7 @@ DEFAULT_MAX_OUTPUT_BYTES = 16_384
 DEFAULT_MAX_FILE_BYTES = 1_048_576
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Defaults:
     """``[defaults]``: what agents and tools get where nothing else is said. ``timeout_s`` None: each tool's own.
 
@@ -33,7 +34,7 @@ class Defaults:
     check_formats: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agent:
     """``[agents.ID]``. ``tools`` and ``sources`` are complete lists when present, None when absent.
 
@@ -51,7 +52,7 @@ class Agent:
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PermissionRule:
     """One ``permission_rules`` row: a gitignore pattern (no ``!``) and the level it gives."""
 
@@ -61,7 +62,7 @@ class PermissionRule:
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """``[[sources]]``; ``base_path`` is as written (relative to the policy file).
 
@@ -84,7 +85,7 @@ class Source:
         return frozenset({self.default_permission, *(rule.permission for rule in self.permission_rules)})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolSettings:
     """``[tools.NAME]``: what the operator overrides of a tool. None: as the tool says.
 
@@ -127,7 +128,7 @@ class CatalogType(StrEnum):
     HOST = "host"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Catalog:
     """``[[catalogs]]``: tools that come from outside; ``trusted``: whether what they say of their tiers counts.
 
@@ -159,7 +160,7 @@ ROOT_NAMES = ("shared", "tmp", "vault")
 """The roots that the tools of files know; the first one is where a path without a root's name begins."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Roots:
     """``[workspace] roots``: folders as written (relative to the policy file); None: there is no such root.
 
@@ -187,7 +188,7 @@ class Dialect(StrEnum):
     PATTERN = "pattern"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Policy:
     """The whole policy. ``agents`` and ``tools`` keep the order of the file; keys are the ids and names.
 

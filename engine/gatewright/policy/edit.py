@@ -6,10 +6,11 @@ was there before, so that it refuses to land on a policy that has moved on, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from gatewright.base.errors import EditRefused
+from gatewright.base.frozen import frozen
 from gatewright.policy.document import Agent, Catalog, Defaults, Policy, Source, ToolSettings
 from gatewright.policy.policyrule import PolicyRule
 
@@ -20,7 +21,7 @@ T = TypeVar("T")
 Row = TypeVar("Row", Agent, Source, Catalog)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentChange:
     """One agent before and after; None on a side means that it is not there.
 
@@ -32,7 +33,7 @@ class AgentChange:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceChange:
     """One source before and after; None on a side means that it is not there. ``at`` as of an agent."""
 
@@ -41,7 +42,7 @@ class SourceChange:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogChange:
     """One catalog before and after; None on a side means that it is not there. ``at`` as of an agent."""
 
@@ -50,7 +51,7 @@ class CatalogChange:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DefaultsChange:
     """``[defaults]`` before and after."""
 
@@ -58,7 +59,7 @@ class DefaultsChange:
     after: Defaults
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RulesChange:
     """``[[policy.rules]]`` before and after, all of them, since a rule has no place but its own in the list."""
 
@@ -66,7 +67,7 @@ class RulesChange:
     after: tuple[PolicyRule, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolSettingsChange:
     """``[tools.NAME]`` before and after; None on a side means that it is not there."""
 
@@ -78,7 +79,7 @@ class ToolSettingsChange:
 Change = AgentChange | SourceChange | CatalogChange | DefaultsChange | RulesChange | ToolSettingsChange
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """A named list of changes, e.g. ``turn off `delete` of `file` for `archivist```."""
 
@@ -91,7 +92,7 @@ class Edit:
         return all(change.before == change.after for change in self.changes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeSet:
     """What an applied edit touched, by id; ``everything`` when it was more than agents and sources."""
 

@@ -11,9 +11,9 @@ patterns that outgrow RE2's memory for ones that do not match.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.base.pattern import PatternSet
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.permission import Permission
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DOTTED = frozenset({"", ".", ".."})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explanation:
     """The level of a path and the deciding rule (``index`` from 0); both None: the default, or ``outside``."""
 

@@ -6,16 +6,16 @@ Names are compared as A-labels in lower case, addresses as addresses. It resolve
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from gatewright.base.frozen import frozen
 from gatewright.base.host import Host, HostRefused, read_host
 
 EVERY_HOST = "*"
 _WITH_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*):([^:\]]*)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pattern:
     """``host`` None: every one; ``below``: names that end in it too; ``port`` None: every one."""
 

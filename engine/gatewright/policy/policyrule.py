@@ -5,9 +5,10 @@ Of the rules that match a call the strictest effect holds: deny before ask befor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.policy.identity import new_identity
 from gatewright.policy.verdict import Verdict
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PolicyRule:
     """``agents``, ``tools``, ``operations`` None: all of them. ``when``: a JSON Schema over the canonical arguments.
 

@@ -5,9 +5,9 @@ Loading refuses them and so does an edit; both ask here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.policy.layer import Layers
 from gatewright.policy.rule import ANY_TOOL, RequiredBeforeExit, RequiredBeforeExitIf, StartConstraint, ToolRule
 from gatewright.policy.toolname import chosen_tools, split_name
@@ -22,7 +22,7 @@ _REQUIRED = (StartConstraint, RequiredBeforeExit, RequiredBeforeExitIf)
 Majors = dict[str, list["ToolFacts"]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HiddenRequirement:
     """A rule (its index among the agent's) that demands what the agent does not see. ``what``: as to be shown."""
 

@@ -7,11 +7,12 @@ agent's own list and rules say. ``verdict`` is what all layers together say; a d
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Literal, Protocol
 
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
 from gatewright.policy.kinds.capability import Capability, CapabilityKind
@@ -36,7 +37,7 @@ class Layer(StrEnum):
     POLICY = "policy"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """Why a right is as it is. ``code`` is stable; ``address`` leads to the deciding place in the policy, if any.
 
@@ -69,7 +70,7 @@ class Selection(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathArgument:
     """An argument that is a path on disk, or looks like one: its place (``edits[].path``) and what is done there.
 
@@ -86,7 +87,7 @@ class PathArgument:
         return self.use is not PathUse.NONE and self.confidence in {"declared", "high"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationFacts:
     """What the policy needs to know of an operation. ``actions``: the file or block actions it may turn out to be.
 
@@ -109,7 +110,7 @@ class OperationFacts:
     paths: tuple[PathArgument, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolFacts:
     """What the policy needs to know of a registered tool; a tool without operations has one, named ``""``.
 
@@ -165,7 +166,7 @@ class ToolFacts:
         return not isinstance(declared, dict) or "default" not in declared
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationRight:
     """One row of the tree: the box, what all layers say, and every reason, the deciding one first.
 
@@ -200,7 +201,7 @@ class OperationRight:
         return self.verdict is Verdict.ALLOW and (Verdict.ASK in self.by_path or Verdict.ASK in self.by_value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolRight:
     """One tool of one agent: its facts and the right on each operation, in the tool's own order.
 

@@ -6,10 +6,10 @@ Boxes are compared as every layer leaves them; limits, sources and capabilities 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.policy.rule import AllowedOperations
 from gatewright.policy.verdict import Verdict
 
@@ -41,7 +41,7 @@ class ChangeKind(StrEnum):
     WRITTEN = "off either way"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RightChange:
     """One operation that changes; an empty ``operation`` is a tool without any."""
 
@@ -63,7 +63,7 @@ class RightChange:
                 return ChangeKind.FREE if self.before is RightState.ASKS else ChangeKind.ON
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentDiff:
     """Everything that an edit changes of one agent. ``None`` for sources: every source."""
 

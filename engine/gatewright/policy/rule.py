@@ -5,9 +5,10 @@ A kind's class name is its spelling in the policy file. Durations are seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, get_args
 
+from gatewright.base.frozen import frozen
 from gatewright.base.report import Report, shown
 from gatewright.base.row import json_table, name_error, whole_number
 from gatewright.policy.identity import new_identity
@@ -56,7 +57,7 @@ RuleKind = (
 RULE_KINDS: dict[str, type[RuleKind]] = {kind.__name__: kind for kind in get_args(RuleKind)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolRule:
     """One rule on one tool. ``tool_name`` may be ``*`` or ``name@major``; higher ``priority`` is reported first."""
 

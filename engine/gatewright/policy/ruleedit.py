@@ -7,10 +7,11 @@ and of tools themselves are not an agent's rules on a tool: nothing here touches
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
+from gatewright.base.frozen import frozen
 from gatewright.policy.agentedit import agent_of
 from gatewright.policy.edit import AgentChange, Edit
 from gatewright.policy.rule import (
@@ -40,7 +41,7 @@ Limit = MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent | ExitLoop 
 """The kinds that are one value for a tool or some of its operations."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RulePosition:
     """A rule of an agent where it stood when it was looked at; an edit of it refuses once it is not there any more."""
 

@@ -11,6 +11,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.policy.wildmatch import Wild, parse_git_pattern
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _FOLDERS = ("", "q/", "zz/q/")
 _BELOW = ("", "/", "/q", "/q/")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shadow:
     """Rule ``index`` (from 0) decides no path: ``by`` are rules above it that match everything it matches.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action, Permission
 
@@ -16,7 +17,7 @@ NOT_PERMITTED = "not-permitted"
 """Code of a ToolFailure with which a tool says that a level denies the call, where the places that it names do not."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Located:
     """A place in a source: ``relative`` is canonical with ``/`` (``.`` for the base), ``absolute`` is resolved.
 
@@ -29,7 +30,7 @@ class Located:
     level: LevelDecision | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileTarget:
     """A path on disk that an argument names: ``absolute`` is resolved, ``relative`` is below its root.
 
@@ -55,7 +56,7 @@ class FileTarget:
         return Located(self.source_id, relative, self.absolute)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NameTarget:
     """A table or an environment variable that an argument names, compared by exact text."""
 
@@ -64,7 +65,7 @@ class NameTarget:
     kind: CapabilityKind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockTarget:
     """The block of memory that a label names, with its level as of when it was looked at.
 
@@ -77,7 +78,7 @@ class BlockTarget:
     permission: Permission
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CapabilityCheck:
     """What the capability stage found about one kind. ``target`` is the argument judged, ``""``: the kind as such."""
 
@@ -86,7 +87,7 @@ class CapabilityCheck:
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """Why a path or label is not accepted. ``reason`` is the operator's; ``hint`` is safe to show the model."""
 
@@ -95,7 +96,7 @@ class Refusal:
     hint: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LevelDecision:
     """The level of a place and what decided it: a rule's index (from 0) and pattern, the default, or protection.
 
@@ -109,7 +110,7 @@ class LevelDecision:
     source_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assessment:
     """What a call would do: the action it needs, why it should ask by itself, and the change to the text.
 
@@ -136,7 +137,7 @@ class Assessment:
         return cls(action, later=later)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileText:
     """Text of a file and where it came from: ``block`` (with unsaved edits perhaps) or ``disk``."""
 

@@ -6,9 +6,10 @@ regular expression is a byte of UTF-8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+
+from gatewright.base.frozen import frozen
 
 MAX_PATTERN = 4096
 _SPECIAL = frozenset("*?[\\")
@@ -26,7 +27,7 @@ class Wild(Enum):
 Token = frozenset[int] | Wild
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GitPattern:
     """A pattern in parts. ``tokens`` None: git never matches it. ``basename``: it looks at the last component only."""
 

@@ -5,9 +5,10 @@ A rule on a tool that the agent does not list is no finding: it waits for the to
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.base.report import Report
 from gatewright.policy.document import Agent, Dialect, Policy
 from gatewright.policy.requirement import Majors, Sight, hidden_requirements, majors_of
@@ -36,7 +37,7 @@ _SHARED = frozenset({"defaults", "tools", "sources", "catalogs", "policy", "work
 """The tables that the rights of every agent hang on."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checked:
     """What only the whole policy shows, by what it hangs on: one agent, all agents together, no agent."""
 

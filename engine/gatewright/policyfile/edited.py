@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import tomllib
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix
+from gatewright.base.frozen import frozen
 from gatewright.base.problem import Address, Place
 from gatewright.base.report import MAX_COMPARISONS, Finding, Report
 from gatewright.base.row import Row
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gatewright.policyfile.scan import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """One edited agent. ``stretch`` and ``changed`` are offsets of the text before, ``line`` where the stretch begins.
 

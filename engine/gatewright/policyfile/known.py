@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from gatewright.base.frozen import frozen
 from gatewright.base.problem import Severity
 from gatewright.policy.document import Catalog
 from gatewright.policy.toolname import split_name
@@ -28,7 +29,7 @@ NOT_YET: Mapping[str, frozenset[str]] = {
 """Names of the contract's built-in tools and operations; a registered one of the same name counts as known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogFacts:
     """What reading the manifest of one catalog gave: its tools, and what is wrong as (severity, code, message).
 
@@ -40,7 +41,7 @@ class CatalogFacts:
     is_missing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rooted:
     """A tool on files of the roots. ``needs``: of each group the policy names a folder for one root at least."""
 
@@ -62,7 +63,7 @@ Catalogs: TypeAlias = "Callable[[Catalog], CatalogFacts]"
 """Reads what says which tools a catalog has; called once for each entry of a file, in its order."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownTools:
     """The registered tools, and the names (tool to operations) that are refused as not supported instead of unknown.
 

@@ -6,11 +6,11 @@ certainly false, or open (None). ``properties`` alone says nothing of a missing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.schema.inline import inline_references
 from gatewright.schema.walk import Schema, as_list, as_object, objects, properties_of, required_of
 
@@ -37,7 +37,7 @@ _UNDEMANDING = frozenset({"properties", "title", "description", "$comment"})
 """A schema with no other keyword at its root holds when its fields are left out."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """What is known of a call's arguments."""
 

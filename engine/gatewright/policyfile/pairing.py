@@ -8,10 +8,11 @@ standing above it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from gatewright.base.frozen import frozen
 from gatewright.policy.document import Agent, Catalog, PermissionRule, Source
 from gatewright.policy.kinds.capability import Capability, kind_of
 from gatewright.policy.policyrule import PolicyRule
@@ -26,7 +27,7 @@ MAX_GUESSES = 1_000
 """As many pairs of rows are compared to find out which are alike, for each list."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Naming(Generic[T]):
     """By what a row is known: equal names, the surest first. ``guessed``: rows may be the same though no name is."""
 
@@ -34,7 +35,7 @@ class Naming(Generic[T]):
     guessed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """``keep``: old ``i`` is new ``j`` (perhaps changed). ``delete``: old ``i`` up to ``i_end`` goes.
 
@@ -48,7 +49,7 @@ class Step:
     j_end: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pairing:
     """``origins``: new to old places of the rows that are in both lists. ``steps``: from one list to the other.
 

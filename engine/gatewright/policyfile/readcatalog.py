@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from gatewright.base.frozen import frozen
 from gatewright.base.printable import is_visible
 from gatewright.base.problem import Severity
 from gatewright.base.report import shown
@@ -52,7 +53,7 @@ def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
     return Catalogued(tuple(found.catalogs), found.known, tuple(found.missing))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Catalogued:
     """What reading the catalogs gave; ``missing``: where a manifest is named that is not there, and words for it."""
 

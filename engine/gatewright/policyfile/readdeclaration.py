@@ -5,10 +5,11 @@ It reads no schema: whoever knows the tools does that behind a port.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.errors import AuthorMustFix
+from gatewright.base.frozen import frozen
 from gatewright.base.report import shown
 from gatewright.base.row import Row, name_error
 from gatewright.policy.right import OperationFacts
@@ -25,7 +26,7 @@ KEYS = ("operation_field", "operations")
 MAX_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declaration:
     """What one table says; ``at`` is the position of each operation in its list."""
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.base.problem import Problem, Severity
 from gatewright.base.report import BOM, Finding, Report
 from gatewright.base.row import Raw, Row
@@ -52,7 +53,7 @@ _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000}")
 _DUPLICATE = ("Cannot declare", "Cannot overwrite", "Cannot mutate", "Duplicate inline")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """A policy built as far as it goes, and what was found on the way: in each table, and in the whole.
 
@@ -75,7 +76,7 @@ class Reading:
         return tuple(found for report in (self.report, *self.checked.reports) for found in report.findings)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadedPolicy:
     """What came of a text. ``policy`` is None when there is an error among the problems.
 

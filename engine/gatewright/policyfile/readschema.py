@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import near_miss
 from gatewright.base.report import shown
@@ -42,7 +42,7 @@ NOT_CHECKED = frozenset({"format", "contentEncoding", "contentMediaType", "conte
 MAX_FAULTS = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fault:
     """What is wrong with a schema, where in it (``key``: at the key, not its value), and the word that was meant."""
 

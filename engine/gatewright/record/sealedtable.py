@@ -17,9 +17,10 @@ import json
 import logging
 import os
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import TYPE_CHECKING, cast
 
+from gatewright.base.frozen import frozen
 from gatewright.record.anchor import AnchorFile
 from gatewright.record.database import Database
 from gatewright.record.folder import PrivateFolder
@@ -54,7 +55,7 @@ _log = logging.getLogger(__name__)
 Version = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SealedRow:
     """``until_s``: when it stops to count, seconds since 1970; ``owner``: whose life it hangs on; ``body``: JSON."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import cast
@@ -10,6 +9,7 @@ from typing import cast
 import jsonschema_rs
 from jsonschema_rs import ValidationErrorKind as Kind
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.engine import compiled
 from gatewright.schema.phrase import message, unknown_keys
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, properties_of
@@ -26,7 +26,7 @@ _DEEP = ("enum", "const", "uniqueItems")
 _TOO_FEW = ("minItems", "minProperties", "required", "dependentRequired", "dependencies")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fault:
     """What is wrong at a place; ``is_kind``: the value is of another type than asked for."""
 

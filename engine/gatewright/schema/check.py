@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import jsonschema_rs
 
 from gatewright.base.errors import GatewrightError, SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import checked_object
 from gatewright.schema.draft import is_draft_7
 from gatewright.schema.engine import CHECKED_FORMATS, compiled
@@ -41,7 +41,7 @@ MAX_SCHEMA_DEPTH = 128
 __all__ = ["MAX_ERRORS", "ArgumentError", "SchemaChecker", "SchemaProblem", "check_schema"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchemaProblem:
     """Why a schema cannot be used, with the pointer into it."""
 

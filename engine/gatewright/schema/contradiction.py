@@ -6,10 +6,10 @@ What it names is certain; patterns and other keywords that only a search could s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_miss
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, objects, properties_of, required_of
@@ -45,7 +45,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contradiction:
     """What a constraint says that no value could meet, and where in it; ``near``: the word that was meant, perhaps.
 

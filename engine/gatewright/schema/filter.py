@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.schema.declare import with_declared
 from gatewright.schema.discover import discover_operations
 from gatewright.schema.inline import inline_references
@@ -17,7 +17,7 @@ from gatewright.schema.walk import Schema, as_object, children, walk
 from gatewright.schema.wording import bearing_names, clean_wording
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FilterLint:
     """Something that the operator should know about a filtered schema. ``code`` is stable and kebab-case."""
 
@@ -25,7 +25,7 @@ class FilterLint:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FilterResult:
     """A filtered schema (None: nothing to show) with what was found on the way.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.fieldpath import MISSING, Missing, Steps, Unreadable, path_text, values_at
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ KEYED = "keyed-union"
 """The shape whose operation is the only key of the arguments."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """One operation and the parameters that the schema ties to it, the operation field left out.
 
@@ -52,7 +52,7 @@ class Repeated(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationSet:
     """The operations of one schema, in its order. ``default`` is the one that leaving the field out calls.
 

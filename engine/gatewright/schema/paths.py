@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps, path_text, steps_of
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import Confidence
@@ -88,7 +89,7 @@ _FROM = frozenset({"source", "src", "from", "old", "input", "template", "config"
 _SAVES = re.compile(r"\b(?:sav(?:e|ed|ing)|written|writes?|stor(?:e|ed)|output)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathCandidate:
     """An argument that looks like a path: its place (``edits[].path``), as a text or a list of texts.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from jsonschema_rs import ValidationErrorKind as Kind
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.folder import folder_of
 from gatewright.schema.tagged import Tagged
 from gatewright.schema.walk import Pointer, pointer_text
@@ -28,7 +28,7 @@ _FORMATS = {
 _PLAIN_KEY = re.compile(r"[A-Za-z_$@][\w.$@-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArgumentError:
     """One thing to mend: the RFC 6901 pointer into the arguments and what is expected there."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.words import Words
 
 _HEADING = re.compile(r"\s*(#{1,6})\s+")
@@ -26,7 +27,7 @@ _REFERS_BACK = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     """A piece of layout: ``lead`` the indent with marker, ``body`` the text, ``level`` its indent or heading level."""
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, cast
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.fieldpath import ANY_KEY, EACH, EACH_MEMBER, Steps, steps_of, values_at
@@ -48,7 +49,7 @@ def over(given: JsonValue, other: JsonValue) -> JsonValue:
     return other
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selector:
     """The operations that arguments can name, and where; ``places`` empty: the operation is the only key.
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.discover import readings_of
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import OperationSet
@@ -29,7 +29,7 @@ _WORDY = re.compile(r"\b(?:commands?|shell|terminal|process|kubectl|bash|powersh
 _PROGRAM = re.compile(r"\b(?:code|script|javascript|python|typescript|snippet|expression|function)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenEnd:
     """A field that takes a whole command, program or query: no list of operations can gate it."""
 
@@ -43,7 +43,7 @@ class OpenEnd:
         return f"`{self.field}` takes {what}: no list of operations can gate it; constraints, rules and approvals can"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Survey:
     """``found``: what would be enforced; ``readings``: all closed lists, the likeliest first.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gatewright.base.frozen import frozen
 from gatewright.schema.shapes.choice import choice_of
 from gatewright.schema.walk import Schema, as_list, properties_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tagged:
     """A union: the property that tells its branches apart, and the values each branch stands for."""
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.formats import Format, ToolListing, format_named
 
 Tokenize = Callable[[list[str]], list[int]]
@@ -25,7 +25,7 @@ _EXACT = frozenset({"openai", "openai-responses"})
 _MAX_KEPT = 65_536
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TokenCount:
     """Tokens by tool and in all; ``exact`` in ``encoding``, else an estimate made with it.
 

@@ -15,11 +15,11 @@ import errno
 import os
 import stat
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.filelock import lock
+from gatewright.base.frozen import frozen
 from gatewright.sources.basefolder import FOLDER, PASS_THROUGH
 from gatewright.sources.failure import failure_of, failures
 from gatewright.sources.leftover import sweep, temporary_name
@@ -42,7 +42,7 @@ _FILE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """What stands at a path: its metadata (None: nothing), and the identities of every folder passed and of itself."""
 

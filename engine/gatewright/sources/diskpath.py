@@ -8,12 +8,12 @@ A refusal has the same words for the model whatever stands there, so that it tel
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from gatewright.arguments import PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.policy.target import FileTarget, Refusal
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import look, unusable
@@ -28,7 +28,7 @@ _HINT = "that path is not available to you; choose another one"
 _TOP = "/"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DiskPaths:
     """The roots of one call. ``folder`` None: there is none. ``prefixes`` are absolute, with links resolved."""
 

@@ -8,9 +8,9 @@ It is for people who see the whole folder.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.sources.leftover import is_leftover
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ MAX_TOLD = 2_000
 _POLL_MS = 1_500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderNews:
     """Paths from the base, with ``/``, that something happened to. ``more``: more than are told, or all may be new.
 

@@ -7,10 +7,10 @@ crash between the two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.sources.filetext import decode_text, digest_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class BlockStorePort(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldBlock:
     """A block at hand and the digest of the file that it was last in step with."""
 
@@ -89,7 +89,7 @@ def is_base_label(label: str) -> bool:
     return label.startswith(_BASE_LABEL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldBlocks:
     """The blocks of one source. ``label_of`` makes the label of a relative path."""
 

@@ -6,9 +6,10 @@ make a new book. What stands on disk is looked at anew for every call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import LevelDecision, Located
 from gatewright.sources.filesource import BASE
@@ -26,7 +27,7 @@ _KEPT_CHARS, _KEPT_STEPS = 512, 16
 _PROTECTED = LevelDecision(Permission.NONE, protected=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """A place by name alone. ``steps``: the paths of the base and of everything down to it, ``is_covered``: protected.
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -23,7 +25,7 @@ Span = tuple[int, int, int, int]
 """A change: lines ``a:b`` of the one text became lines ``c:d`` of the other, from 0."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeConflict:
     """A place where both changed. Lines count from 1, ``base_line`` is where the passage begins in the common text."""
 
@@ -35,7 +37,7 @@ class MergeConflict:
     other: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Merged:
     """``text`` is what both became, None where there are conflicts."""
 

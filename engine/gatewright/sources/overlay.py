@@ -13,6 +13,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, TypeAlias
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import LevelDecision
 from gatewright.sources.descriptor import entries_of, identity_of, unusable
@@ -35,7 +36,7 @@ _Seen: TypeAlias = "tuple[str, os.stat_result | None]"
 """A name in a folder and what stands there; None where it cannot be looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One row of the tree. ``index`` and ``pattern``: the deciding rule, None for the default.
 
@@ -54,7 +55,7 @@ class Entry:
     decided_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """The entries of a folder, folders first, by name whatever its case; ``truncated`` when there are more."""
 
@@ -62,7 +63,7 @@ class Listing:
     truncated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HitCounts:
     """How many files each rule decides (by index), the default, protection, other sources over the same files.
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from gatewright.base.frozen import frozen
 
 if TYPE_CHECKING:
     from gatewright.sources.basefolder import BaseFolder
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 _stat = os.stat
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProtectedSet:
     """The protected places as they stand now. ``bases``: the folders of sources, and where they were opened."""
 

@@ -7,10 +7,10 @@ then compared with the disk as it is now.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.blocks import diff_text
 from gatewright.sources.merge import merge_texts
 from gatewright.sources.state import FileState
@@ -44,7 +44,7 @@ class Outcome(StrEnum):
     FORGOTTEN = "forgotten"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sides:
     """The texts: ``base`` None where it is not known, ``disk`` None where there is no file."""
 
@@ -53,7 +53,7 @@ class Sides:
     disk: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """What to do: ``text`` is what the block is to hold (None: as it is)."""
 

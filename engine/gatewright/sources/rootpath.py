@@ -9,11 +9,11 @@ words for the model are the same.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gatewright.arguments import ModelPath, PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.policy.document import ROOT_NAMES
 from gatewright.policy.target import FileTarget, Refusal
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, UNTRUSTED
@@ -55,7 +55,7 @@ class SourcesPort(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RootPlace:
     """A place in a root: ``base`` is the root's folder, ``parts`` the names below it."""
 

@@ -11,11 +11,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import descriptor
@@ -43,7 +43,7 @@ _EVERY_CHARS = 8_192
 LevelOf = Callable[["RootPlace", Sequence[Identity]], "LevelDecision | None"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entry:
     """Something in a folder, as it was looked at; ``folder``: whether it is one."""
 

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.arguments import ModelPath, PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.policy.target import Located, Refusal
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED
 from gatewright.sources.descriptor import look_along, unusable
@@ -30,7 +30,7 @@ _NO_SOURCE_HINT = "there is no such source"
 _NO_LABEL_HINT = "there is no such block label"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Route:
     """The running sources and what is known of their places."""
 

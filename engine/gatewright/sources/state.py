@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.sources.filetext import digest_of
 from gatewright.sources.held import ABSENT
 
@@ -24,7 +24,7 @@ class FileState(StrEnum):
     NOT_LOADED = "not_loaded"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OnDisk:
     """What stands on disk: its bytes; None with a ``problem`` where they cannot be had, None alone where it is gone."""
 
@@ -37,7 +37,7 @@ class OnDisk:
         return self.content is None and self.problem is None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutsideChange:
     """One path that changed. ``state``: of block and file before; ``merged``: the block now holds the new text."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
 from gatewright.policy.permission import Action, Permission, verdict_for
@@ -197,7 +198,7 @@ def status_below(source: FileSource, relative: str, level_of: LevelOf) -> list[J
     return rows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Doomed:
     """What removing a folder takes away. ``asks``: how many files only go after somebody was asked."""
 

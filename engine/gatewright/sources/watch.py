@@ -12,10 +12,10 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError, ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED
@@ -34,7 +34,7 @@ _POLL_TICKS = 4
 Signature = tuple[int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Noticed:
     """What changed in a source, by path. ``more``: there was more than is told. ``problem``: watching goes badly."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import Action
 from gatewright.tools.blockport import BlockPort
@@ -36,7 +37,7 @@ class StopSignal:
         return self._stopped
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolExecutionContext:
     """One call: who calls, in which session, what was granted, and the ports. ``granted``: the action allowed.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 
 from gatewright.base.errors import RegistrationError
+from gatewright.base.frozen import frozen
 
 
 class SideEffect(StrEnum):
@@ -49,7 +49,7 @@ class Normalization(StrEnum):
     CUSTOM = "custom"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResourceBounds:
     """What one call may use; None is unbounded. Raises RegistrationError for a bound that is not positive."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.base.errors import RegistrationError
+from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MARK = "__gatewright_operation__"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationMark:
     """What ``@operation`` says about the method that it stands on; None: taken from the method or the tool."""
 

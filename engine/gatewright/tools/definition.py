@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from gatewright.base.errors import RegistrationError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import is_text
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import check_schema
@@ -28,7 +29,7 @@ _OUTPUT_KEYS = ("outputSchema", "output_schema")
 _EXTRA_KEYS = frozenset({"version", "safety_tier", "operation_tiers", "operation_field", "operations"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolDefinition:
     """Name, words and schemas of a tool. ``safety_tier`` None, and operations that ``operation_tiers`` does not name:
     nothing was said, which counts as privileged.
@@ -47,7 +48,7 @@ class ToolDefinition:
     operations: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DefinitionProblem:
     """Why one tool was set aside. ``pointer`` (RFC 6901) is into the manifest; ``name`` is empty where it has none."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from gatewright.base.frozen import frozen
 
 _SECTION = re.compile(
     r"(args|arguments|parameters|returns?|yields?|raises?|examples?|notes?|attributes|todo|warnings?|see also)\s*:",
@@ -14,7 +16,7 @@ _ARGUMENTS = frozenset({"args", "arguments", "parameters"})
 _ENTRY = re.compile(r"\*{0,2}([A-Za-z_]\w*)\s*(?:\([^)]*\))?\s*:\s*(.*)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Docstring:
     """``description`` is all before the first section, as paragraphs; ``parameters`` are sentences by name."""
 

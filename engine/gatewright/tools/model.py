@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast, get_args
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure, WeMustFix
+from gatewright.base.frozen import frozen
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
@@ -22,7 +23,7 @@ from gatewright.tools.shape import PLAIN
 Run = Callable[[Any, Any, ToolExecutionContext], Awaitable[object]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelShape:
     """One model for all operations; its schema is the model's own, filtered like a stranger's."""
 
@@ -82,7 +83,7 @@ class ModelShape:
         return await self.function(owner, value, context)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationFactsOf:
     """What a model cannot say about its operations: tiers and actions by name, and the tier of the rest."""
 

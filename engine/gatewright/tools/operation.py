@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from gatewright.base.frozen import frozen
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationFacts
@@ -13,7 +13,7 @@ from gatewright.tools.needs import judged_kinds
 from gatewright.tools.parameter import Parameter, required_kinds
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArgumentIssue:
     """One argument to mend: its RFC 6901 pointer, and words that a model can act on."""
 
@@ -21,7 +21,7 @@ class ArgumentIssue:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationSpec:
     """One operation. ``actions``: what it may turn out to do to a file or block.
 

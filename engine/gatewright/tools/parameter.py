@@ -6,12 +6,13 @@ A marker stands on a text, on a list of texts, or on a field inside a pydantic m
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, StrEnum
 from typing import Literal, get_args
 
 from gatewright.arguments.url import DEFAULT_PORTS, WEB_SCHEMES
 from gatewright.base.errors import RegistrationError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import ROOT_NAMES
 from gatewright.policy.kinds.capability import CapabilityKind
@@ -35,22 +36,22 @@ class Role(StrEnum):
 Effect = Literal["read", "write"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathParameter:
     """Marks a path inside a source: ``Annotated[str, PathParameter()]``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LabelParameter:
     """Marks the label of a block: ``Annotated[str, LabelParameter()]``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceParameter:
     """Marks the id of a source: ``Annotated[str, SourceParameter()]``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UrlParameter:
     """Marks a URL; ``effect`` says whether something is sent there. The tool is given its canonical form.
 
@@ -71,7 +72,7 @@ class UrlParameter:
                 raise RegistrationError(f"a URL parameter cannot accept the scheme `{scheme}`; it may be {known}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostParameter:
     """Marks a host, perhaps with ``:port``; ``effect`` says whether something is sent there."""
 
@@ -81,7 +82,7 @@ class HostParameter:
         _check_effect(self.effect)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileParameter:
     """Marks a path on disk, relative to the workspace's folder or absolute; the tool is given the absolute one.
 
@@ -99,14 +100,14 @@ class FileParameter:
                 raise RegistrationError(f"there is no root `{name}`; a path may be in {known}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableParameter:
     """Marks the name of a database table."""
 
     writes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VariableParameter:
     """Marks the name of an environment variable."""
 
@@ -151,7 +152,7 @@ class Step(Enum):
     VALUES = "values"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """A marker and where it stands inside the parameter's value; ``at`` empty: the value itself, or its items."""
 
@@ -164,7 +165,7 @@ class Mark:
         return _ROLES[type(self.marker)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """A parameter as the model may give it. ``schema`` holds no description of its own.
 

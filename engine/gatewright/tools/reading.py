@@ -7,9 +7,10 @@ list that is named is narrowed; a free text becomes a closed list.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_miss
 from gatewright.schema import OperationSet, discover_operations, filter_with_lints
 from gatewright.schema.fieldpath import path_text
@@ -23,7 +24,7 @@ MAX_NAME = 1_000
 _OFF = "low"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """One reading of ``schema``. ``asked``: the field that discovery has to be asked for to find it again.
 

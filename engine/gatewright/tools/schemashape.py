@@ -6,11 +6,12 @@ The schema is kept as it came; what selects operations in it is in ``reading``.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import Any, cast
 
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import OperationSet, inline_references
@@ -29,7 +30,7 @@ Runner = Callable[[Mapping[str, JsonValue], ToolExecutionContext], Awaitable[obj
 """Does the work of a tool that is known by its definition; None of it: the tool can be decided, never executed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DefinitionShape:
     """A definition without operations: the schema as it came, and whoever runs it."""
 
@@ -73,7 +74,7 @@ class DefinitionShape:
         return await self.runner(arguments, context)  # pyright: ignore[reportArgumentType]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SelectedShape:
     """A schema with a field that selects operations, over an input that knows nothing of them (``inner``)."""
 

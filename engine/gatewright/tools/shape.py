@@ -6,10 +6,11 @@ Plain: one function. Methods: one method per operation. The third, a pydantic mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.errors import WeMustFix
+from gatewright.base.frozen import frozen
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import OperationSet
 from gatewright.schema.walk import Schema
@@ -72,7 +73,7 @@ class InputShape(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlainShape:
     """One function, no operations."""
 
@@ -117,7 +118,7 @@ class PlainShape:
         return await self.binding.run(arguments, context)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MethodShape:
     """One method per operation; the schema is one flat object."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from types import NoneType, SimpleNamespace, UnionType
 from typing import (
@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import near_miss
 from gatewright.schema import schema_of
@@ -37,7 +38,7 @@ Made = dict[int, tuple[Any, tuple[TypeAdapter[Any], Schema]]]
 _PLAIN = frozenset({str, int, float, bool})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binding:
     """A function with its parameters; ``returns`` is the annotation of its result, or ``Signature.empty``."""
 

@@ -6,9 +6,9 @@ It does not decide what is shown: conditions and groups that name anything hidde
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from gatewright.base.frozen import frozen
 from gatewright.policy import rule as kinds
 from gatewright.policy.kinds.kind import listed
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
@@ -19,7 +19,7 @@ Shown = Mapping[str, frozenset[str]]
 """What the model sees: operations by tool name; ``{""}`` for a tool without operations."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UsageRow:
     """One shown tool: its usage rule (see ``Tool.usage_rule_for``) and the rules on it, in the order to be told.
 
@@ -33,7 +33,7 @@ class UsageRow:
     source_rules: tuple[tuple[str, ToolRule], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Bullet:
     """What is told of a tool; ``is_alone``: whichever other tools are shown."""
 

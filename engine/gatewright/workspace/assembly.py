@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import PolicyInvalid, WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.base.problem import Problem, Severity, Subject
 from gatewright.builtins import builtin_tools, file_tool
 from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _NO_SOURCE = {"file": "`file` comes with the first source, and the policy has none"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Folders:
     """Where audit and blocks live (``state``), and keys, anchors and trust (``keys``)."""
 
@@ -74,7 +74,7 @@ class GrowingProtection(Protection):
             super().__init__((*self._paths, *fresh))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """What one open workspace is made of, beside its policy; it stays the same when the policy is read again."""
 

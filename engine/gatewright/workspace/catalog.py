@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import RegistrationError, SchemaError, WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.base.problem import Severity
 from gatewright.policy.document import CatalogType
 from gatewright.policy.setting import settings_of
@@ -46,7 +47,7 @@ def _trust_none(_catalog_id: str, _manifest: Path) -> None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Manifest:
     """One manifest as it was read: ``content`` None where there was no file, or none that could be read.
 

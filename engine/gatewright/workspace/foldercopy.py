@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.sources.basefolder import FOLDER, PASS_THROUGH, BaseFolder
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class CopyCancelled(WorkspaceError):
     """Whoever asked for the copy does not want it any more; nothing of it is left."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CopyWatch:
     """``cancelled`` is asked before every entry and piece, ``progress`` told the files and bytes after every file."""
 
@@ -52,7 +53,7 @@ class CopyWatch:
             raise CopyCancelled("the copy was cancelled")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Copied:
     """What became of a copy. ``cloned``: files that share their bytes with the original.
 

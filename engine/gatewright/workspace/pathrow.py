@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.policy.glob import PermissionRules
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gatewright.sources import SourceManager
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathRow:
     """The level of one path by the rules of a source; ``index`` counts rules from 0, None is the default."""
 

@@ -8,9 +8,9 @@ judged only for operations that need a file kind: an attached source implies acc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewright.base.frozen import frozen
 from gatewright.compile.finding import Finding
 from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult
@@ -48,7 +48,7 @@ _WORDS = {
 _MODEL = "this tool may not do that here; go on without it"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Target:
     """One thing that an argument names: whether a capability covers it, and how near one comes that does not."""
 

@@ -10,10 +10,10 @@ import asyncio
 import hashlib
 import logging
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.base.thread import in_own_thread
 from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, StageResult, Status
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Normal:
     output: str
     normal: bytes

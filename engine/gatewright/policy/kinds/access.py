@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Self, cast
 
+from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, json_table, name_error
 from gatewright.policy.kinds.kind import ABSENT, Kind, check_names, listed, needs_value, read_names
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AllowedOperations(Kind):
     """Only these operations; several rules intersect."""
 
@@ -41,7 +42,7 @@ class AllowedOperations(Kind):
         return f"Operations open to you: {listed(names, 'and')}." if names else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequiresConsent(Kind):
     """Ask unless a standing grant covers it."""
 
@@ -74,7 +75,7 @@ class RequiresConsent(Kind):
         return f"A person has to agree first{f' (scope `{self.scope}`)' if self.scope else ''}."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArgumentConstraints(Kind):
     """Every call's fields must satisfy these schemas; ``required``: the fields that a call must give."""
 
@@ -124,7 +125,7 @@ class ArgumentConstraints(Kind):
         return f"{what}; a refusal says which."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Needed(Kind):
     """Marks a tool that a source needs."""
 

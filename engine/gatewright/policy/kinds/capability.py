@@ -6,13 +6,13 @@ that kind. Scopes are as written: hosts as patterns, prefixes relative to the po
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Self, get_args
 
 from gatewright.base.duration import plain_duration
 from gatewright.base.durationwords import duration_words, parse_duration_words
 from gatewright.base.errors import EditRefused
+from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Row, name_error, seconds_of, size_of, whole_number
 from gatewright.base.size import format_size
@@ -139,7 +139,7 @@ class _Listed(_Capability):
         return f"a name {why}" if why else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Net(_Listed):
     allowlist: tuple[str, ...]
     keys = ("allowlist",)
@@ -164,17 +164,17 @@ class _Net(_Listed):
         return check_host_pattern(text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NetRead(_Net):
     """Reading from hosts that a pattern of ``allowlist`` matches."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NetWrite(_Net):
     """Sending to hosts that a pattern of ``allowlist`` matches."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Fs(_Listed):
     prefixes: tuple[str, ...]
     keys = ("prefixes",)
@@ -199,17 +199,17 @@ class _Fs(_Listed):
         return check_prefix(text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FsRead(_Fs):
     """Reading at or below one of ``prefixes``, by whole components."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FsWrite(_Fs):
     """Writing at or below one of ``prefixes``, by whole components."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Db(_Listed):
     tables: tuple[str, ...]
     keys = ("tables",)
@@ -221,17 +221,17 @@ class _Db(_Listed):
         return self.tables
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DbRead(_Db):
     """Reading the ``tables``, by exact name; ``*`` is every one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DbWrite(_Db):
     """Writing the ``tables``, by exact name; ``*`` is every one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exec(_Capability):
     """Starting processes, at most ``cpu_limit`` seconds and ``mem_limit`` bytes each; None: as the tool declares."""
 
@@ -270,7 +270,7 @@ class Exec(_Capability):
             size_of(self.mem_limit, (*path, "mem_limit"), report)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WasmExec(_Capability):
     """Running WASM modules, at most ``fuel`` units and ``memory`` bytes each; None: as the tool declares."""
 
@@ -306,12 +306,12 @@ class WasmExec(_Capability):
             size_of(self.memory, (*path, "memory"), report)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClockRead(_Capability):
     """Reading the clock."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EnvRead(_Listed):
     """Reading the environment variables ``names`` (``vars`` in the file), by exact name; ``*`` is every one."""
 
@@ -325,7 +325,7 @@ class EnvRead(_Listed):
         return self.names
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AdvancedEdit(_Capability):
     """Editing by patch."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, cast
 
 from gatewright.base.duration import plain_duration
 from gatewright.base.durationwords import duration_words
+from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report
 from gatewright.base.row import Raw, Row, seconds_of, whole_number
 from gatewright.policy.kinds.kind import ABSENT, Kind, needs_value
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Seconds(Kind):
     seconds: float
 
@@ -31,7 +31,7 @@ class _Seconds(Kind):
         return plain_duration(self.seconds)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MaxCalls(Kind):
     """At most ``calls`` per session."""
 
@@ -62,7 +62,7 @@ class MaxCalls(Kind):
         return f"At most {_calls(str(self.calls))} per session."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cooldown(_Seconds):
     """At least ``seconds`` from start to start."""
 
@@ -81,7 +81,7 @@ class Cooldown(_Seconds):
         return f"Calls have to start at least {duration_words(self.seconds)} apart."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RateLimit(Kind):
     """Never more than ``calls`` started in any stretch of ``per_s`` seconds, across sessions and processes."""
 
@@ -117,7 +117,7 @@ class RateLimit(Kind):
         return f"At most {_calls(str(self.calls))} per {duration_words(self.per_s)}."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Periodic(_Seconds):
     """The model is reminded every ``seconds``."""
 

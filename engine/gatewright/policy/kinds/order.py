@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, cast
 
+from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.policy.kinds.kind import Kind, check_names, listed, needs_value, read_names
 from gatewright.policy.toolname import ANY_TOOL, split_name
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContinueLoop(Kind):
     """After a successful call the loop goes on."""
 
@@ -24,7 +24,7 @@ class ContinueLoop(Kind):
         return f"go on after {what}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExitLoop(Kind):
     """After a successful call the loop ends."""
 
@@ -35,7 +35,7 @@ class ExitLoop(Kind):
         return f"end the loop after {what}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StartConstraint(Kind):
     """Must succeed before any other tool."""
 
@@ -43,7 +43,7 @@ class StartConstraint(Kind):
     usage = "It has to succeed before any other tool is called."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequiresPrecedingTools(Kind):
     """The tools of the conditions must have succeeded earlier."""
 
@@ -54,7 +54,7 @@ class RequiresPrecedingTools(Kind):
         return f"It can be called once {listed(names, 'and')} succeeded in this session." if names else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequiresFollowingTools(Kind):
     """Must come before the tools of the conditions."""
 
@@ -65,7 +65,7 @@ class RequiresFollowingTools(Kind):
         return f"It cannot be called any more once {listed(names, 'or')} succeeded." if names else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequiredBeforeExit(Kind):
     """Must have succeeded before the loop may end."""
 
@@ -73,7 +73,7 @@ class RequiredBeforeExit(Kind):
     usage = "It has to succeed before you finish."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequiredBeforeExitIf(Kind):
     """As RequiredBeforeExit, if the tools of the conditions were called."""
 
@@ -84,7 +84,7 @@ class RequiredBeforeExitIf(Kind):
         return f"Once {listed(names, 'and')} succeeded, it has to succeed too before you finish." if names else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExclusiveGroups(Kind):
     """At most one tool of each group per session."""
 

@@ -7,10 +7,10 @@ arguments that are valid in the provider's schema are, once restored, valid in t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gatewright.base.errors import JsonRefused
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import checked_object, parse_object
 from gatewright.schema.formats.listing import Level, ToolListing
 from gatewright.schema.formats.name import NameRule, fit_names, fitted_name
@@ -18,7 +18,7 @@ from gatewright.schema.formats.step import KEEP, Step
 from gatewright.schema.walk import pointer_text, walk
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProviderLint:
     """What a spelling could not keep, at ``pointer`` in the shown schema, and what to do. ``code`` is kebab-case.
 
@@ -39,7 +39,7 @@ class ProviderLint:
         return f"{self.reason}; {self.advice}" if self.advice else self.reason
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fitted:
     """A tool in a provider's spelling, but for its name; ``body(name)`` is the JSON object to send."""
 
@@ -48,7 +48,7 @@ class Fitted:
     lints: tuple[ProviderLint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spelling:
     """How one provider spells: what it makes of a tool, its rule for names, how many tools it takes at once."""
 
@@ -127,7 +127,7 @@ class Format:
         return (ProviderLint("name", self.provider, "", reason, "calls come back under the tool's own name"),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallReader:
     """Reads calls that came in a provider's spelling back into the tools' own."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
+
+from gatewright.base.frozen import frozen
 
 if TYPE_CHECKING:
     from gatewright.schema.walk import Schema
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 Level = Literal["refused", "looser", "narrower", "note"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolListing:
     """A tool as an agent sees it, before any provider's spelling.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.schema.draft import NEW_ONLY, is_draft_7
 from gatewright.schema.formats.format import ProviderLint
 from gatewright.schema.formats.name import NameRule
@@ -18,7 +18,7 @@ NAMES = NameRule(r"[a-zA-Z0-9_-]+", "[^a-zA-Z0-9_-]", 64, "1 to 64 letters, digi
 _PLAIN_ONLY = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "definitions", "dependencies", "additionalItems"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loose:
     """A schema with nothing refused at its root, the step that undoes the rewriting, and what it is made from."""
 

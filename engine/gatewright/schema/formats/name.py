@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+
+from gatewright.base.frozen import frozen
 
 _SHORT = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NameRule:
     """Which names a provider takes: the pattern of whole names, the characters for it, its length, and in words."""
 

@@ -7,9 +7,10 @@ the note that it is in every draft.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.draft import NEW_ONLY
 from gatewright.schema.formats.merge import ANNOTATIONS, merged, same_json, types_of, values_of
@@ -22,7 +23,7 @@ _UNIONS = ("anyOf", "oneOf", "allOf")
 _UNION_KEYS = frozenset({"const", "enum", "type", "title", "description", "deprecated"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plain:
     """The plain form; ``definitions`` are the ones that refer to themselves, named by `#/$defs/...` in it."""
 

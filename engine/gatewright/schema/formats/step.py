@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gatewright.base.errors import JsonRefused, SchemaError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import parse_object
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import Schema, as_list, as_object
@@ -28,7 +28,7 @@ class Step(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keep:
     """Nothing is spelled differently."""
 
@@ -44,7 +44,7 @@ class Keep:
 KEEP: Step = Keep()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fields:
     """An object: renamed keys, values with steps of their own, and keys whose null stands for being left out."""
 
@@ -76,7 +76,7 @@ class Fields:
         return {**spelled, **{self.sent.get(name, name): None for name in sorted(self.nulls) if name not in table}}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Items:
     """An array whose elements share a step."""
 
@@ -93,7 +93,7 @@ class Items:
         return value if array is None else [self.step.forth(item) for item in array]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wrapped:
     """The arguments as the only parameter of an object; arguments that came unwrapped are taken as they are."""
 
@@ -109,7 +109,7 @@ class Wrapped:
         return {self.key: value}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chain:
     """Two rewritings, ``outer`` after ``inner`` on the way back."""
 
@@ -125,7 +125,7 @@ class Chain:
         return self.inner.forth(self.outer.forth(value))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """A value that the provider can only take as JSON text; a text that is no JSON stays a text."""
 
@@ -144,7 +144,7 @@ class Text:
         return json.dumps(value, ensure_ascii=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Labels:
     """Values that the provider takes only as texts: each label stands for one value."""
 
@@ -159,7 +159,7 @@ class Labels:
         return next((label for label, own in self.values if _same(own, value)), value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Branch:
     """One alternative: its schema as sent, its schema as shown, and its step."""
 
@@ -203,7 +203,7 @@ class Either:
         return self._checkers[key]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Named:
     """The step of a definition that refers to itself; ``table`` is complete once the whole schema is rewritten."""
 

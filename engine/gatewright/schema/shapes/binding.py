@@ -6,8 +6,8 @@ The answer errs to "no": then the guard is added, and what it says twice does no
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps, holds_batch
 from gatewright.schema.shapes.choice import choice_of
 from gatewright.schema.shapes.inplace import UNIONS, Find, items_of, target_of
@@ -18,7 +18,7 @@ _ELEMENTS = {EACH: "items", EACH_MEMBER: "additionalProperties"}
 _ANY_BUT_NULL = ["array", "boolean", "number", "object", "string"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binding:
     """The ``allowed`` operations in order; ``optional``: leaving the field out calls one of them."""
 

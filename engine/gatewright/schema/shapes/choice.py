@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.walk import Schema, as_list, as_object
 
 _WORDS = frozenset({"title", "description"})
@@ -22,7 +22,7 @@ _LITERAL = r"(?:[^\\^$.|?*+()\[\]{}\n]|\\[^\w\s<>])+"
 _ALTERNATIVES = re.compile(rf"\^\((?:\?:)?{_LITERAL}(?:\|{_LITERAL})*\)\$|\^{_LITERAL}\$(?:\|\^{_LITERAL}\$)*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """The texts in order, the keyword that held them, and whether null is one of the values."""
 

@@ -6,8 +6,8 @@ It reads what `property` and `union` do not see; how a schema is filtered there 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps, holds_batch, path_text
 from gatewright.schema.operation import Confidence, Operation, OperationSet
 from gatewright.schema.shapes.choice import Choice, choice_of
@@ -21,7 +21,7 @@ MAX_PLACES = 500
 _SCORES: dict[Confidence, int] = {"declared": 90, "high": 40, "medium": 25, "low": 5}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """An object inside the arguments: its path, and every schema that applies to it."""
 
@@ -29,7 +29,7 @@ class _Place:
     nodes: tuple[Schema, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Field:
     """A field of a place, with the schemas that declare it and the closed list of each."""
 

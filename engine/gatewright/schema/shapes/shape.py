@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from gatewright.base.frozen import frozen
 from gatewright.schema.operation import OperationSet
 from gatewright.schema.walk import Schema
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A reading of a schema; among several the highest ``score`` wins."""
 
@@ -17,7 +17,7 @@ class Candidate:
     score: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """One family that stands at the root; ``names`` are the values of `OperationSet.shape` that it gives.
 
