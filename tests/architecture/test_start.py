@@ -65,8 +65,8 @@ def program(path: Path, text: str) -> None:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     root = tmp_path / "a checkout"
-    (root / "packaging").mkdir(parents=True)
-    for name in ("run", "pyproject.toml", "packaging/setup.sh"):
+    (root / "packaging" / "servers").mkdir(parents=True)
+    for name in ("run", "pyproject.toml", "packaging/setup.sh", "packaging/servers/package.json"):
         shutil.copy(ROOT / name, root / name)
     program(root / "bin" / "python3", PYTHON)
     program(root / "prepared" / "bin" / "python", VENV_PYTHON)
@@ -139,7 +139,7 @@ def test_start_after_a_failed_installation_sets_up_again(checkout: Checkout) -> 
     assert any("pip install" in call for call in checkout.take_calls())
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "packaging/setup.sh"])
+@pytest.mark.parametrize("name", ["pyproject.toml", "packaging/setup.sh", "packaging/servers/package.json"])
 def test_changed_project_is_installed_again(checkout: Checkout, name: str) -> None:
     checkout.run()
     checkout.take_calls()
