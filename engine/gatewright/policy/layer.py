@@ -136,7 +136,10 @@ class Layers:
         return Reason(Layer.TOOLS, Verdict.DENY, "tool-not-listed", text, ("agents", agent.agent_id, "tools"))
 
     def _shut(self, facts: ToolFacts, rules: tuple[_Numbered, ...]) -> Reason | None:
-        """Why the tool cannot be enforced as the policy is written."""
+        """Why nobody may see the tool yet, or why it cannot be enforced as the policy is written."""
+        if facts.held:
+            text = f"`{facts.name}` is held until the operator accepts it: {facts.held}"
+            return Reason(Layer.TOOLS, Verdict.DENY, "tool-held", text, ("catalogs", facts.origin))
         wrong = next(
             (found for address, rule in self._placed(facts, rules) if (found := misfit(facts, rule, address))), None
         )

@@ -118,6 +118,7 @@ class ToolFacts:
     ``extra_arguments``: what its schema says of arguments that it does not name, None where it says nothing.
     ``texts``: where its arguments hold texts (``edits[].path``), of which the policy may say that they are paths; None
     where nothing says.
+    ``held``: why nobody may see it before the operator accepts it; empty where nothing is to be accepted.
     """
 
     name: str
@@ -131,6 +132,7 @@ class ToolFacts:
     selection: Selection | None = None
     extra_arguments: Verdict | None = None
     texts: tuple[str, ...] | None = None
+    held: str = ""
 
     @property
     def has_operations(self) -> bool:

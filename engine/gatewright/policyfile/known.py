@@ -31,9 +31,9 @@ NOT_YET: Mapping[str, frozenset[str]] = {
 
 @frozen
 class CatalogFacts:
-    """What reading the manifest of one catalog gave: its tools, and what is wrong as (severity, code, message).
+    """What reading one catalog gave: its tools, and what is wrong as (severity, code, message).
 
-    ``is_missing``: there is no manifest, which is no error where the policy does without its tools.
+    ``is_missing``: there is no manifest or pin, which is no error where the policy does without its tools.
     """
 
     facts: tuple[ToolFacts, ...] = ()
@@ -59,8 +59,8 @@ Declare: TypeAlias = "Callable[[ToolFacts, str | None, tuple[str, ...] | None], 
 Both arguments as ``ToolSettings`` has them. Raises AuthorMustFix in the words of the problem.
 """
 
-Catalogs: TypeAlias = "Callable[[Catalog], CatalogFacts]"
-"""Reads what says which tools a catalog has; called once for each entry of a file, in its order."""
+Catalogs: TypeAlias = "Callable[[tuple[Catalog, ...]], tuple[CatalogFacts, ...]]"
+"""Reads what says which tools the catalogs of a file have, in its order; no two of them give a tool of one name."""
 
 
 @frozen

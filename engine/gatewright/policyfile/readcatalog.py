@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from gatewright.base.report import RawPath, Report
     from gatewright.base.row import Row
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policyfile.known import CatalogFacts, KnownTools
+    from gatewright.policyfile.known import KnownTools
 
 TYPES = {str(kind): kind for kind in CatalogType}
 _WHO_RUNS = {
@@ -47,10 +46,26 @@ def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
         for row in rows:
             row.report.error(row.path, "not-supported", "`[[catalogs]]` are not supported yet", at_value=False)
         return Catalogued((), known)
-    found = _Catalogs(known)
-    for row in rows:
-        found.add(row)
-    return Catalogued(tuple(found.catalogs), found.known, tuple(found.missing))
+    _check_names(rows)
+    read = [(row, catalog) for row in rows if (catalog := _catalog(row)) is not None]
+    catalogs = tuple(catalog for _, catalog in read)
+    if known is None or known.catalogs is None:
+        return Catalogued(catalogs, known)
+    is_complete, facts = len(read) == len(rows), list(known.facts)
+    missing: list[tuple[RawPath, str]] = []
+    for (row, catalog), given in zip(read, known.catalogs(catalogs), strict=True):
+        place = row.at("manifest" if catalog.kind is CatalogType.HOST else "id")
+        facts += given.facts
+        if given.is_missing:
+            missing += [(place, message) for _, _, message in given.problems]
+        for severity, code, message in () if given.is_missing else given.problems:
+            if severity is Severity.ERROR:
+                row.report.error(place, code, message)
+            else:
+                row.report.warning(place, code, message, at_value=True)
+        is_bad = any(severity is Severity.ERROR for severity, _, _ in given.problems)
+        is_complete = is_complete and not given.is_missing and not is_bad
+    return Catalogued(catalogs, replace(known, facts=tuple(facts), is_complete=is_complete), tuple(missing))
 
 
 @frozen
@@ -72,64 +87,17 @@ class Catalogued:
             report.error(place, "missing-path", f"{message}: nothing known is named {shown(first)}{more}")
 
 
-class _Catalogs:
-    """The catalogs so far, and which of them gave which tool: a bare name, whatever the version, is one catalog's."""
-
-    def __init__(self, known: KnownTools | None) -> None:
-        self.catalogs: list[Catalog] = []
-        self._known = known
-        self._ids: dict[str, str] = {}
-        self._prefixes: dict[str, str] = {}
-        self._own = {(facts.name, facts.major) for facts in known.facts} if known else set[tuple[str, int]]()
-        self._given: dict[str, str] = {}
-        self._facts: list[ToolFacts] = []
-        self._is_complete = True
-        self.missing: list[tuple[RawPath, str]] = []
-
-    @property
-    def known(self) -> KnownTools | None:
-        """The known tools with those of the catalogs behind them."""
-        if self._known is None:
-            return None
-        return replace(self._known, facts=(*self._known.facts, *self._facts), is_complete=self._is_complete)
-
-    def add(self, row: Row) -> None:
-        """Read one entry and what its manifest gives."""
-        catalog = _catalog(row)
-        if catalog is None:
-            self._is_complete = False
-            return
-        folded = catalog.catalog_id.casefold()
-        if folded in self._ids:
-            row.fault("id", "duplicate", f"a catalog is named {shown(self._ids[folded])} already")
-        self._ids.setdefault(folded, catalog.catalog_id)
-        if catalog.prefix is not None:
-            giver = self._prefixes.setdefault(catalog.prefix, catalog.catalog_id)
-            if giver != catalog.catalog_id:
-                row.fault("prefix", "duplicate", f"catalog {shown(giver)} has the prefix `{catalog.prefix}` already")
-        self.catalogs.append(catalog)
-        if self._known is not None and self._known.catalogs is not None:
-            self._take(row, catalog, self._known.catalogs(catalog))
-
-    def _take(self, row: Row, catalog: Catalog, given: CatalogFacts) -> None:
-        place = row.at("manifest" if catalog.kind is CatalogType.HOST else "id")
-        if given.is_missing:
-            self._is_complete = False
-            self.missing += [(place, message) for _, _, message in given.problems]
-            return
-        for severity, code, message in given.problems:
-            if severity is Severity.ERROR:
-                row.report.error(place, code, message)
-                self._is_complete = False
-            else:
-                row.report.warning(place, code, message, at_value=True)
-        for facts in given.facts:
-            giver = self._given.setdefault(facts.name, catalog.catalog_id)
-            if giver != catalog.catalog_id:
-                row.report.error(place, "duplicate", f"{shown(facts.name)} is in catalog {shown(giver)} too")
-                continue
-            if (facts.name, facts.major) not in self._own:
-                self._facts.append(facts)
+def _check_names(rows: list[Row]) -> None:
+    """No two catalogs have one id, whatever the case, or one prefix."""
+    ids: dict[str, Row] = {}
+    prefixes: dict[str, Row] = {}
+    for row in rows:
+        catalog_id, prefix = row.raw.get("id"), row.raw.get("prefix")
+        if isinstance(catalog_id, str) and (first := ids.setdefault(catalog_id.casefold(), row)) is not row:
+            row.fault("id", "duplicate", f"a catalog is named {shown(str(first.raw['id']))} already")
+        if isinstance(prefix, str) and (first := prefixes.setdefault(prefix, row)) is not row:
+            whose = shown(str(first.raw.get("id")))
+            row.fault("prefix", "duplicate", f"catalog {whose} has the prefix {shown(prefix)} already")
 
 
 def _catalog(row: Row) -> Catalog | None:

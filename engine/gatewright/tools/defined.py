@@ -7,10 +7,11 @@ from functools import cached_property
 from types import MappingProxyType
 
 from gatewright.base.errors import RegistrationError, SchemaError
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import SchemaChecker, check_schema
 from gatewright.schema.check import linear_part
-from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.schemashape import Runner, definition_shape, selected
 from gatewright.tools.tool import Tool
@@ -19,8 +20,9 @@ from gatewright.tools.tool import Tool
 class DefinedTool(Tool, abstract=True):
     """A stranger's tool. Without a ``runner`` it is shown and gated, and a call of it fails at execution.
 
-    ``trusted``: whether the tiers of the definition count; otherwise everything is privileged. Raises
-    RegistrationError for a definition that cannot be shown or checked.
+    ``trusted``: whether the tiers of the definition count; otherwise everything is privileged. ``listed_name``: what
+    the program that runs it calls it, if not by its name here. Raises RegistrationError for a definition that cannot be
+    shown or checked.
     """
 
     result_type = ResultType.ANY
@@ -28,7 +30,16 @@ class DefinedTool(Tool, abstract=True):
     needs_description = False
 
     def __init__(
-        self, definition: ToolDefinition, *, origin: str, trusted: bool = False, runner: Runner | None = None
+        self,
+        definition: ToolDefinition,
+        *,
+        origin: str,
+        trusted: bool = False,
+        runner: Runner | None = None,
+        listed_name: str = "",
+        held: str = "",
+        side_effects: frozenset[SideEffect] = frozenset(),
+        capabilities: frozenset[CapabilityKind] = frozenset(),
     ) -> None:
         self.name = definition.name
         self.version = definition.version
@@ -37,6 +48,8 @@ class DefinedTool(Tool, abstract=True):
         self.output_schema = definition.output_schema
         self.definition = definition
         self.is_executable = runner is not None
+        self.listed_name = listed_name or definition.name
+        self.held, self.side_effects, self.required_capabilities = held, side_effects, capabilities
         tier = definition.safety_tier if trusted else None
         tiers: Mapping[str, SafetyTier] = definition.operation_tiers if trusted else MappingProxyType({})
         self.safety_tier = tier or SafetyTier.PRIVILEGED

@@ -57,6 +57,7 @@ class Tool:
     ``needs_user``: a call that is made for nobody is denied. ``enforces_bounds``: whoever runs the tool (a process of
     its own) enforces all its bounds; inside this process only the time is enforced, and others cannot be registered.
     ``is_executable``: whether anybody here can run it; a call of one that is not fails at execution.
+    ``held``: why nobody may see it before the operator accepts it.
     """
 
     name: str = ""
@@ -77,6 +78,7 @@ class Tool:
     needs_user: bool = False
     enforces_bounds: bool = False
     is_executable: bool = True
+    held: str = ""
     required_capabilities: Collection[str] | None = None
 
     input_model: ClassVar[Any] = None
@@ -232,6 +234,7 @@ class Tool:
             self.selector,
             self._extra_arguments,
             self._texts,
+            self.held,
         )
 
     @cached_property

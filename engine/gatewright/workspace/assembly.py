@@ -162,11 +162,14 @@ def catalog_book(
             return lambda _: True
         return (records or TrustRecords(key_folder(None))).trusted_manifest(policy_path, catalog_id, manifest)
 
-    registry = ToolRegistry()
-    for tool in (*builtin_tools(), file_tool(), *tools):
+    registry, ours = ToolRegistry(), (*builtin_tools(), file_tool())
+    for tool in (*ours, *tools):
         registry.register(tool)
     known = KnownTools(registry.facts(), declare=declare_rooted, rooted=rooted())
-    return CatalogBook(policy_path.parent, known, registry.tools(), before, trusted=trusted, given=given)
+    names = (tool.name for tool in ours)
+    return CatalogBook(
+        policy_path.parent, known, registry.tools(), before, builtins=names, trusted=trusted, given=given
+    )
 
 
 def load(policy_path: Path, known: KnownTools) -> LoadedPolicy:

@@ -1,19 +1,18 @@
-"""Tools that a policy gets from manifests: shown and gated here, run by the program that has them.
+"""Tools that a policy gets from its catalogs: by the manifests of a program, and by the pins of MCP servers.
 
-A manifest is read once for each reading of the policy, as data; nothing of it is executed.
+Each file is read once for each reading of the policy, as data: nothing of it is executed, and no server is started.
 """
 
 from __future__ import annotations
 
-import os
-import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gatewright.base.errors import RegistrationError, SchemaError, WorkspaceError
+from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Severity
 from gatewright.policy.document import CatalogType
@@ -21,67 +20,34 @@ from gatewright.policy.setting import settings_of
 from gatewright.policyfile.known import CatalogFacts
 from gatewright.record import fork_safe_lock
 from gatewright.tools import DefinedTool, read_definitions
-from gatewright.tools.naming import major_of
-from gatewright.workspace.jsonfile import parse_json
-from gatewright.workspace.location import is_inside
+from gatewright.tools.naming import check_tool_name
+from gatewright.workspace.manifest import few, read_manifest, set_aside, trust_none
 
 if TYPE_CHECKING:
     from gatewright.policy.document import Catalog, Policy, ToolSettings
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile import KnownTools
-    from gatewright.tools import DefinitionProblem, Tool, ToolDefinition, ToolRegistry
+    from gatewright.tools import Tool, ToolDefinition, ToolRegistry
+    from gatewright.workspace.manifest import Entry, Finding, Key, Manifest, Trusted
 
-MAX_MANIFEST_BYTES = 8 * 1024 * 1024
-MAX_REPORTED = 50
-_TAKEN = "a built-in tool, or one of the program's own, bears the name, and a bare name means the highest version"
-_FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
-
-Key = tuple[str, int]
-Finding = tuple[Severity, str, str]
-Signature = tuple[int, int, int]
-Trusted = Callable[[str, Path], Callable[[bytes], bool] | None]
-"""Asked with the id of a catalog and the real path of its manifest: which contents are trusted, None where none is."""
-
-
-def _trust_none(_catalog_id: str, _manifest: Path) -> None:
-    return None
+_TAKEN = "one of the program's own tools bears the name, and a bare name means the highest version"
 
 
 @frozen
-class Manifest:
-    """One manifest as it was read: ``content`` None where there was no file, or none that could be read.
+class _Named:
+    """What one catalog gives among the others of its policy: tools under the names that they have here."""
 
-    ``tools`` holds those that a program's own ones do not replace, ``facts`` what a policy needs to know of them.
-    ``outside``: its real path where it lies outside the folder of the policy.
-    """
-
-    path: Path
-    content: bytes | None = None
-    signature: Signature | None = None
     tools: tuple[DefinedTool, ...] = ()
-    facts: tuple[ToolFacts, ...] = ()
     problems: tuple[Finding, ...] = ()
-    is_missing: bool = False
-    outside: Path | None = None
-
-    def changed(self) -> bool:
-        """Whether the file is no longer what was read."""
-        now = _signature(self.path)
-        if now == self.signature or (self.signature is None and self.content is not None):
-            return False
-        try:
-            return self.content is None or _content(_real(self.path) or self.path)[0] != self.content
-        except (OSError, WorkspaceError):
-            return True
 
 
 class CatalogBook:
-    """The catalogs of one reading of a policy, each with its manifest; every method may be called from any thread.
+    """The catalogs of one reading of a policy, each with its manifest or pin; any thread may call any method.
 
-    ``own`` are the tools that are here already, and win; ``known`` what a policy may name without a catalog.
-    ``before``: the book of the reading before, whose tools stay the same objects where nothing about them changed.
-    ``trusted``: which manifests outside the folder may be read, and what they may say. ``given``: what is read instead
-    of such manifests, by the path that the policy writes.
+    ``own`` are the tools that are here already, ``known`` what a policy may name without a catalog, ``builtins`` the
+    names of ours. ``before``: the book of the reading before, whose tools stay the same objects where nothing of them
+    changed. ``trusted``: which manifests outside the folder may be read, and what they may say. ``given``: what is read
+    instead of files, by the path that the policy writes.
     """
 
     def __init__(
@@ -91,24 +57,33 @@ class CatalogBook:
         own: Iterable[Tool] = (),
         before: CatalogBook | None = None,
         *,
-        trusted: Trusted = _trust_none,
+        builtins: Iterable[str] = (),
+        trusted: Trusted = trust_none,
         given: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
         self._folder, self._trusted, self._given = folder, trusted, given
         self._own: Mapping[Key, Tool] = {(tool.name, tool.major): tool for tool in own}
         self._reserved = frozenset((facts.name, facts.major) for facts in known.facts)
-        ours = (one.facts.name for one in known.rooted)
-        self._names = frozenset((*(name for name, _ in (*self._own, *self._reserved)), *ours))
+        self._builtins = frozenset(builtins) | {one.facts.name for one in known.rooted}
+        self._program = frozenset(name for name, _ in (*self._own, *self._reserved)) - self._builtins
+        self._later = frozenset(known.unsupported)
         self._declare_others = known.declare
         self._before = dict(before.read) if before is not None else {}
         self._lock = fork_safe_lock()
         self.read: dict[Catalog, Manifest] = {}
+        self._made: dict[tuple[str, Key], DefinedTool] = dict(before._made) if before is not None else {}
+        self._last: tuple[tuple[Catalog, ...], tuple[_Named, ...]] = (), ()
         self.known = replace(known, declare=self.declare, catalogs=self.facts)
 
-    def facts(self, catalog: Catalog) -> CatalogFacts:
-        """What a policy may name of the catalog, and what is wrong with its manifest."""
-        manifest = self.manifest(catalog)
-        return CatalogFacts(manifest.facts, manifest.problems, manifest.is_missing)
+    def facts(self, catalogs: tuple[Catalog, ...]) -> tuple[CatalogFacts, ...]:
+        """What a policy may name of each catalog, and what is wrong with its manifest or pin."""
+        manifests, named = [self.manifest(catalog) for catalog in catalogs], self._named(catalogs)
+        return tuple(
+            CatalogFacts(
+                tuple(tool.facts() for tool in one.tools), (*manifest.problems, *one.problems), manifest.is_missing
+            )
+            for manifest, one in zip(manifests, named, strict=True)
+        )
 
     def declare(self, facts: ToolFacts, field: str | None, operations: tuple[str, ...] | None) -> ToolFacts:
         """The facts of a tool read with the field, or the operations, that a policy names. Raises SchemaError."""
@@ -129,26 +104,24 @@ class CatalogBook:
         return self.declare(facts, settings.operation_field, settings.operations)
 
     def manifest(self, catalog: Catalog) -> Manifest:
-        """The manifest of a catalog, read when it is first asked for."""
+        """The manifest or pin of a catalog, read when it is first asked for."""
         with self._lock:
             if catalog not in self.read:
-                self.read = {**self.read, catalog: self._read(catalog)}
+                before, given = self._before.get(catalog), self._given.get(catalog.file)
+                manifest = read_manifest(catalog, self._folder, before, trusted=self._trusted, given=given)
+                self.read = {**self.read, catalog: manifest}
             return self.read[catalog]
 
-    def tools(self, catalogs: Iterable[Catalog]) -> tuple[DefinedTool, ...]:
-        """The tools of the catalogs; of equal ones the first."""
-        found: dict[Key, DefinedTool] = {}
-        for catalog in catalogs:
-            for tool in self.manifest(catalog).tools:
-                found.setdefault((tool.name, tool.major), tool)
-        return tuple(found.values())
+    def tools(self, catalogs: tuple[Catalog, ...]) -> tuple[DefinedTool, ...]:
+        """The tools of the catalogs, no two with one name and major version."""
+        return tuple(tool for named in self._named(catalogs) for tool in named.tools)
 
     def paths(self, catalogs: Iterable[Catalog]) -> tuple[Path, ...]:
-        """Where the manifests are, as the policy writes it."""
+        """Where the manifests and pins are, as the policy writes it."""
         return tuple(self._folder / catalog.file for catalog in catalogs)
 
     def contents(self, catalogs: Iterable[Catalog], *, outside: bool = False) -> dict[str, bytes]:
-        """What the manifests in the folder (or those ``outside``) held when they were read, by the path as written."""
+        """What the files in the folder (or those ``outside``) held when they were read, by the path as written."""
         read = {one.file: self.manifest(one) for one in catalogs}
         return {
             name: manifest.content
@@ -166,88 +139,108 @@ class CatalogBook:
         ]
 
     def changed(self, catalogs: Iterable[Catalog]) -> bool:
-        """Whether one of the manifests on disk is no longer what was read."""
+        """Whether one of the files on disk is no longer what was read."""
         return any(self.manifest(catalog).changed() for catalog in catalogs)
 
     def _tool(self, key: Key) -> Tool | None:
         if key in self._own or key in self._reserved:
             return self._own.get(key)
-        read = (tool for manifest in self.read.values() for tool in manifest.tools)
-        return next((tool for tool in read if (tool.name, tool.major) == key), None)
+        return next((tool for named in self._last[1] for tool in named.tools if (tool.name, tool.major) == key), None)
 
-    def _read(self, catalog: Catalog) -> Manifest:
-        path = self._folder / catalog.file
-        if catalog.kind is CatalogType.MCP:
-            message = f"the tools of catalog `{catalog.catalog_id}` were not imported yet, so it has none"
-            return Manifest(path, problems=((Severity.WARNING, "missing-path", message),), is_missing=True)
-        named = f"the manifest `{catalog.manifest}` of catalog `{catalog.catalog_id}`"
-        real = _real(path)
-        if real is None:
-            return _failed(path, "unreadable", f"{named} cannot be read: this is no path")
-        outside = None if _is_within(path, self._folder) else real
-        given = self._given.get(catalog.manifest)
-        is_trusted = None
-        if outside is not None and given is None:
-            is_trusted = self._trusted(catalog.catalog_id, outside)
-            if is_trusted is None:
-                return _failed(path, "not-trusted", _untrusted(named, outside, "is not trusted yet"))
-        try:
-            content, signature = (given, None) if given is not None else _content(real)
-            if is_trusted is not None and not is_trusted(content):
-                return _failed(path, "not-trusted", _untrusted(named, real, "changed since it was trusted"))
-            before = self._before.get(catalog)
-            if before is not None and before.content == content and before.path == path:
-                return replace(before, signature=signature)
-            definitions, refused = read_definitions(parse_json(content, named))
-        except FileNotFoundError:
-            message = f"{named} is missing, so the catalog has no tools"
-            return Manifest(path, problems=((Severity.WARNING, "missing-path", message),), is_missing=True)
-        except (OSError, ValueError) as error:
-            why = (error.strerror if isinstance(error, OSError) else None) or error
-            return _failed(path, "unreadable", f"{named} cannot be read: {why}")
-        except WorkspaceError as error:
-            return _failed(path, "bad-manifest", str(error))
-        if any(not problem.pointer for problem in refused):
-            return _failed(path, "bad-manifest", f"{named}: {refused[0].message}")
-        return self._made(catalog, Manifest(path, content, signature, outside=outside), definitions, refused)
+    def _named(self, catalogs: tuple[Catalog, ...]) -> tuple[_Named, ...]:
+        """The tools of all these catalogs under their names here, no two of them with one."""
+        read = [(catalog, self.manifest(catalog)) for catalog in catalogs]
+        with self._lock:
+            if self._last[0] != catalogs or len(self._last[1]) != len(catalogs):
+                bare = Counter(
+                    name
+                    for catalog, manifest in read
+                    if catalog.prefix is None
+                    for name in {entry.definition.name for entry in manifest.entries if _counts(entry)}
+                )
+                taken = set(self._reserved)
+                named = tuple(self._named_one(catalog, manifest.entries, bare, taken) for catalog, manifest in read)
+                self._last = catalogs, named
+            return self._last[1]
 
-    def _made(
-        self,
-        catalog: Catalog,
-        manifest: Manifest,
-        definitions: Iterable[ToolDefinition],
-        refused: Iterable[DefinitionProblem],
-    ) -> Manifest:
-        kept = {(tool.name, tool.major): tool for tool in self._before.get(catalog, manifest).tools}
+    def _named_one(
+        self, catalog: Catalog, entries: Iterable[Entry], bare: Mapping[str, int], taken: set[Key]
+    ) -> _Named:
         where = f"catalog `{catalog.catalog_id}`"
-        aside = [_set_aside(where, problem.name, problem.message, problem.pointer) for problem in refused]
+        aside: list[Finding] = []
         drifted: list[Finding] = []
         tools: list[DefinedTool] = []
-        for definition in definitions:
-            if catalog.prefix is not None:
-                definition = replace(definition, name=f"{catalog.prefix}.{definition.name}")  # noqa: PLW2901
-            key = (definition.name, major_of(definition.version, definition.name))
-            if key in self._own or key in self._reserved:
-                drifted += self._drift(where, definition, self._own.get(key))
-                continue
-            if definition.name in self._names:
-                aside.append(_set_aside(where, definition.name, _TAKEN, ""))
+        for entry in entries:
+            if catalog.kind is CatalogType.HOST and catalog.prefix is None and self._is_here(entry):
+                drifted += self._drift(where, entry)
                 continue
             try:
-                tools.append(_tool_of(catalog, definition, kept.get(key)))
+                name = self._name(catalog, entry, bare)
+                tool = self._tool_of(catalog, entry, name)
+                if (name, tool.major) in taken:
+                    raise RegistrationError(f"the name `{name}` is another's: give the catalog a `prefix`")
+                taken.add((name, tool.major))
+                tools.append(tool)
             except (RegistrationError, RecursionError) as error:
                 why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-                aside.append(_set_aside(where, definition.name, why, ""))
-        problems = (*_few(where, aside), *_few(where, drifted), *_few(where, _unchecked(where, tools)))
-        return replace(manifest, tools=tuple(tools), facts=tuple(tool.facts() for tool in tools), problems=problems)
+                aside.append(set_aside(where, entry.definition.name, why, ""))
+        problems = (*few(where, aside), *few(where, drifted), *few(where, _unchecked(where, tools)))
+        return _Named(tuple(tools), problems)
 
-    def _drift(self, where: str, definition: ToolDefinition, own: Tool | None) -> list[Finding]:
+    def _is_here(self, entry: Entry) -> bool:
+        """Whether what a program says of its own tools is about one that is here by itself."""
+        if entry.definition.name in self._program:
+            return entry.key in self._own or entry.key in self._reserved
+        own = self._own.get(entry.key)
+        return own is not None and _is_same(own, entry.definition)
+
+    def _name(self, catalog: Catalog, entry: Entry, bare: Mapping[str, int]) -> str:
+        """The name here: the catalog's id stands before one that is ours too, or another catalog's.
+
+        Raises RegistrationError for what no policy can write, and for a version of a tool of the program.
+        """
+        name = entry.definition.name
+        is_server = catalog.kind is CatalogType.MCP
+        if catalog.prefix is not None:
+            name = f"{catalog.prefix}.{name}"
+        elif name in self._program and not is_server:
+            raise RegistrationError(_TAKEN)
+        elif (
+            name in self._builtins
+            or (is_server and (name in self._program or name in self._later))
+            or bare.get(name, 0) > _counts(entry)
+        ):
+            name = f"{catalog.catalog_id}.{name}"
+        check_tool_name(name)
+        return name
+
+    def _tool_of(self, catalog: Catalog, entry: Entry, name: str) -> DefinedTool:
+        """The tool under its name here: the one of before, where it is the same. Raises RegistrationError."""
+        accepted, definition = entry.acceptance, replace(entry.definition, name=name)
+        if accepted is not None:
+            definition = replace(definition, safety_tier=accepted.tier, operation_tiers=accepted.operation_tiers)
+        tool = DefinedTool(
+            definition,
+            origin=catalog.catalog_id,
+            trusted=accepted is not None or (catalog.trusted and catalog.kind is CatalogType.HOST),
+            listed_name=entry.definition.name,
+            held=entry.held,
+            side_effects=accepted.side_effects if accepted else frozenset(),
+            capabilities=accepted.capabilities if accepted else frozenset(),
+        )
+        tool.check()
+        key = catalog.catalog_id, (name, tool.major)
+        kept = self._made.get(key)
+        if kept is None or kept.facts() != tool.facts() or (kept.definition, kept.digest) != (definition, tool.digest):
+            self._made[key] = kept = tool
+        return kept
+
+    def _drift(self, where: str, entry: Entry) -> list[Finding]:
         """What is to be said where the program itself has the tool."""
-        from gatewright.tools.manifest import manifest_of
-
-        if own is None or read_definitions(manifest_of([own]))[0] == (definition,):
+        own = self._own.get(entry.key)
+        if own is None or _is_same(own, entry.definition):
             return []
-        message = f"`{definition.name}` is not what the manifest of {where} says; the program's own counts"
+        message = f"`{entry.definition.name}` is not what the manifest of {where} says; the program's own counts"
         return [(Severity.WARNING, "manifest-drift", f"{message}: write the manifest anew")]
 
 
@@ -275,18 +268,15 @@ def as_it_came(tool: Tool) -> Tool:
     return tool if tool.declares_operations else tool.declared("", None)
 
 
-def _tool_of(catalog: Catalog, definition: ToolDefinition, kept: DefinedTool | None) -> DefinedTool:
-    """The tool of a definition: the one of before, where it is the same. Raises RegistrationError."""
-    tool = DefinedTool(definition, origin=catalog.catalog_id, trusted=catalog.trusted)
-    tool.check()
-    same = kept is not None and kept.definition == definition and kept.digest == tool.digest
-    return kept if kept is not None and same else tool
+def _counts(entry: Entry) -> bool:
+    """Whether it may keep a bare name from others: a server cannot do so by listing a tool that nobody accepted."""
+    return not entry.held or entry.acceptance is not None
 
 
-def _set_aside(where: str, name: str, why: str, pointer: str) -> Finding:
-    which = f"`{name}`" if name else "a tool"
-    at = f" at {pointer}" if pointer else ""
-    return Severity.WARNING, "tool-set-aside", f"{which} of {where} was set aside{at}: {why}"
+def _is_same(own: Tool, definition: ToolDefinition) -> bool:
+    from gatewright.tools.manifest import manifest_of
+
+    return read_definitions(manifest_of([own]))[0] == (definition,)
 
 
 def _unchecked(where: str, tools: Iterable[DefinedTool]) -> list[Finding]:
@@ -296,68 +286,3 @@ def _unchecked(where: str, tools: Iterable[DefinedTool]) -> list[Finding]:
         for tool in tools
         if tool.has_unchecked_output
     ]
-
-
-def _few(where: str, found: list[Finding]) -> list[Finding]:
-    """The first of many."""
-    if len(found) <= MAX_REPORTED:
-        return found
-    severity, code, _ = found[0]
-    return [*found[:MAX_REPORTED], (severity, code, f"and {len(found) - MAX_REPORTED:,} more tools of {where}")]
-
-
-def _untrusted(named: str, real: Path, why: str) -> str:
-    return f"{named} is outside the workspace, at `{real}`, and {why}: `gatewright check --trust` trusts it"
-
-
-def _failed(path: Path, code: str, message: str) -> Manifest:
-    return Manifest(path, signature=_signature(path), problems=((Severity.ERROR, code, message),))
-
-
-def _is_within(path: Path, folder: Path) -> bool:
-    """Whether ``path`` lies in ``folder`` both as it is written and as it resolves."""
-    written = Path(os.path.normpath(path))
-    try:
-        return written.is_relative_to(os.path.normpath(folder)) and is_inside(Path(os.path.realpath(path)), folder)
-    except (OSError, ValueError):
-        return False
-
-
-def _real(path: Path) -> Path | None:
-    try:
-        return Path(os.path.realpath(path))
-    except (OSError, ValueError):
-        return None
-
-
-def _signature(path: Path) -> Signature | None:
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _content(path: Path) -> tuple[bytes, Signature]:
-    """A regular file at a real path whole, waiting for nobody; no link is followed at its end.
-
-    Raises OSError, WorkspaceError where it is no file or too large.
-    """
-    descriptor = os.open(path, os.O_RDONLY | _FLAGS)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise WorkspaceError(f"the manifest `{path.name}` is no file")
-        if status.st_size > MAX_MANIFEST_BYTES:
-            raise _too_large(path)
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            content = file.read(MAX_MANIFEST_BYTES + 1)
-    finally:
-        os.close(descriptor)
-    if len(content) > MAX_MANIFEST_BYTES:
-        raise _too_large(path)
-    return content, (status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-def _too_large(path: Path) -> WorkspaceError:
-    return WorkspaceError(f"the manifest `{path.name}` is larger than {MAX_MANIFEST_BYTES // 1024 // 1024} MiB")

@@ -119,8 +119,8 @@ def known_with(*tools: Tool, manifests: dict[str, CatalogFacts] | None = None) -
             raise SchemaError(f"`{facts.name}` declares its own operations")
         return tool.declared(field, operations).facts()
 
-    def catalogs(catalog: Catalog) -> CatalogFacts:
-        return (manifests or {}).get(catalog.manifest, CatalogFacts())
+    def catalogs(catalogs: tuple[Catalog, ...]) -> tuple[CatalogFacts, ...]:
+        return tuple((manifests or {}).get(catalog.manifest, CatalogFacts()) for catalog in catalogs)
 
     own = tuple(tool.facts() for tool in tools if (tool.name, tool.major) not in given)
     return KnownTools((*FACTS, *own), declare=declare, catalogs=catalogs)

@@ -337,7 +337,9 @@ def test_tool_of_a_manifest_never_takes_the_name_of_a_built_in_one(folder: Path,
     write(folder, tools=[TICKET, SHELF, {"name": "file", "inputSchema": {"type": "object"}}])
     workspace = opened()
     assert {facts.origin for facts in workspace.catalog if facts.name == "file"} == {"built-in"}
-    assert codes(workspace) == ["manifest-drift"]
+    assert {facts.origin for facts in workspace.catalog if facts.name == "desk.file"} == {"desk"}
+    assert codes(workspace) == []
+    assert workspace.selfcheck().differences == ()
 
 
 @pytest.mark.parametrize("version", ["2.0.0", "0.9.0"])
@@ -356,7 +358,8 @@ def test_no_version_of_a_manifests_tool_takes_the_bare_name_of_one_that_is_here(
         "file": "built-in",
         "ticket": ticket.origin,
     }
-    assert codes(workspace) == ["tool-set-aside", "tool-set-aside"]
+    assert {(facts.name, facts.origin) for facts in workspace.catalog} >= {("desk.file", "desk")}
+    assert codes(workspace) == ["tool-set-aside"]
     assert "bears the name" in workspace.problems[0].message
     assert workspace.view("a").rights["file"].facts.major == 1
 
@@ -519,6 +522,23 @@ def test_server_whose_tools_were_not_imported_is_a_warning_and_has_none(folder: 
     assert "`git`" in workspace.problems[0].message
     assert set(shown(workspace)) == {"ticket", "shelf"}
     assert workspace.selfcheck().differences == ()
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "2.0.0"])
+def test_tools_of_one_name_in_two_catalogs_are_told_apart_by_the_ids(folder: Path, opened: Any, version: str) -> None:
+    second = CATALOG.replace("desk", "store")
+    other = TICKET | {"description": "Of the store.", "_meta": {"gatewright": {"version": version}}}
+    (folder / "store.json").write_text(json.dumps([other]), encoding="utf-8")
+    agent = '\n[agents.a]\ntools = ["desk.ticket", "shelf"]\n[agents.b]\ntools = ["store.ticket"]\n'
+    write(folder, HEAD + CATALOG + second + agent + RULE.replace('"ticket"', '"desk.ticket"'))
+    workspace = opened()
+    assert set(shown(workspace)) == {"desk.ticket", "shelf"}
+    (listed,) = workspace.view("b").tools("openai")
+    assert "Of the store." in str(listed)
+    assert workspace.decide("a", "store.ticket", {"action": "open"}).code == "tool-not-listed"
+    assert workspace.selfcheck().differences == ()
+    write(folder, HEAD + CATALOG + second + AGENT)
+    assert ("unknown-tool", "no tool is named `ticket`") in refused(folder)
 
 
 def test_prefix_stands_before_the_names_of_a_catalogs_tools(folder: Path, opened: Any) -> None:

@@ -1,0 +1,347 @@
+"""What an MCP server says its tools are, and what of that the operator has accepted.
+
+A tool is held, so that no agent sees or calls it, until it was accepted, and again when its definition is another one
+than was accepted. What is said here is data: no server is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeVar, cast
+
+from gatewright.base.errors import EditRefused, WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import canonical_json, digest, is_text
+from gatewright.base.problem import near_miss
+from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.tier import SafetyTier
+from gatewright.schema.walk import Schema, as_list, as_object, objects
+from gatewright.tools.declaration import SideEffect
+from gatewright.tools.definition import EXTRAS, MAX_TOOLS, DefinitionProblem, ToolDefinition, read_definitions
+from gatewright.tools.proposal import propose
+
+_T = TypeVar("_T")
+VERSION = 1
+MAX_TEXT = 64 * 1024
+MAX_SAID = 400
+MAX_BYTES = 8 * 1024 * 1024
+PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+"""What of a definition may not change unseen; of its ``_meta`` what is ours too."""
+KEPT = frozenset({*PINNED, "execution", "_meta"})
+_HEAD = "gatewright_pin"
+_EFFECTS = {str(effect): effect for effect in SideEffect}
+_KINDS = {str(kind): kind for kind in CapabilityKind}
+_TIERS = {str(tier): tier for tier in SafetyTier}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a server said: its name, version and instructions, and the definitions of its tools as MCP lists them.
+
+    ``left_out``: the tools that cannot be used, and why. Make one with ``Listing.of``.
+    """
+
+    name: str = ""
+    version: str = ""
+    instructions: str = ""
+    tools: tuple[Schema, ...] = field(default=(), hash=False)
+    left_out: tuple[DefinitionProblem, ...] = ()
+    read: Mapping[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition], hash=False, repr=False)
+
+    @classmethod
+    def of(cls, tools: object, *, name: str = "", version: str = "", instructions: str = "") -> Listing:
+        """The listing of a server, within bounds: ``tools`` is its JSON list. It never raises for JSON values.
+
+        Of equal names the first counts; so many tools are kept as a pin can hold.
+        """
+        kept, read, left_out, size = dict[str, Schema](), dict[str, ToolDefinition](), list[DefinitionProblem](), 0
+        for index, row in enumerate(as_list(tools) or ()):
+            said = {key: value for key, value in (as_object(row) or {}).items() if key in KEPT}
+            found, refused = read_definitions([said or row])
+            problem = refused[0] if refused else None
+            if not found and problem is None:
+                continue
+            if problem is None:
+                size += len(canonical_json(said))
+                if found[0].name in kept:
+                    problem = DefinitionProblem("/0", found[0].name, "the name stands twice; the first one counts")
+                elif size > MAX_BYTES or len(kept) >= MAX_TOOLS:
+                    problem = DefinitionProblem("/0", found[0].name, "a pin cannot hold so many tools")
+            if problem is None:
+                kept[found[0].name], read[found[0].name] = said, found[0]
+            else:
+                left_out.append(replace(problem, pointer=f"/{index}{problem.pointer.removeprefix('/0')}"))
+        name, version, instructions = (text[:MAX_TEXT] * is_text(text) for text in (name, version, instructions))
+        return cls(name, version, instructions, tuple(kept.values()), tuple(left_out), read)
+
+    @cached_property
+    def definitions(self) -> Mapping[str, Schema]:
+        """The definitions by the names that the server knows."""
+        return dict(zip(self.read, self.tools, strict=True))
+
+
+@frozen
+class Acceptance:
+    """What the operator accepted of one tool: its definition by digest, and what it counts as.
+
+    ``definition``: as it was accepted; None where nobody kept it.
+    """
+
+    digest: str
+    tier: SafetyTier = SafetyTier.PRIVILEGED
+    operation_tiers: Mapping[str, SafetyTier] = field(default_factory=dict[str, SafetyTier], hash=False)
+    side_effects: frozenset[SideEffect] = frozenset()
+    capabilities: frozenset[CapabilityKind] = frozenset()
+    definition: Schema | None = field(default=None, hash=False)
+
+
+@frozen
+class Drift:
+    """How a listing differs from what was accepted, by the names that the server knows."""
+
+    new: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    vanished: tuple[str, ...] = ()
+    instructions: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to accept."""
+        return not (self.new or self.changed or self.vanished or self.instructions)
+
+
+@dataclass(frozen=True)
+class Pin:
+    """One server: what it said last, and what of that was accepted, by the names that the server knows.
+
+    ``instructions``: those that were accepted.
+    """
+
+    listing: Listing = Listing()
+    accepted: Mapping[str, Acceptance] = field(default_factory=dict[str, Acceptance], hash=False)
+    instructions: str = ""
+
+    @cached_property
+    def drift(self) -> Drift:
+        """What of the listing waits to be accepted."""
+        return drift(self, self.listing)
+
+    @cached_property
+    def held(self) -> Mapping[str, str]:
+        """Why each tool that is held is held."""
+        found = self.drift
+        return {
+            **dict.fromkeys(found.new, "it was never accepted"),
+            **dict.fromkeys(found.changed, "its definition is not the one that was accepted"),
+            **dict.fromkeys(found.vanished, "its server does not list it any more"),
+        }
+
+    def definition(self, name: str) -> Schema | None:
+        """What counts as the tool's definition: the accepted one, else the one that is listed."""
+        accepted, listed = self.accepted.get(name), self.listing.definitions.get(name)
+        return listed if accepted is None or accepted.definition is None else accepted.definition
+
+    def is_accepted(self, definition: Schema) -> bool:
+        """Whether exactly this definition was accepted: what a server says of a tool right before a call."""
+        accepted = self.accepted.get(str(definition.get("name")))
+        return accepted is not None and accepted.digest == digest_of(definition)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that was accepted, 64 hexadecimal digits."""
+        rows = {name: row.digest for name, row in self.accepted.items()}
+        return digest({"tools": rows, "instructions": self.instructions})
+
+
+def digest_of(definition: Schema) -> str:
+    """SHA-256 of what a definition says of its tool, 64 hexadecimal digits."""
+    said = {key: definition[key] for key in PINNED if definition.get(key) is not None}
+    ours = (as_object(definition.get("_meta")) or {}).get(EXTRAS)
+    return digest({**said, **({"_meta": {EXTRAS: ours}} if ours is not None else {})})
+
+
+def drift(pin: Pin, listing: Listing) -> Drift:
+    """How ``listing`` differs from what was accepted."""
+    listed, accepted = listing.definitions, pin.accepted
+    return Drift(
+        tuple(name for name in listed if name not in accepted),
+        tuple(name for name in listed if name in accepted and digest_of(listed[name]) != accepted[name].digest),
+        tuple(name for name in accepted if name not in listed),
+        listing.instructions != pin.instructions,
+    )
+
+
+def relisted(pin: Pin, listing: Listing) -> Pin:
+    """The pin after its server said ``listing``: nothing of it is accepted, and what was accepted is kept."""
+    kept = {
+        name: row if row.definition is not None else replace(row, definition=_as_accepted(pin, name))
+        for name, row in pin.accepted.items()
+    }
+    return Pin(listing, kept, pin.instructions)
+
+
+def accept(
+    pin: Pin,
+    names: Iterable[str] | None,
+    *,
+    tiers: Mapping[tuple[str, str], SafetyTier] = MappingProxyType({}),
+    trusted: bool = False,
+    needs_capabilities: bool = True,
+    instructions: bool = False,
+) -> Pin:
+    """The pin with the listed definitions of ``names`` accepted (None: of all that wait); what vanished is forgotten.
+
+    Each counts as it did before, a new one as ``propose`` says. ``tiers``: what the operator says instead, by name and
+    operation ("" for the tool). ``needs_capabilities``: whether agents need the grants that the side effects come
+    under. ``instructions``: those of the server are accepted too. Raises EditRefused for a name that is not there.
+    """
+    waiting = (*pin.drift.new, *pin.drift.changed, *pin.drift.vanished)
+    wanted = waiting if names is None else tuple(dict.fromkeys(names))
+    listed, accepted = pin.listing.definitions, dict(pin.accepted)
+    for name in wanted:
+        if name not in listed and name not in accepted:
+            raise EditRefused(f"the server lists no tool {_or_near(name, [*listed, *accepted])}")
+    rows = {name: accepted.get(name) for name in wanted if name in listed}
+    for name, before in rows.items():
+        accepted[name] = _acceptance(listed[name], before, trusted=trusted, needs_capabilities=needs_capabilities)
+    for name in wanted:
+        if name not in listed:
+            del accepted[name]
+    for (name, operation), tier in sorted(tiers.items()):
+        if name not in accepted:
+            raise EditRefused(f"{_or_near(name, accepted)} is not accepted, so it has no tier")
+        accepted[name] = _with_tier(accepted[name], name, operation, tier)
+    words = pin.listing.instructions if instructions else pin.instructions
+    return Pin(pin.listing, accepted, words)
+
+
+def to_json(pin: Pin) -> Schema:
+    """What `read_pin` reads back as the same pin; JSON values only."""
+    listing = pin.listing
+    return {
+        _HEAD: VERSION,
+        "server": {"name": listing.name, "version": listing.version, "instructions": listing.instructions},
+        "instructions": pin.instructions,
+        "accepted": {name: _plain(row, listing.definitions.get(name)) for name, row in sorted(pin.accepted.items())},
+        "left_out": [{"name": one.name, "pointer": one.pointer, "message": one.message} for one in listing.left_out],
+        "tools": list(listing.tools),
+    }
+
+
+def write_pin(pin: Pin) -> bytes:
+    """The text of the file that holds a pin."""
+    return f"{json.dumps(to_json(pin), indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
+
+
+def read_pin(value: object) -> Pin:
+    """The pin that a parsed file holds. Raises WorkspaceError for anything else."""
+    table = as_object(value)
+    if table is None or table.get(_HEAD) != VERSION:
+        raise WorkspaceError(f"a pin is an object with `{_HEAD}` = {VERSION}")
+    server, rows = as_object(table.get("server")), as_list(table.get("tools"))
+    accepted, words = as_object(table.get("accepted")), table.get("instructions", "")
+    if server is None or rows is None or accepted is None or not isinstance(words, str):
+        raise WorkspaceError("a pin has `server`, `tools`, `accepted` and `instructions`")
+    said = {key: server.get(key, "") for key in ("name", "version", "instructions")}
+    if not all(isinstance(text, str) for text in said.values()) or len(objects(rows)) != len(rows):
+        raise WorkspaceError("what a pin says of its server is text, and each of its tools an object")
+    listing = Listing.of(rows, **cast("dict[str, str]", said))
+    known = [_problem(row) for row in objects(table.get("left_out", []))]
+    listing = replace(listing, left_out=(*known, *listing.left_out))
+    return Pin(listing, {name: _read(name, row, listing) for name, row in accepted.items()}, words)
+
+
+def _problem(row: Schema) -> DefinitionProblem:
+    pointer, name, message = (str(row.get(key, ""))[:MAX_SAID] for key in ("pointer", "name", "message"))
+    return DefinitionProblem(pointer, name, message)
+
+
+def _acceptance(
+    definition: Schema, before: Acceptance | None, *, trusted: bool, needs_capabilities: bool
+) -> Acceptance:
+    proposed = propose(definition, trusted=trusted)
+    tiers = proposed.operation_tiers
+    capabilities = proposed.capabilities if needs_capabilities else frozenset[CapabilityKind]()
+    if before is None:
+        tier, effects = proposed.tier, proposed.side_effects
+    else:
+        tier, effects, capabilities = before.tier, before.side_effects, before.capabilities
+        tiers = {name: before.operation_tiers.get(name, tiers[name]) for name in tiers}
+    return Acceptance(digest_of(definition), tier, tiers, effects, capabilities, definition)
+
+
+def _with_tier(row: Acceptance, name: str, operation: str, tier: SafetyTier) -> Acceptance:
+    if not operation:
+        return replace(row, tier=tier, operation_tiers=dict.fromkeys(row.operation_tiers, tier))
+    if operation not in row.operation_tiers:
+        raise EditRefused(f"`{name}` has no operation {_or_near(operation, row.operation_tiers)}")
+    return replace(row, operation_tiers={**row.operation_tiers, operation: tier})
+
+
+def _or_near(name: str, known: Iterable[str]) -> str:
+    near = near_miss(name, list(known))
+    return f"`{name}`" + (f" (did you mean `{near}`?)" if near else "")
+
+
+def _as_accepted(pin: Pin, name: str) -> Schema | None:
+    """The listed definition, if it is still the one that was accepted."""
+    listed = pin.listing.definitions.get(name)
+    return listed if listed is not None and digest_of(listed) == pin.accepted[name].digest else None
+
+
+def _plain(row: Acceptance, listed: Schema | None) -> Schema:
+    """``definition`` only where the listing says another one."""
+    said: Schema = {"digest": row.digest, "tier": str(row.tier)}
+    if row.operation_tiers:
+        said["operation_tiers"] = {name: str(tier) for name, tier in row.operation_tiers.items()}
+    if row.side_effects:
+        said["side_effects"] = sorted(map(str, row.side_effects))
+    if row.capabilities:
+        said["capabilities"] = sorted(map(str, row.capabilities))
+    if row.definition is not None and (listed is None or digest_of(listed) != row.digest):
+        said["definition"] = row.definition
+    return said
+
+
+def _read(name: str, value: object, listing: Listing) -> Acceptance:
+    row = as_object(value)
+    if row is None or not isinstance(row.get("digest"), str):
+        raise WorkspaceError(f"what was accepted of `{name[:80]}` has a `digest`")
+    tiers = as_object(row.get("operation_tiers", {}))
+    if tiers is None:
+        raise WorkspaceError(f"`operation_tiers` of `{name[:80]}` is an object")
+    definition = _kept(name, row["digest"], row.get("definition"), listing)
+    return Acceptance(
+        row["digest"],
+        _one(name, row.get("tier"), _TIERS, "tier"),
+        {operation: _one(name, tier, _TIERS, "tier") for operation, tier in tiers.items()},
+        frozenset(_one(name, one, _EFFECTS, "side effect") for one in as_list(row.get("side_effects", [])) or ()),
+        frozenset(_one(name, one, _KINDS, "capability") for one in as_list(row.get("capabilities", [])) or ()),
+        definition,
+    )
+
+
+def _kept(name: str, expected: str, value: object, listing: Listing) -> Schema | None:
+    """The definition that was accepted, from where it stands; None where neither is what the digest says."""
+    for one in (as_object(value), listing.definitions.get(name)):
+        if one is not None and _has_digest(one, expected):
+            return one
+    return None
+
+
+def _has_digest(definition: Schema, expected: str) -> bool:
+    try:
+        return digest_of(definition) == expected
+    except (ValueError, RecursionError):
+        return False
+
+
+def _one(name: str, value: object, known: Mapping[str, _T], what: str) -> _T:
+    found = known.get(value) if isinstance(value, str) else None
+    if found is None:
+        raise WorkspaceError(f"`{name[:80]}` has a {what} that is none of {', '.join(f'`{one}`' for one in known)}")
+    return found

@@ -1,0 +1,171 @@
+"""What a stranger's tool should count as: proposed to the operator from its annotations and its names.
+
+Annotations of MCP tools are hints (modelcontextprotocol.io, schema 2025-11-25, ToolAnnotations): whoever lies in them
+wants the lower tier. Where they and a name differ, the higher tier is proposed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import field
+
+from gatewright.base.errors import RegistrationError
+from gatewright.base.frozen import frozen
+from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.tier import SafetyTier
+from gatewright.schema.shapes.naming import snake
+from gatewright.schema.walk import Schema, as_object, properties_of
+from gatewright.tools.declaration import SideEffect
+from gatewright.tools.defined import DefinedTool
+from gatewright.tools.definition import read_definitions
+from gatewright.tools.needs import kinds_of_effects
+
+_READS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    browse check compare count describe diff directory explain extract fetch find get grep head help history info
+    inspect list log logs look lookup ls measure peek preview query read resolve retrieve review scan search show stat
+    stats status summarize summary tail tree validate verify view watch
+    """,
+    )
+)
+_CHANGES = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    abort accept add allow append apply approve archive assign attach book branch bulk buy call cancel charge checkout
+    clean clear click close clone comment commit configure connect copy create delete deploy destroy disable
+    disconnect download drag drop duplicate edit emit enable erase eval evaluate exec execute export fill force fork
+    format grant import init insert install invite invoke join kill launch leave link lock make merge mkdir modify move
+    mutate navigate order overwrite patch pause pay post press prune publish pull purge push put rebase refund
+    register reject release reload remove rename replace reply reset restart restore resume revert revoke rm
+    rotate run save schedule send set shutdown sign spawn start stash stop submit subscribe swap switch sync tag
+    terminate toggle touch transfer trigger truncate type undo uninstall unlink unlock unpublish unset unsubscribe
+    update upgrade upload upsert wipe write
+    """,
+    )
+)
+_ADDS = frozenset(
+    {"add", "append", "attach", "book", "clone", "comment", "copy", "create", "duplicate", "fork", "insert"}
+    | {"make", "mkdir", "post", "publish", "reply", "save", "schedule", "send", "submit", "subscribe", "tag", "upload"}
+)
+"""What destroys nothing, if a hint says so too."""
+_UNDOUBTED = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    append create delete drop edit exec execute insert install kill move put remove rename replace run send set update
+    upsert write
+    """,
+    )
+)
+"""What makes a name that begins with reading say nothing: `get_or_create`."""
+_SPAWNS = frozenset({"bash", "cmd", "command", "exec", "powershell", "script", "shell", "terminal"})
+_PATHS = frozenset({"path", "paths", "source", "destination"})
+_FILES = frozenset({"dir", "directories", "directory", "file", "files", "folder", "folders"})
+_ON_FILES = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE})
+_TIERS = tuple(SafetyTier)
+
+
+@frozen
+class Proposal:
+    """What a tool should count as. ``operation_tiers``: of every operation found; ``why``: for the operator."""
+
+    tier: SafetyTier
+    operation_tiers: Mapping[str, SafetyTier] = field(default_factory=dict[str, SafetyTier], hash=False)
+    side_effects: frozenset[SideEffect] = frozenset()
+    why: str = ""
+
+    @property
+    def capabilities(self) -> frozenset[CapabilityKind]:
+        """The kinds that an agent must be granted; those on files are the business of the sources' levels."""
+        return kinds_of_effects(self.side_effects - _ON_FILES)
+
+
+def propose(definition: Schema, *, trusted: bool = False) -> Proposal:
+    """The tiers and side effects of a definition as an MCP server lists it; ``trusted``: its hints are believed."""
+    name, hints = str(definition.get("name", "")), as_object(definition.get("annotations")) or {}
+    said, by_name = _hinted(hints), _named(name)
+    if said is None:
+        tier = SafetyTier.READ_ONLY if by_name is SafetyTier.READ_ONLY else SafetyTier.PRIVILEGED
+        why = "no hints; " + (f"by its name it {_WORDS[by_name]}" if by_name else "its name does not say what it does")
+    elif trusted or by_name is None or _TIERS.index(by_name) <= _TIERS.index(said):
+        tier, why = said, f"by its hints it {_WORDS[said]}"
+    else:
+        tier = SafetyTier.PRIVILEGED
+        why = f"its hints say that it {_WORDS[said]}, its name that it {_WORDS[by_name]}"
+    tiers = {one: _operation_tier(one, tier, hints, trusted=trusted) for one in _operations(definition)}
+    return Proposal(tier, tiers, frozenset(_effects(name, definition, hints, tier, tiers)), why)
+
+
+_WORDS = {
+    SafetyTier.READ_ONLY: "only reads",
+    SafetyTier.SIDE_EFFECTING: "adds without destroying",
+    SafetyTier.PRIVILEGED: "may change or destroy",
+}
+
+
+def _hinted(hints: Schema) -> SafetyTier | None:
+    """``destructiveHint`` counts as true where only ``readOnlyHint`` denies; None: they say nothing."""
+    if hints.get("readOnlyHint") is True:
+        return SafetyTier.READ_ONLY if hints.get("destructiveHint") is not True else SafetyTier.PRIVILEGED
+    if hints.get("destructiveHint") is False:
+        return SafetyTier.SIDE_EFFECTING
+    if "readOnlyHint" in hints or "destructiveHint" in hints:
+        return SafetyTier.PRIVILEGED
+    return None
+
+
+def _named(name: str) -> SafetyTier | None:
+    """By the verbs among the words of a name, the first of them above all; None: they do not tell."""
+    words = _words(name)
+    verbs = [word for word in words if word in _READS or word in _CHANGES]
+    if not verbs:
+        return None
+    if verbs[0] in _ADDS and _SPAWNS.isdisjoint(words):
+        return SafetyTier.SIDE_EFFECTING
+    if verbs[0] in _CHANGES or not _SPAWNS.isdisjoint(words):
+        return SafetyTier.PRIVILEGED
+    return SafetyTier.READ_ONLY if _UNDOUBTED.isdisjoint(verbs) else None
+
+
+def _words(name: str) -> list[str]:
+    return re.split(r"[^a-z0-9]+", snake(name))
+
+
+def _operation_tier(name: str, tier: SafetyTier, hints: Schema, *, trusted: bool) -> SafetyTier:
+    """A tool that says that it only reads does so with all its operations, if it is believed."""
+    by_name = _named(name)
+    if by_name is None:
+        return tier
+    if hints.get("readOnlyHint") is True:
+        return tier if trusted else max(tier, by_name, key=_TIERS.index)
+    return by_name if by_name is SafetyTier.READ_ONLY else max(tier, SafetyTier.SIDE_EFFECTING, key=_TIERS.index)
+
+
+def _operations(definition: Schema) -> tuple[str, ...]:
+    """Those that are found in the schema."""
+    found, _ = read_definitions([definition])
+    try:
+        return tuple(spec.name for spec in DefinedTool(found[0], origin="").operations) if found else ()
+    except (RegistrationError, RecursionError):
+        return ()
+
+
+def _effects(
+    name: str, definition: Schema, hints: Schema, tier: SafetyTier, tiers: Mapping[str, SafetyTier]
+) -> list[SideEffect]:
+    """What it touches: an open world by its hint, files and processes by its name and arguments."""
+    words = _words(name)
+    writes = any(one is not SafetyTier.READ_ONLY for one in (*tiers.values(), *(() if tiers else (tier,))))
+    found: list[SideEffect] = []
+    if hints.get("openWorldHint") is True:
+        found += [SideEffect.NET_READ, *([SideEffect.NET_WRITE] if writes else [])]
+    arguments = properties_of(as_object(definition.get("inputSchema")) or {})
+    if not _FILES.isdisjoint(words) and not _PATHS.isdisjoint(arguments):
+        found += [SideEffect.FS_READ, *([SideEffect.FS_WRITE] if writes else [])]
+    if not _SPAWNS.isdisjoint(words):
+        found.append(SideEffect.PROCESS_SPAWN)
+    return found
