@@ -26,6 +26,7 @@ DOORS = {
     "sqlite3": ("gatewright.record", "gatewright.memory"),
     "tomlkit": ("gatewright.policyfile",),
     "toktok": ("gatewright.schema",),
+    "uvicorn": ("gatewright.adapters",),
     "typer": ("gatewright.cli",),
     "wasmtime": ("gatewright.adapters",),
     "watchfiles": ("gatewright.sources", "gatewright.policyfile"),

@@ -3,43 +3,60 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from contextlib import suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import anyio
 from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.types import CallToolResult, PaginatedRequestParams, TextContent
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult, ElicitRequestedSchema, NotificationParams, PaginatedRequestParams, TextContent
+from pydantic import ValidationError
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.gate import Status
+from gatewright.gate import Approval, ApprovalLimits, Status
 from gatewright.tools import ToolExecutionContext
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from mcp.server.connection import Connection
     from mcp.server.context import ServerRequestContext
     from mcp.server.models import InitializationOptions
     from mcp.types import CallToolRequestParams
 
-    from gatewright.gate import AgentView, Approval, ApprovalRequest, Gate, Outcome, PermissionBroker, Session
+    from gatewright.gate import AgentView, ApprovalRequest, Approver, Gate, Outcome, PermissionBroker, Session
 
 PROGRESS_S = 5.0
 """How often a client that asked for progress hears that its call is still under way."""
 CONTINUE_KEY = "gatewright/should_continue"
 """In the ``_meta`` of a result after which the agent's loop is to end: false."""
 _LONGEST_NAME = 200
+_LONGEST_QUESTION = 8_000
+_MOST_LISTENING = 64
+_QUESTION: ElicitRequestedSchema = {
+    "type": "object",
+    "properties": {"approve": {"type": "boolean", "title": "Allow it, this once", "default": False}},
+    "required": ["approve"],
+}
 
 
 @frozen
 class Caller:
-    """Whom a server serves: an agent, the user if there is one, and the session that their calls count in."""
+    """Whom a server serves: an agent, the user if there is one, and the session that their calls count in.
+
+    ``elicit``: what asks is asked of the user of the client, where the client can do that, and not of the operator.
+    """
 
     agent_id: str
     session: Session
     user_id: str | None = None
+    elicit: bool = False
 
 
 class AgentServer:
@@ -49,14 +66,38 @@ class AgentServer:
         self._gate = gate
         self._caller = caller
         self._broker = broker
-        view = self._view()
+        self._bus = InMemorySubscriptionBus()
+        self._connections: WeakSet[Connection] = WeakSet()
+        self._seen = self._view()
         self.server = _ToolServer(
             "gatewright",
             version=version("gatewright"),
-            instructions=view.usage_rules if view is not None else None,
+            instructions=self._instructions(),
             on_call_tool=self._call,
+            on_subscriptions_listen=ListenHandler(self._bus, max_subscriptions=_MOST_LISTENING),
         )
         self.server.add_request_handler("tools/list", PaginatedRequestParams, self._list)
+        self.server.add_notification_handler("notifications/initialized", NotificationParams, self._greet)
+
+    async def refresh(self) -> None:
+        """Tell every client that its tools have changed, if they have since this was called last."""
+        before, now = self._seen, self._view()
+        if now is before:
+            return
+        self._seen = now
+        self.server.instructions = self._instructions()
+        if _tools(before) == _tools(now):
+            return
+        await self._bus.publish(ToolsListChanged())
+        for connection in tuple(self._connections):
+            await connection.send_tool_list_changed()
+
+    def _instructions(self) -> str | None:
+        return self._seen.usage_rules or None if self._seen is not None else None
+
+    async def _greet(self, context: ServerRequestContext, _params: NotificationParams) -> None:
+        """A client has connected by a handshake: later ones listen by a request of their own."""
+        self._connections.add(context.session._connection)  # pyright: ignore[reportPrivateUsage]
 
     def _view(self) -> AgentView | None:
         """What the agent sees now; None once an edit took it out of the policy."""
@@ -66,9 +107,7 @@ class AgentServer:
             return None
 
     async def _list(self, _context: ServerRequestContext, _params: PaginatedRequestParams) -> dict[str, Any]:
-        view = self._view()
-        tools = view.tools("mcp") if view is not None else []
-        return {"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        return {"tools": _tools(self._view()), "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
     async def _call(self, context: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
         view, tool, arguments = self._view(), params.name, params.arguments or {}
@@ -87,12 +126,18 @@ class AgentServer:
                     arguments,
                     session=caller.session,
                     context=ToolExecutionContext(caller.agent_id, "", user_id=caller.user_id, client=client),
-                    approver=_Consent(self._broker, progress) if self._broker is not None else None,
+                    approver=self._consent(context, client, progress),
                 )
             )
         finally:
             telling.cancel()
         return self._result(outcome)
+
+    def _consent(self, context: ServerRequestContext, client: str, progress: _Progress) -> Approver | None:
+        """Who is asked where the call asks."""
+        if self._caller.elicit and _can_elicit(context):
+            return _UserConsent(context, client, progress)
+        return _OperatorConsent(self._broker, progress) if self._broker is not None else None
 
     def _result(self, outcome: Outcome) -> CallToolResult:
         texts = [outcome.output]
@@ -139,7 +184,7 @@ class _Progress:
             await self._session.report_progress(time.monotonic() - self._began, None, self._what)
 
 
-class _Consent:
+class _OperatorConsent:
     """Asks the operator, and tells the client meanwhile what its call waits for."""
 
     def __init__(self, broker: PermissionBroker, progress: _Progress) -> None:
@@ -159,6 +204,34 @@ class _Consent:
             self._progress.say("running")
 
 
+class _UserConsent:
+    """Asks the user of the client, by elicitation. The question says what the model sent, and no reasons of ours."""
+
+    def __init__(self, context: ServerRequestContext, client: str, progress: _Progress) -> None:
+        self._context = context
+        self._client = client
+        self._progress = progress
+
+    async def __call__(self, request: ApprovalRequest) -> Approval:
+        """The user's answer; it counts once."""
+        what = f"{request.tool} {request.operation}".strip()
+        sent = json.dumps(dict(request.arguments), ensure_ascii=False, indent=1)[:_LONGEST_QUESTION]
+        self._progress.say("waits for the approval of the user")
+        who = f"user of {self._client or 'the client'}, by elicitation"
+        try:
+            async with asyncio.timeout(ApprovalLimits().timeout_s):
+                answer = await self._context.session.elicit_form(
+                    f"Allow this call of {what}?\n{sent}", _QUESTION, self._context.request_id
+                )
+        except (TimeoutError, MCPError, ValidationError) as error:
+            why = "no answer came in time" if isinstance(error, TimeoutError) else "the client could not ask"
+            raise NobodyAnswered(why) from None
+        finally:
+            self._progress.say("running")
+        approved = answer.action == "accept" and (answer.content or {}).get("approve") is True
+        return Approval(approved, who)
+
+
 async def _uninterrupted(call: Coroutine[Any, Any, Outcome]) -> Outcome:
     """The outcome of a call in a task of its own, cancelled once when the client cancels it or goes away.
 
@@ -172,6 +245,16 @@ async def _uninterrupted(call: Coroutine[Any, Any, Outcome]) -> Outcome:
         with anyio.CancelScope(shield=True):
             await asyncio.wait({task})
         raise
+
+
+def _tools(view: AgentView | None) -> list[dict[str, Any]]:
+    return view.tools("mcp") if view is not None else []
+
+
+def _can_elicit(context: ServerRequestContext) -> bool:
+    """Whether the client can ask its user, and this request can carry the question."""
+    known = context.session.client_capabilities
+    return known is not None and known.elicitation is not None and context.session.can_send_request
 
 
 def _client_of(context: ServerRequestContext) -> str:

@@ -35,10 +35,11 @@ NAMES = frozenset(
         "rules",
         "selfcheck",
         "serve",
+        "token",
         "tour",
     }
 )
-PLANNED = frozenset({"catalog", "token"})
+PLANNED = frozenset({"catalog"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

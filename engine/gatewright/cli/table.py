@@ -21,6 +21,7 @@ from gatewright.cli import (
     schema,
     selfcheck,
     serve,
+    token,
 )
 from gatewright.cli.exit import Exit
 from gatewright.cli.output import ErrorLog, print_error, print_line
@@ -44,7 +45,7 @@ COMMANDS = {
     "selfcheck": selfcheck.selfcheck,
     "serve": serve.serve,
 }
-GROUPS = {"approvals": approvals.table, "audit": audit.table}
+GROUPS = {"approvals": approvals.table, "audit": audit.table, "token": token.table}
 
 
 def run(words: list[str], planned: Collection[str]) -> int:

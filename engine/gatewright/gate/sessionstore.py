@@ -55,14 +55,19 @@ class SessionStore:
         self._clock = clock
 
     @asynccontextmanager
-    async def hold(self, session_id: str, *, agent_id: str = "") -> AsyncGenerator[Session]:
+    async def hold(
+        self, session_id: str, *, agent_id: str = "", patience_s: float | None = None
+    ) -> AsyncGenerator[Session]:
         """The saved session, or a new one, for this task alone among all tasks and processes; saved at the end.
 
-        It waits for as long as somebody else holds it; a process that dies lets go. What the body raises does not keep
-        it from being saved.
+        It waits for as long as somebody else holds it, or ``patience_s`` and then raises SessionConflict; a process
+        that dies lets go. What the body raises does not keep it from being saved.
         """
         name = _name(session_id, agent_id)
+        deadline = None if patience_s is None else time.monotonic() + patience_s
         while (holder := self._try_lock(name)) is None:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise SessionConflict(f"the session `{session_id}` is held by another process")
             await asyncio.sleep(_LOCK_STEP_S)
         try:
             session = self.resume(session_id, agent_id=agent_id)

@@ -1,44 +1,250 @@
-"""The gateway: agents of a workspace served to MCP clients."""
+"""The gateway: agents of a workspace served to MCP clients, on standard input and output or over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from gatewright.adapters.mcp_http import HttpGateway, TokenDoor, address_of, listen, security_of, serve_http
 from gatewright.adapters.mcp_server import AgentServer, Caller
 from gatewright.adapters.mcp_stdio import stdio_streams
+from gatewright.base.errors import GatewrightError, SessionConflict, WorkspaceError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
+    from gatewright.gate import Alarm, Session, SessionStore
+    from gatewright.workspace.tokens import Token, TokenBook
     from gatewright.workspace.workspace import Workspace
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+STDIO_SESSION = "stdio"
+WATCH_S = 0.25
+"""How often policy, tokens and sessions are looked after."""
+_MOST_SESSIONS = 20
+_log = logging.getLogger(__name__)
 
-async def serve_stdio(workspace: Workspace, agent_id: str) -> None:
-    """Serve one agent on standard input and output until the client closes its end, or SIGTERM or SIGINT comes.
 
-    Raises AuditUnavailable where a log exists that cannot be continued, WorkspaceError for an unknown agent, and
-    KeyboardInterrupt, once all is put away, for SIGINT.
+class Gateway:
+    """A workspace that is being served. ``tell`` is given lines for the operator, to be printed.
+
+    Raises AuditUnavailable where a log exists that cannot be continued.
     """
-    workspace.require_audit()
-    session = workspace.session(agent_id)
-    agent = AgentServer(workspace.gate, Caller(agent_id, session), workspace.broker)
-    with _stop_signals() as stopped:
-        serving = asyncio.ensure_future(_serve(agent))
-        await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if not serving.done():
-            serving.cancel()
-        with suppress(asyncio.CancelledError):
+
+    def __init__(self, workspace: Workspace, tell: Callable[[str], None]) -> None:
+        workspace.require_audit()
+        self._workspace = workspace
+        self._tell = tell
+        self._agents: list[AgentServer] = []
+
+    async def serve_stdio(self, agent_id: str, session_id: str | None = None) -> None:
+        """Serve one agent on standard input and output, until the client closes its end or the process is to end.
+
+        Raises WorkspaceError for an unknown agent and a session that cannot be had, and KeyboardInterrupt, once all is
+        put away, for SIGINT.
+        """
+        self._workspace.view(agent_id)
+        with _stop_signals() as stopped:
+            async with AsyncExitStack() as stack:
+                session = await self._stdio_session(stack, agent_id, session_id)
+                agent = self._agent_server(Caller(agent_id, session))
+                await _until(stopped, _serve_streams(agent), self._watch(lambda: None))
+        _raise_interrupt(stopped)
+
+    async def serve_http(self, tokens: TokenBook, host: str, port: int, names: tuple[str, ...] = ()) -> None:
+        """Serve every agent that a token is bound to, until the process is to end; the address is told.
+
+        ``names``: by which the gateway is known besides ``host`` and loopback. Raises WorkspaceError, and
+        KeyboardInterrupt, once all is put away, for SIGINT.
+        """
+        listening = listen(host, port)
+        doors = _Doors(self, tokens, (*LOOPBACK, host, *names))
+        self._tell(f"serving {address_of(listening)}")
+        with _stop_signals() as stopped:
+            ended = asyncio.get_running_loop().create_future()
+            serving = asyncio.ensure_future(serve_http(HttpGateway(doors.find), listening, ended))
+            await _until(stopped, asyncio.shield(serving), self._watch(doors.drop_revoked))
+            await doors.close()
+            ended.set_result(None)
             await serving
-    if stopped.done() and stopped.result() == signal.SIGINT:
-        raise KeyboardInterrupt
+        _raise_interrupt(stopped)
+
+    def open_door(self, token: Token, session: Session, names: tuple[str, ...]) -> TokenDoor:
+        """The door of a token, whose calls count in ``session``."""
+        caller = Caller(token.agent_id, session, token.user_id, token.elicit)
+        return TokenDoor(self._agent_server(caller), security_of(names))
+
+    def forget(self, agent: AgentServer) -> None:
+        """Nobody is connected to it any more."""
+        self._agents.remove(agent)
+
+    @asynccontextmanager
+    async def kept_session(self, session_id: str, agent_id: str) -> AsyncGenerator[Session]:
+        """A session of the agent for this process alone, kept on disk all along. Raises WorkspaceError."""
+        store = self._workspace.sessions
+        async with store.hold(session_id, agent_id=agent_id, patience_s=0.0) as session:
+            keeping = asyncio.ensure_future(_keep(store, session))
+            try:
+                yield session
+            finally:
+                keeping.cancel()
+                await asyncio.wait({keeping})
+
+    def _agent_server(self, caller: Caller) -> AgentServer:
+        made = AgentServer(self._workspace.gate, caller, self._workspace.broker)
+        self._agents.append(made)
+        return made
+
+    async def _stdio_session(self, stack: AsyncExitStack, agent_id: str, session_id: str | None) -> Session:
+        """The named session, else the usual one of the agent; if another process has that, the next that is free."""
+        if session_id is not None:
+            return await stack.enter_async_context(self.kept_session(session_id, agent_id))
+        for number in range(1, _MOST_SESSIONS + 1):
+            name = STDIO_SESSION if number == 1 else f"{STDIO_SESSION}-{number}"
+            with suppress(SessionConflict):
+                return await stack.enter_async_context(self.kept_session(name, agent_id))
+        raise WorkspaceError(f"{_MOST_SESSIONS} processes serve the agent `{agent_id}` already")
+
+    async def _watch(self, look_after: Callable[[], None]) -> None:
+        """Take over what changes on disk, and tell the clients whose tools are others then."""
+        leave = self._workspace.gate.on_alarm(self._tell_alarm)
+        known = None if self._workspace.changed_outside() else _signature(self._workspace)
+        seen = known
+        try:
+            while True:
+                now = _signature(self._workspace)
+                if now != known and now == seen:  # it has come to rest: an editor may write in several steps
+                    await self._reload()
+                    known = now
+                seen = now
+                look_after()
+                for agent in tuple(self._agents):
+                    await agent.refresh()
+                await asyncio.sleep(WATCH_S)
+        finally:
+            leave()
+
+    async def _reload(self) -> None:
+        """Read the policy again; with errors the last good one stays, which the alarm tells."""
+        try:
+            await asyncio.to_thread(self._workspace.reload)
+        except GatewrightError as error:
+            self._tell(str(error))
+        if self._workspace.alarm is None:
+            self._tell(f"took over `{self._workspace.policy_path}`")
+
+    def _tell_alarm(self, alarm: Alarm | None) -> None:
+        for line in () if alarm is None else (f"ALARM: {alarm}", *map(str, alarm.problems)):
+            self._tell(line)
 
 
-async def _serve(agent: AgentServer) -> None:
+class _Doors:
+    """The doors of the tokens that were used so far. Each is opened, held and closed by a task of its own."""
+
+    def __init__(self, gateway: Gateway, tokens: TokenBook, names: tuple[str, ...]) -> None:
+        self._gateway = gateway
+        self._tokens = tokens
+        self._names = names
+        self._doors: dict[str, asyncio.Future[TokenDoor]] = {}
+        self._owners: set[asyncio.Task[None]] = set()
+
+    async def find(self, secret: str) -> TokenDoor | None:
+        """The door of the token that was shown. Raises WorkspaceError where it cannot be opened."""
+        token = self._tokens.find(secret)
+        if token is None:
+            return None
+        door = self._doors.get(token.token_id)
+        if door is None:
+            door = self._doors[token.token_id] = asyncio.get_running_loop().create_future()
+            owner = asyncio.create_task(self._own(token, door))
+            self._owners.add(owner)
+            owner.add_done_callback(self._owners.discard)
+        return await asyncio.shield(door)
+
+    def drop_revoked(self) -> None:
+        """Close the doors of tokens that are there no more."""
+        try:
+            known = {token.token_id for token in self._tokens.list()}
+        except WorkspaceError:
+            return  # then no request finds its token either
+        for token_id in self._doors.keys() - known:
+            self._close(token_id)
+
+    async def close(self) -> None:
+        """Close every door, and wait until all sessions are kept."""
+        for token_id in tuple(self._doors):
+            self._close(token_id)
+        if self._owners:
+            await asyncio.wait(self._owners)
+
+    def _close(self, token_id: str) -> None:
+        opened = self._doors.pop(token_id)
+        opened.add_done_callback(_close_door)
+
+    async def _own(self, token: Token, opened: asyncio.Future[TokenDoor]) -> None:
+        try:
+            async with self._gateway.kept_session(token.token_id, token.agent_id) as session:
+                door = self._gateway.open_door(token, session, self._names)
+                try:
+                    await door.run(lambda: opened.set_result(door))
+                finally:
+                    self._gateway.forget(door.agent)
+        except Exception as error:
+            self._doors.pop(token.token_id, None)
+            if not opened.done():
+                opened.set_exception(error)
+            if not isinstance(error, WorkspaceError):
+                raise
+
+
+def _close_door(opened: asyncio.Future[TokenDoor]) -> None:
+    if not opened.cancelled() and opened.exception() is None:
+        opened.result().close()
+
+
+async def _serve_streams(agent: AgentServer) -> None:
     async with stdio_streams() as (incoming, outgoing):
         await agent.server.run(incoming, outgoing, agent.server.create_initialization_options())
+
+
+async def _keep(store: SessionStore, session: Session) -> None:
+    """Save the session whenever something was counted in it; what cannot be saved now is tried again."""
+    kept = session.facts()
+    while True:
+        await asyncio.sleep(WATCH_S)
+        now = session.facts()
+        if now is not kept:
+            try:
+                await asyncio.to_thread(store.save, session)
+                kept = now
+            except WorkspaceError as error:
+                _log.warning("%s", error)
+
+
+def _signature(workspace: Workspace) -> tuple[object, ...]:
+    """What tells that one of the files of the policy was written."""
+    facts: list[object] = []
+    for path in workspace.files:
+        try:
+            found = path.stat()
+            facts.append((path, found.st_ino, found.st_mtime_ns, found.st_size))
+        except OSError as error:
+            facts.append((path, error.errno))
+    return tuple(facts)
+
+
+async def _until(stopped: asyncio.Future[int], *works: Awaitable[None]) -> None:
+    """Until one of the works ends, or the process is to end; then the others are cancelled."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    await asyncio.wait({*tasks, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 @contextmanager
@@ -54,3 +260,8 @@ def _stop_signals() -> Generator[asyncio.Future[int]]:
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
+
+
+def _raise_interrupt(stopped: asyncio.Future[int]) -> None:
+    if stopped.done() and stopped.result() == signal.SIGINT:
+        raise KeyboardInterrupt

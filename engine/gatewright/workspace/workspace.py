@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.catalog import CatalogBook
     from gatewright.workspace.pathrow import PathRow
     from gatewright.workspace.sandbox import Sandbox
+    from gatewright.workspace.tokens import TokenBook
 
 
 class Workspace:
@@ -175,6 +176,13 @@ class Workspace:
     def require_audit(self) -> None:
         """Raises AuditUnavailable where a log exists that cannot be continued, above all because its key is missing."""
         self._parts.audit.check()
+
+    @property
+    def tokens(self) -> TokenBook:
+        """The tokens that clients of the gateway show over HTTP, in the key folder."""
+        from gatewright.workspace.tokens import TokenBook
+
+        return TokenBook(self._folders.keys, self.policy_path, self._clock)
 
     @property
     def sessions(self) -> SessionStore:

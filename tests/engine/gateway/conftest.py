@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Condition, Thread
 from typing import Any
 
 import pytest
 
-from gatewright.workspace import audit_log
+from gatewright.workspace import Workspace, audit_log
 
 POLICY = """\
 gatewright = 1
@@ -66,6 +68,10 @@ class Place:
         return self.folder / "policy.toml"
 
     @property
+    def keys(self) -> Path:
+        return Path(os.environ["GATEWRIGHT_KEYS"])
+
+    @property
     def environment(self) -> dict[str, str]:
         return {name: os.environ[name] for name in ("PATH", "HOME", "GATEWRIGHT_KEYS")}
 
@@ -76,6 +82,11 @@ class Place:
         text = self.policy.read_text("utf-8")
         assert old in text
         self.policy.write_text(text.replace(old, new), "utf-8")
+
+    def token(self, agent: str, **more: Any) -> str:
+        """A token for the agent, as `token add` makes it."""
+        with Workspace.open(self.policy) as workspace:
+            return workspace.tokens.add(agent, **more)[1]
 
     def rows(self, kind: str = "") -> list[dict[str, Any]]:
         log = audit_log(self.policy)
@@ -131,6 +142,40 @@ class Served:
 Serve = Callable[..., Served]
 
 
+class Gate:
+    """A process that serves over HTTP. ``lines``: what it tells the operator; ``url``: where it is."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._news = Condition()
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.url = self.told("serving ").rpartition(" ")[2]
+
+    def told(self, part: str, timeout_s: float = 30) -> str:
+        """The first line that holds ``part``, waited for."""
+        with self._news:
+            assert self._news.wait_for(lambda: any(part in line for line in self.lines), timeout_s), self.lines
+            return next(line for line in self.lines if part in line)
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(timeout=30)
+        self._reader.join(timeout=30)
+        return status
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._news:
+                self.lines.append(line.decode().rstrip())
+                self._news.notify_all()
+
+
+Listen = Callable[..., Gate]
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     (tmp_path / "docs").mkdir()
@@ -158,3 +203,24 @@ def serve(place: Place) -> Iterator[Serve]:
             with suppress(BrokenPipeError):
                 assert pipe is not None
                 pipe.close()
+
+
+@pytest.fixture
+def listen(place: Place) -> Iterator[Listen]:
+    started: list[Gate] = []
+
+    def start(*words: str) -> Gate:
+        command = [
+            sys.executable,
+            *place.arguments("serve", str(place.policy), "--transport", "http", "--port", "0", *words),
+        ]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=place.environment)
+        started.append(Gate(process))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.process.kill()
+        one.process.wait()
+        assert one.process.stderr is not None
+        one.process.stderr.close()

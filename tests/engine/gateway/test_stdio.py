@@ -6,7 +6,6 @@ import json
 import signal
 import sys
 import time
-from pathlib import Path
 from threading import Thread
 from typing import Any, Literal
 
@@ -198,7 +197,7 @@ def test_it_refuses_to_start_where_the_log_has_lost_its_key(serve: Serve, place:
     served.start()
     served.ask(1, "tools/call", name="file", arguments=READ)
     served.end()
-    for key in Path(place.environment["GATEWRIGHT_KEYS"]).glob("*.key"):
+    for key in place.keys.glob("*.key"):
         key.unlink()
     status, errors = serve().end()
 

@@ -1,0 +1,230 @@
+"""MCP servers over streamable HTTP: one for each token, behind one address.
+
+Who a client speaks for hangs on its token alone, never on a path or a session id: each token has a session manager of
+its own, so that no request can reach the sessions of another. Host and Origin are checked against the names that the
+gateway is known by, so that a web page cannot reach it through a name of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import uvicorn
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+
+from gatewright.base.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Iterable, MutableMapping
+
+    from gatewright.adapters.mcp_server import AgentServer
+
+    Scope = MutableMapping[str, Any]
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+
+PATH = "/mcp"
+LARGEST_BODY = 5 * 1024 * 1024
+MOST_SESSIONS = 50
+"""MCP sessions that one token may have open."""
+MOST_REQUESTS = 100
+"""Requests of one token that may be under way, open streams included."""
+MOST_CONNECTIONS = 2_000
+BODY_S = 30.0
+"""How long a client may take to send the body of a request."""
+IDLE_S = 30 * 60.0
+_LONGEST_HEADER = 1 << 16
+_log = logging.getLogger(__name__)
+
+
+class TokenDoor:
+    """The server of one token, and the requests that are under way there."""
+
+    def __init__(self, agent: AgentServer, security: TransportSecuritySettings) -> None:
+        self.agent = agent
+        self._manager = StreamableHTTPSessionManager(
+            agent.server,
+            security_settings=security,
+            session_idle_timeout=IDLE_S,
+            max_request_body_size=LARGEST_BODY,
+            max_sessions=MOST_SESSIONS,
+        )
+        self._under_way: set[anyio.CancelScope] = set()
+        self._is_closed = asyncio.Event()
+
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Serve until `close`; ``on_ready`` is called as soon as requests can be handled."""
+        async with self._manager.run():
+            on_ready()
+            await self._is_closed.wait()
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, unless there are too many."""
+        if self._is_closed.is_set():
+            await _answer(send, 401, "the token was revoked")
+            return
+        if len(self._under_way) >= MOST_REQUESTS:
+            await _answer(send, 429, "too many requests are under way")
+            return
+        response = _Response(send)
+        with anyio.CancelScope() as until_closed:
+            self._under_way.add(until_closed)
+            try:
+                await self._manager.handle_request(scope, _within(receive, BODY_S), response.send)
+            finally:
+                self._under_way.discard(until_closed)
+        if until_closed.cancelled_caught:
+            await response.end(401, "the token was revoked")
+
+    def close(self) -> None:
+        """End every session, and every request that is under way."""
+        self._is_closed.set()
+        for one in tuple(self._under_way):
+            one.cancel()
+
+
+class _Response:
+    """An answer on its way, which can be ended wherever it is."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._has_begun = self._is_whole = False
+
+    async def send(self, message: Message) -> None:
+        """Pass on one part."""
+        self._has_begun = True
+        self._is_whole = message["type"] == "http.response.body" and not message.get("more_body", False)
+        await self._send(message)
+
+    async def end(self, status: int, why: str) -> None:
+        """End it: where nothing was sent yet, with this status."""
+        if not self._has_begun:
+            await _answer(self._send, status, why)
+        elif not self._is_whole:
+            await self._send({"type": "http.response.body", "body": b""})
+
+
+class HttpGateway:
+    """The application: it looks at address and token, and hands the request to the door of the token.
+
+    ``find_door`` answers the door of a token, None for one that is not known; it may raise WorkspaceError where the
+    token cannot be served.
+    """
+
+    def __init__(self, find_door: Callable[[str], Awaitable[TokenDoor | None]]) -> None:
+        self._find_door = find_door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        if scope["type"] != "http":
+            return
+        token = _bearer(scope)
+        try:
+            door = await self._find_door(token) if token else None
+        except WorkspaceError as error:
+            _log.warning("a request was refused: %s", error)
+            await _answer(send, 503, "the gateway cannot serve this token now")
+            return
+        if door is None:
+            await _answer(send, 401, "a token is needed", (b"www-authenticate", b"Bearer"))
+        elif scope["path"] != PATH:
+            await _answer(send, 404, f"there is nothing but {PATH}")
+        else:
+            await door.handle(scope, receive, send)
+
+
+def security_of(names: Iterable[str]) -> TransportSecuritySettings:
+    """What Host and Origin may say where the gateway is known by these names, whatever the port."""
+    hosts = [f"[{name}]" if ":" in name else name for name in names]
+    return TransportSecuritySettings(
+        allowed_hosts=[one for host in hosts for one in (host, f"{host}:*")],
+        allowed_origins=[
+            f"{scheme}://{host}{port}" for scheme in ("http", "https") for host in hosts for port in ("", ":*")
+        ],
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0: any that is free. Raises WorkspaceError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=512)
+    except (OSError, OverflowError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise WorkspaceError(f"cannot listen at `{host}` port {port}: {why}") from None
+
+
+def address_of(listening: socket.socket) -> str:
+    """The URL that clients use."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
+
+
+async def serve_http(app: HttpGateway, listening: socket.socket, stopped: asyncio.Future[Any]) -> None:
+    """Serve until ``stopped`` is done. Whoever stops closes the doors first, or streams that are open hold it up."""
+    config = uvicorn.Config(
+        app,  # pyright: ignore[reportArgumentType] a callable that uvicorn's own types spell otherwise
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        h11_max_incomplete_event_size=_LONGEST_HEADER,
+        timeout_graceful_shutdown=2,
+    )
+    server = _Server(config)
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    server.should_exit = True
+    await serving
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to whoever stops it."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Capture none."""
+        yield
+
+
+def _bearer(scope: Scope) -> str:
+    """The token that a request shows; empty where it shows none, or several."""
+    shown = [value for name, value in scope["headers"] if name == b"authorization"]
+    scheme, _, token = shown[0].partition(b" ") if len(shown) == 1 else (b"", b"", b"")
+    return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
+
+
+def _within(receive: Receive, longest_s: float) -> Receive:
+    """The same, but the body of the request has to be there in time: a client that stalls has gone away."""
+    deadline, is_whole = asyncio.get_running_loop().time() + longest_s, False
+
+    async def received() -> Message:
+        nonlocal is_whole
+        if is_whole:
+            return await receive()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+                is_whole = not message.get("more_body", False)
+                return message
+        is_whole = True
+        return {"type": "http.disconnect"}
+
+    return received
+
+
+async def _answer(send: Send, status: int, why: str, *headers: tuple[bytes, bytes]) -> None:
+    body = why.encode() + b"\n"
+    told = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body)), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": told})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,76 @@
+"""``token add``, ``list`` and ``revoke``: what clients of the gateway show over HTTP to say who they speak for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gatewright.base.problem import near_miss
+from gatewright.cli.exit import UsageProblem
+from gatewright.cli.opening import AgentOption, JsonOption, PolicyArgument, opened, require_agent
+from gatewright.cli.output import print_error, print_json, print_line
+
+
+def table() -> typer.Typer:
+    """The three commands, as a group."""
+    group = typer.Typer(
+        add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Tokens for clients over HTTP."
+    )
+    group.command("add")(add)
+    group.command("list")(list_)
+    group.command("revoke")(revoke)
+    return group
+
+
+def add(
+    policy: PolicyArgument,
+    agent: AgentOption,
+    user: Annotated[str | None, typer.Option("--user", metavar="ID", help="the user, else the agent's own")] = None,
+    elicit: Annotated[
+        bool, typer.Option("--elicit", help="ask the user of the client, if it can, in place of the operator")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Make a token for one agent and user, and print it: it is not kept and cannot be shown again."""
+    with opened(policy) as workspace:
+        made, secret = workspace.tokens.add(require_agent(workspace, agent), user_id=user, elicit=elicit)
+    if json:
+        print_json({**made.to_json(), "token": secret})
+    else:
+        print_line(secret)
+        print_error(f"{made.token_id}: copy it now, only its hash is kept")
+
+
+def list_(policy: PolicyArgument, json: JsonOption = False) -> None:
+    """Print the tokens of a policy, without what they are."""
+    with opened(policy) as workspace:
+        tokens = workspace.tokens.list()
+    if json:
+        print_json([token.to_json() for token in tokens])
+        return
+    for token in tokens:
+        for_user = f" for {token.user_id}" if token.user_id else ""
+        print_line(f"{token.token_id}  {token.agent_id}{for_user}{', elicits' if token.elicit else ''}, {token.made}")
+    if not tokens:
+        print_line("there is no token")
+
+
+def revoke(
+    policy: PolicyArgument,
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="the token, as `token list` names it")],
+    json: JsonOption = False,
+) -> None:
+    """Take a token back; what is connected by it is cut off."""
+    with opened(policy) as workspace:
+        tokens = workspace.tokens
+        revoked = tokens.revoke(token_id)
+        if revoked is None:
+            known = [token.token_id for token in tokens.list()]
+            close = near_miss(token_id, known)
+            hint = f" (did you mean `{close}`?)" if close else f" (there are: {', '.join(known) or 'none'})"
+            raise UsageProblem(f"no token `{token_id}`{hint}")
+    if json:
+        print_json({"revoked": revoked.to_json()})
+    else:
+        print_line(f"{token_id} revoked")

@@ -1,0 +1,139 @@
+"""The tokens that HTTP clients of the gateway show: who they speak for. Of a token itself only its hash is kept.
+
+They lie in the key folder, outside the workspace: who can write the policy's folder can make none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter, ValidationError
+
+from gatewright.base.clock import iso_utc
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.ids import new_id
+from gatewright.record import PrivateFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gatewright.base.clock import Clock
+    from gatewright.base.jsonvalue import JsonValue
+
+_FILE = "tokens.json"
+_MOST_BYTES = 1 << 22
+MOST_TOKENS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Whom a bearer of the token speaks for, under which policy. ``digest``: SHA-256 of the token, in hexadecimal.
+
+    ``elicit``: what asks is asked of the user of the client, where the client can do that, and not of the operator.
+    ``made_wall_s``: seconds since 1970.
+    """
+
+    token_id: str
+    policy: str
+    agent_id: str
+    user_id: str | None
+    elicit: bool
+    made_wall_s: float
+    digest: str
+
+    @property
+    def made(self) -> str:
+        """When it was made, in words for people and scripts."""
+        return iso_utc(self.made_wall_s)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: id, agent, user, elicit, made."""
+        return {
+            "id": self.token_id,
+            "agent": self.agent_id,
+            "user": self.user_id,
+            "elicit": self.elicit,
+            "made": self.made,
+        }
+
+
+_TOKENS = TypeAdapter(tuple[Token, ...])
+
+
+class TokenBook:
+    """The tokens of one policy file. Methods raise WorkspaceError where the key folder cannot be used."""
+
+    def __init__(self, key_folder: Path, policy_path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._folder = PrivateFolder(key_folder)
+        self._policy = str(policy_path.resolve())
+        self._seen: tuple[object, tuple[Token, ...]] | None = None
+
+    def add(self, agent_id: str, *, user_id: str | None = None, elicit: bool = False) -> tuple[Token, str]:
+        """Make a token. The second is the token itself, which is told here and nowhere else."""
+        secret = f"gw_{secrets.token_urlsafe(32)}"
+        made = Token(new_id("token"), self._policy, agent_id, user_id, elicit, self._clock.wall_s(), _digest(secret))
+
+        def added(before: tuple[Token, ...]) -> tuple[Token, ...]:
+            if len(before) >= MOST_TOKENS:
+                raise WorkspaceError(f"there are {MOST_TOKENS:,} tokens already; revoke those that nobody uses")
+            return (*before, made)
+
+        self._change(added)
+        return made, secret
+
+    def list(self) -> tuple[Token, ...]:
+        """The tokens of this policy, oldest first; read again when the file has changed."""
+        try:
+            facts = self._folder.look(_FILE)
+            state = facts and (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+            if self._seen is None or self._seen[0] != state:
+                self._seen = (state, tuple(one for one in self._read() if one.policy == self._policy))
+        except OSError as error:
+            raise self._failed(error) from None
+        return self._seen[1]
+
+    def revoke(self, token_id: str) -> Token | None:
+        """Take a token back; None where there is none of that id."""
+        found = next((one for one in self.list() if one.token_id == token_id), None)
+        if found is not None:
+            self._change(lambda before: tuple(one for one in before if one.token_id != token_id))
+        return found
+
+    def find(self, secret: str) -> Token | None:
+        """The token that was shown, if it is one of this policy; how long that takes says nothing of the others."""
+        digest, found = _digest(secret), None
+        for one in self.list():
+            if hmac.compare_digest(one.digest, digest):
+                found = one
+        return found
+
+    def _change(self, change: Callable[[tuple[Token, ...]], tuple[Token, ...]]) -> None:
+        try:
+            self._folder.make()
+            with self._folder.locked():
+                tokens = [asdict(one) for one in change(self._read())]
+                self._folder.replace(_FILE, json.dumps(tokens, indent=1).encode())
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _read(self) -> tuple[Token, ...]:
+        try:
+            return _TOKENS.validate_json(self._folder.read(_FILE, _MOST_BYTES))
+        except FileNotFoundError:
+            return ()
+        except ValidationError:
+            raise WorkspaceError(f"`{self._folder.path / _FILE}` holds no tokens: it was changed by hand") from None
+
+    def _failed(self, error: OSError) -> WorkspaceError:
+        return WorkspaceError(f"the tokens in `{self._folder.path / _FILE}` cannot be had: {error.strerror or error}")
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,159 @@
+"""``gatewright serve --transport http`` with real clients: tokens, sessions, what a hostile client may try."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, redirect_stdout
+from typing import Any, Literal
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import Implementation
+
+from gatewright.cli.main import main
+from tests.engine.gateway.conftest import INITIALIZE, Gate, Listen, Place
+
+READ = {"op": "read", "path": "a.md"}
+JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+HELLO = json.dumps(INITIALIZE).encode()
+Mode = Literal["auto", "legacy"]
+
+
+@asynccontextmanager
+async def connected(gate: Gate, token: str, mode: Mode = "auto", **more: Any) -> AsyncGenerator[Client]:
+    async with httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}, timeout=60) as http:
+        transport = streamable_http_client(gate.url, http_client=http)
+        info = Implementation(name="tester", version="1.2")
+        async with Client(transport, mode=mode, client_info=info, **more) as client:
+            yield client
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_token_says_who_a_client_speaks_for(
+    place: Place, listen: Listen, mode: Mode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate, tokens = listen(), {agent: place.token(agent) for agent in ("reader", "writer")}
+    for agent, token in tokens.items():
+        async with connected(gate, token, mode) as client:
+            listed = [
+                one.model_dump(mode="json", by_alias=True, exclude_none=True)
+                for one in (await client.list_tools()).tools
+            ]
+        main(["preview", str(place.policy), "--agent", agent, "--format", "mcp", "--json"])
+        assert listed == json.loads(capsys.readouterr().out)
+
+    assert gate.end() == 0
+
+
+async def test_calls_are_made_for_the_user_of_the_token(place: Place, listen: Listen) -> None:
+    gate = listen()
+    async with connected(gate, place.token("reader", user_id="bob")) as client:
+        assert not (await client.call_tool("file", READ)).is_error
+    gate.end()
+
+    (row,) = place.rows("ToolInvoked")
+    assert (row["agent"], row["body"]["client"]) == ("reader", "tester 1.2")
+
+
+def test_a_request_without_a_good_token_or_from_elsewhere_is_refused(place: Place, listen: Listen) -> None:
+    gate, token = listen(), place.token("reader")
+    bearer = {**JSON, "authorization": f"Bearer {token}"}
+    with httpx2.Client() as http:
+
+        def status(headers: dict[str, str], url: str = gate.url, content: bytes = HELLO) -> int:
+            return http.post(url, headers=headers, content=content).status_code
+
+        assert status(JSON) == 401
+        assert status({**JSON, "authorization": "Bearer nonsense"}) == 401
+        assert status({**JSON, "authorization": f"Basic {token}"}) == 401
+        assert status({**JSON, "authorization": "Bearer"}) == 401
+        assert status(JSON, f"{gate.url}?token={token}") == 401
+        assert status({**bearer, "host": "evil.example"}) == 421
+        assert status({**bearer, "origin": "http://evil.example"}) == 403
+        assert status({**bearer, "origin": "http://localhost:3000"}) == 200
+        assert status(bearer, gate.url.replace("/mcp", "/agents/writer")) == 404
+        assert status(bearer, content=b"x" * 6_000_000) == 413
+        assert status(bearer, content=b"{ no json") == 400
+        assert status(bearer) == 200
+
+    assert gate.end() == 0
+    assert token not in "".join(gate.lines)
+
+
+def test_a_session_of_another_token_is_not_there(place: Place, listen: Listen) -> None:
+    gate, tokens = listen(), [place.token("reader"), place.token("reader"), place.token("writer")]
+    headers = [{**JSON, "authorization": f"Bearer {token}"} for token in tokens]
+    with httpx2.Client() as http:
+        session = http.post(gate.url, headers=headers[0], json=INITIALIZE).headers["mcp-session-id"]
+        listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        statuses = [http.post(gate.url, headers={**one, "mcp-session-id": session}, json=listing) for one in headers]
+
+    assert [answer.status_code for answer in statuses[1:]] == [404, 404]
+    assert statuses[0].status_code == 200
+
+
+async def test_limits_belong_to_the_token_over_reconnects_and_restarts(place: Place, listen: Listen) -> None:
+    gate, token, other = listen(), place.token("reader"), place.token("reader")
+
+    async def is_denied(one: str) -> bool:
+        async with connected(gate, one) as client:
+            return (await client.call_tool("file", READ)).is_error
+
+    assert [await is_denied(token) for _ in range(2)] == [False, False]
+    gate.end()
+    gate = listen()
+    assert [await is_denied(token) for _ in range(2)] == [False, True]
+    assert not await is_denied(other)
+
+
+async def test_a_revoked_token_cuts_off_what_is_connected_by_it(place: Place, listen: Listen) -> None:
+    gate, token, other = listen(), place.token("reader"), place.token("writer")
+    tokens = json.loads(_printed(["token", "list", str(place.policy), "--json"]))
+    headers = {**JSON, "authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(timeout=30) as http, connected(gate, other) as unaffected:
+        session = (await http.post(gate.url, headers=headers, json=INITIALIZE)).headers["mcp-session-id"]
+        async with http.stream("GET", gate.url, headers={**headers, "mcp-session-id": session}) as stream:
+            assert stream.status_code == 200
+            _printed(["token", "revoke", str(place.policy), tokens[0]["id"]])
+            async with asyncio.timeout(10):
+                async for _ in stream.aiter_raw():
+                    pass
+        again = await http.post(gate.url, headers=headers, json=INITIALIZE)
+        assert again.status_code == 401
+        assert not (await unaffected.call_tool("file", READ)).is_error
+
+
+def test_tokens_are_shown_once_and_kept_hashed(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    made = json.loads(_printed(["token", "add", str(place.policy), "--agent", "reader", "--user", "bob", "--json"]))
+    listed = _printed(["token", "list", str(place.policy), "--json"])
+    shown = _printed(["token", "list", str(place.policy)])
+
+    (token,) = json.loads(listed)
+    assert token == {name: value for name, value in made.items() if name != "token"}
+    assert (token["agent"], token["user"], token["elicit"]) == ("reader", "bob", False)
+    assert made["token"] not in listed + shown
+    for path in place.keys.iterdir():
+        assert made["token"] not in path.read_text("latin-1")
+        assert path.stat().st_mode & 0o077 == 0
+    assert main(["token", "revoke", str(place.policy), "token-x"]) == 2
+    assert main(["token", "add", str(place.policy), "--agent", "nobody"]) == 2
+    assert "no agent `nobody`" in capsys.readouterr().err
+
+
+async def test_no_more_sessions_than_a_token_may_have(place: Place, listen: Listen) -> None:
+    gate, headers = listen(), {**JSON, "authorization": f"Bearer {place.token('reader')}"}
+    async with httpx2.AsyncClient(timeout=30) as http:
+        statuses = [(await http.post(gate.url, headers=headers, json=INITIALIZE)).status_code for _ in range(55)]
+
+    assert statuses == [200] * 50 + [503] * 5
+
+
+def _printed(words: list[str]) -> str:
+    with redirect_stdout(io.StringIO()) as out:
+        assert main(words) == 0
+    return out.getvalue()
