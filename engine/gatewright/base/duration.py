@@ -33,17 +33,14 @@ def _seconds(value: object) -> float | None:
         found = _TEXT.match(value)
         return float(found[1]) * _UNIT_S[found[2]] if found else None
     if isinstance(value, Mapping):
-        return _from_parts(cast("Mapping[str, object]", value))
+        parts = cast("Mapping[str, object]", value)
+        if not parts or not set(parts) <= {"secs", "nanos"}:
+            return None
+        secs, nanos = parts.get("secs", 0), parts.get("nanos", 0)
+        if type(secs) is not int or type(nanos) is not int or not 0 <= nanos < 1_000_000_000:
+            return None
+        return secs + nanos / 1e9
     return None
-
-
-def _from_parts(parts: Mapping[str, object]) -> float | None:
-    if not parts or not set(parts) <= {"secs", "nanos"}:
-        return None
-    secs, nanos = parts.get("secs", 0), parts.get("nanos", 0)
-    if type(secs) is not int or type(nanos) is not int or not 0 <= nanos < 1_000_000_000:
-        return None
-    return secs + nanos / 1e9
 
 
 def format_duration(seconds: float) -> str:

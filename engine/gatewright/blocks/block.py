@@ -156,7 +156,13 @@ class Block:
         if not ops and target is None:
             return None
         self._apply(ops)
-        return self._record(hand, kind_of(edit), target=target, undoable=not self._adds_entries(ops))
+        # entries of a log are taken back by nobody
+        return self._record(
+            hand,
+            kind_of(edit),
+            target=target,
+            undoable=not any(isinstance(op, ListOp) and op.name.startswith("entries:") for op in ops),
+        )
 
     def planned(self, edit: Edit, hand: Hand) -> tuple[tuple[Op, ...], int | None]:
         """What an edit would do, checked in every way, and the step that an undo or redo concerns."""
@@ -293,10 +299,6 @@ class Block:
         step = Step(number, hand.at_s, hand.author, kind, self.frontier, target, has_changes, undoable)
         self._steps.append(step)
         return step
-
-    def _adds_entries(self, ops: tuple[Op, ...]) -> bool:
-        """Whether entries of a log are among it: nobody takes those back."""
-        return any(isinstance(op, ListOp) and op.name.startswith("entries:") for op in ops)
 
     def _check_values(self, ops: tuple[Op, ...]) -> None:
         """What an undo or redo may not do to fields: empty a required one, count beyond what a counter holds."""

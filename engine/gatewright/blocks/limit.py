@@ -32,14 +32,10 @@ def check_growth(document: Document, ops: tuple[Op, ...], char_limit: int | None
         if isinstance(op, ListOp):
             counts[op.name] = counts.get(op.name, 0) + len(op.inserted) - op.removed
     if counts:
-        _check_counts(document, counts)
-
-
-def _check_counts(document: Document, counts: dict[str, int]) -> None:
-    for section, schema in document.parts.items():
-        more = counts.get(list_name(section, schema), 0)
-        if more > 0:
-            check_items(schema, document.item_count(section) + more)
+        for section, schema in document.parts.items():
+            more = counts.get(list_name(section, schema), 0)
+            if more > 0:
+                check_items(schema, document.item_count(section) + more)
 
 
 def check_chars(chars: int, char_limit: int | None) -> None:
@@ -68,7 +64,16 @@ def check_whole(document: Document, char_limit: int | None) -> None:
     """
     check_parts(document)
     for section, schema in document.parts.items():
-        _check_part(document, section, schema)
+        if isinstance(schema, MapSchema):
+            _check_map(document, section, schema)
+        elif isinstance(schema, ListSchema | LogSchema):
+            items = document.loro.get_list(list_name(section, schema))
+            if any(not isinstance(item, loro.ValueOrContainer.Value) for item in _each(items)):
+                raise ToolFailure("it holds an item that is no plain value", code="wrong-schema")
+            values = document.items(section)
+            check_items(schema, len(values))
+            for value in values:
+                _check_item(value, schema)
     check_chars(document.chars(), char_limit)
 
 
@@ -91,19 +96,6 @@ def _containers(section: str, schema: PartSchema) -> set[str]:
         counters = {counter_name(section, field.name) for field in schema.fields if field.type is FieldType.COUNTER}
         return {map_name(section), *counters}
     return {list_name(section, schema)}
-
-
-def _check_part(document: Document, section: str, schema: PartSchema) -> None:
-    if isinstance(schema, MapSchema):
-        _check_map(document, section, schema)
-    elif isinstance(schema, ListSchema | LogSchema):
-        items = document.loro.get_list(list_name(section, schema))
-        if any(not isinstance(item, loro.ValueOrContainer.Value) for item in _each(items)):
-            raise ToolFailure("it holds an item that is no plain value", code="wrong-schema")
-        values = document.items(section)
-        check_items(schema, len(values))
-        for value in values:
-            _check_item(value, schema)
 
 
 def _check_map(document: Document, section: str, schema: MapSchema) -> None:

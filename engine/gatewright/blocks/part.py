@@ -158,7 +158,14 @@ class Document:
     def _apply(self, op: Op) -> None:
         match op:
             case TextOp():
-                self._splice(op)
+                handle = self._handle(op.name)
+                for splice in reversed(op.splices):
+                    if splice.removed:
+                        handle.delete(splice.start, splice.removed)
+                    if splice.inserted:
+                        handle.insert(splice.start, splice.inserted)
+                if op.name in self._texts:
+                    self._follow(op)
             case ListOp():
                 items = self.loro.get_list(op.name)
                 if op.removed:
@@ -175,16 +182,6 @@ class Document:
                 self.loro.get_counter(op.name).increment(op.by)
             case _:
                 assert_never(op)
-
-    def _splice(self, op: TextOp) -> None:
-        handle = self._handle(op.name)
-        for splice in reversed(op.splices):
-            if splice.removed:
-                handle.delete(splice.start, splice.removed)
-            if splice.inserted:
-                handle.insert(splice.start, splice.inserted)
-        if op.name in self._texts:
-            self._follow(op)
 
     def _follow(self, op: TextOp) -> None:
         """Keep a text that was read in step, as long as that costs less than reading it again."""

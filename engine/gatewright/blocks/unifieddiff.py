@@ -53,7 +53,8 @@ def read_patch(patch: str) -> tuple[Hunk, ...]:
         if head:
             if hunks:
                 _check_full(hunks[-1])
-            hunks.append(_hunk(head, number))
+            old, new = (1 if count is None else int(count) for count in (head[2], head[4]))
+            hunks.append(Hunk(int(head[1]), old, new, number))
         elif hunks or not (line.startswith(_PREAMBLE) or not line.strip()):
             raise _bad(
                 number, "this is no part of a hunk; a patch is for one text, and its lines begin with ` `, `-`, `+`"
@@ -79,11 +80,6 @@ def patch_splices(text: str, patch: str) -> tuple[Splice, ...]:
         splices += _splices(lines, hunk, at)
         low = at + len(hunk.old)
     return tuple(splices)
-
-
-def _hunk(head: re.Match[str], number: int) -> Hunk:
-    old, new = (1 if count is None else int(count) for count in (head[2], head[4]))
-    return Hunk(int(head[1]), old, new, number)
 
 
 def _takes(hunk: Hunk, line: str, number: int) -> bool:

@@ -175,7 +175,14 @@ def _print(pending: Iterable[ApprovalRequest], standing: Iterable[Grant], *, jso
     for request in open_ones:
         _print_request(request)
     for grant in grants:
-        print_line(_standing_line(grant))
+        what = f"{grant.tool} {grant.operation}".strip()
+        verdict = "allowed" if grant.approved else "refused"
+        how = f"scope {grant.scope}" if grant.scope else str(grant.kind)
+        until = f", until {iso_utc(grant.expires_wall_s)}" if grant.expires_wall_s is not None else ""
+        session = "" if grant.approved and grant.kind is Remember.DURATION else f", session {grant.session_id}"
+        print_line(
+            f"standing {grant.grant_id}  {grant.agent_id}: {what} {verdict} by {grant.who} ({how}{session}{until})"
+        )
     if not open_ones and not grants:
         print_line("no call waits for an answer, and no answer stands")
 
@@ -196,15 +203,6 @@ def _print_request(request: ApprovalRequest) -> None:
     print_line(f"  arguments {jsonlib.dumps(dict(request.arguments), ensure_ascii=False)}")
     for line in (request.diff or "").splitlines():
         print_line(f"  | {line}")
-
-
-def _standing_line(grant: Grant) -> str:
-    what = f"{grant.tool} {grant.operation}".strip()
-    verdict = "allowed" if grant.approved else "refused"
-    how = f"scope {grant.scope}" if grant.scope else str(grant.kind)
-    until = f", until {iso_utc(grant.expires_wall_s)}" if grant.expires_wall_s is not None else ""
-    session = "" if grant.approved and grant.kind is Remember.DURATION else f", session {grant.session_id}"
-    return f"standing {grant.grant_id}  {grant.agent_id}: {what} {verdict} by {grant.who} ({how}{session}{until})"
 
 
 def _answer_json(answered: Approval) -> dict[str, object]:

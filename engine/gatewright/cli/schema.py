@@ -93,7 +93,12 @@ def reading(
     if field is None and operations is None:
         return tool, tool.operation_field, tool.operations
     if field:
-        _require_field(tool, field)
+        try:
+            missing = missing_field(tool.input_schema, field)
+        except (SchemaError, RecursionError) as error:
+            raise unusable(tool, error) from None
+        if missing is not None:
+            raise UsageProblem(f"`{tool.name}`: {missing}")
     return tool, field, None if operations is None else names_in(operations)
 
 
@@ -113,15 +118,6 @@ def filtered(
         close = near_miss(name, known)
         raise UsageProblem(f"no operation `{name}`" + (f" (did you mean `{close}`?)" if close else ""))
     return result
-
-
-def _require_field(tool: ToolDefinition, field: str) -> None:
-    try:
-        missing = missing_field(tool.input_schema, field)
-    except (SchemaError, RecursionError) as error:
-        raise unusable(tool, error) from None
-    if missing is not None:
-        raise UsageProblem(f"`{tool.name}`: {missing}")
 
 
 def _hints(tool: ToolDefinition, field: str | None) -> Iterable[str]:

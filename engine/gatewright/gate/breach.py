@@ -74,11 +74,7 @@ def broken(
         if left:
             names = _names(dict.fromkeys(test.required for test in left))
             found.append((Pending(left[0].bound, left), ExitRequirementsPending(tool, names)))
-    return _all_starts(found, tool)
-
-
-def _all_starts(found: list[Broken], tool: str) -> list[Broken]:
-    """Every start that is missing is named with each of them."""
+    # Every start that is missing is named with each of them
     names = tuple(dict.fromkeys(str(test.start) for test, _ in found if isinstance(test, StartTest)))
     if len(names) <= 1:
         return found

@@ -126,7 +126,18 @@ class PermissionBroker:
             waiting=1,
         )
         waiter = _Waiter(asyncio.get_running_loop(), self._clock.monotonic_s() + self._limits.timeout_s)
-        return await self._posted(asked, waiter)
+        posting = _Posting(self._store, asked, self._limits.waiting)
+        answer: Approval | None = None
+        try:
+            refusal = await asyncio.to_thread(posting.post)
+            if refusal is not None:
+                return refusal
+            self._wait(asked.request_id, waiter)
+            answer = await waiter.answer
+        except asyncio.CancelledError:
+            await self._given_up(asked.request_id, posting)
+            raise
+        return await self._taken(asked, posting, answer)
 
     async def is_attended(self) -> bool:
         """Whether an operator is attached, here or in another process (or calls wait without one)."""
@@ -191,7 +202,18 @@ class PermissionBroker:
         """
         grant = self._store.revoke(grant_id)
         if grant is not None and self._audit is not None:
-            self._audit.append([_revoked(grant, who)])
+            from gatewright.gate.record import clean
+
+            body = {
+                "grant": grant.grant_id,
+                "kind": str(grant.kind),
+                "approved": grant.approved,
+                "scope": grant.scope,
+                "given_by": clean(grant.who),
+                "who": clean(who),
+            }
+            names = clean(grant.agent_id), clean(grant.session_id), clean(grant.tool), clean(grant.operation)
+            self._audit.append([AuditEntry(RowKind.GRANT_REVOKED, "", *names, body)])
         return grant
 
     def close(self) -> None:
@@ -222,20 +244,6 @@ class PermissionBroker:
                 return False
             times.append(now_s)
             return True
-
-    async def _posted(self, asked: ApprovalRequest, waiter: _Waiter) -> Approval:
-        posting = _Posting(self._store, asked, self._limits.waiting)
-        answer: Approval | None = None
-        try:
-            refusal = await asyncio.to_thread(posting.post)
-            if refusal is not None:
-                return refusal
-            self._wait(asked.request_id, waiter)
-            answer = await waiter.answer
-        except asyncio.CancelledError:
-            await self._given_up(asked.request_id, posting)
-            raise
-        return await self._taken(asked, posting, answer)
 
     async def _taken(self, asked: ApprovalRequest, posting: _Posting, answer: Approval | None) -> Approval:
         """The answer that stands in the end: one that came in the moment the time was over counts."""
@@ -370,18 +378,3 @@ def _refused(code: str, reason: str) -> Approval:
     from gatewright.gate.approval import Approval
 
     return Approval(False, "nobody", code=code, reason=reason)
-
-
-def _revoked(grant: Grant, who: str) -> AuditEntry:
-    from gatewright.gate.record import clean
-
-    body = {
-        "grant": grant.grant_id,
-        "kind": str(grant.kind),
-        "approved": grant.approved,
-        "scope": grant.scope,
-        "given_by": clean(grant.who),
-        "who": clean(who),
-    }
-    names = clean(grant.agent_id), clean(grant.session_id), clean(grant.tool), clean(grant.operation)
-    return AuditEntry(RowKind.GRANT_REVOKED, "", *names, body)

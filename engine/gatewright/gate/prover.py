@@ -91,7 +91,10 @@ def _sent(state: CallState, key: bytes) -> JsonValue:
     try:
         return read_arguments(state.raw)
     except JsonRefused:
-        return _raw_digest(state.raw, key)
+        content = state.raw.encode("utf-8", "surrogatepass") if isinstance(state.raw, str) else state.raw
+        if not isinstance(content, bytes):
+            return type(state.raw).__name__
+        return hmac.new(key, b"raw\0" + content, "sha256").hexdigest()
     except Exception:  # noqa: BLE001 a mapping of the host's may raise anything; the stage was a denial then
         return type(state.raw).__name__
 
@@ -113,10 +116,3 @@ def _digest(bound: dict[str, JsonValue], key: bytes) -> str:
 def _valid(text: str) -> JsonValue:
     """``text`` in a form that JSON can hold, still telling apart what differs."""
     return text if text.isascii() else ["utf-8", text.encode("utf-8", "surrogatepass").hex()]
-
-
-def _raw_digest(raw: object, key: bytes) -> str:
-    content = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
-    if not isinstance(content, bytes):
-        return type(raw).__name__
-    return hmac.new(key, b"raw\0" + content, "sha256").hexdigest()

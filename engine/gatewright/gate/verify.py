@@ -74,16 +74,6 @@ def verified(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verifica
         return Verification(False, problems=("the key that the proof was made with is not here",))
     if not proof.is_sealed_by(key):
         return Verification(False, problems=("the proof was changed, or not made here",))
-    passage = Passage(_state_then(proof, call, force), force)
-    again = passage.decide()
-    is_call = _is_call(proof, passage.state, key)
-    moved = _moved(proof, passage.state, force)
-    same, difference = _compared(proof, again, passage.state)
-    problems = [] if is_call else ["the proof is for another call"]
-    return Verification(True, is_call, not moved, same, (*problems, *moved, *difference), again)
-
-
-def _state_then(proof: DecisionProof, call: ProvenCall, force: InForce) -> CallState:
     agent = force.snapshot.agent(call.agent_id)
     ports = replace(force.ports, rates=None, grants=None)
     session = Session(proof.facts.session_id or "none")
@@ -91,7 +81,13 @@ def _state_then(proof: DecisionProof, call: ProvenCall, force: InForce) -> CallS
     state = CallState("", call.agent_id, call.tool, call.arguments, agent, session, ports, user_id)
     state.answer, state.facts, state.grant = proof.answer, proof.facts, proof.grant
     state.now_s, state.wall_s, state.rates = proof.now_s, proof.wall_s, proof.rates
-    return state
+    passage = Passage(state, force)
+    again = passage.decide()
+    is_call = _is_call(proof, passage.state, key)
+    moved = _moved(proof, passage.state, force)
+    same, difference = _compared(proof, again, passage.state)
+    problems = [] if is_call else ["the proof is for another call"]
+    return Verification(True, is_call, not moved, same, (*problems, *moved, *difference), again)
 
 
 def _is_call(proof: DecisionProof, state: CallState, key: bytes) -> bool:

@@ -110,7 +110,8 @@ class _Maker:
         if "const" in table:
             return table["const"]
         if table.get("enum"):
-            return self._of_enum(table)
+            values = cast("list[JsonValue]", table["enum"])
+            return next((value for value in values[:_MOST_TRIED] if self._fits(table, value)), values[0])
         for said in () if any(wanted) else _said(table):
             if self._fits(table, said):
                 return said
@@ -178,10 +179,6 @@ class _Maker:
             if found is None:
                 raise LookupError
         return found
-
-    def _of_enum(self, table: Schema) -> JsonValue:
-        values = cast("list[JsonValue]", table["enum"])
-        return next((value for value in values[:_MOST_TRIED] if self._fits(table, value)), values[0])
 
     def _fits(self, table: Schema, value: object) -> bool:
         """Whether it is one, as far as the schema by itself says."""

@@ -29,7 +29,15 @@ def action_of(edit: Edit) -> Action:
 def noted(record: BlockRecord, kind: str, now: float) -> BlockRecord:
     """The record after it was pinned, unpinned or archived. Raises ToolFailure."""
     if kind == ARCHIVE:
-        return _archived(record, now)
+        if record.source_id:
+            raise ToolFailure("this block stands for a file, and files are not archived", code="of-a-source")
+        if record.type is BlockType.CORE:
+            raise ToolFailure("a core block stays in context: it cannot be archived", code="core-block")
+        if record.type is not BlockType.WORKING:
+            raise ToolFailure(
+                f"only working blocks are archived, and this is a block of type {record.type}", code="wrong-type"
+            )
+        return replace(record, type=BlockType.ARCHIVAL, pinned=False, archived_at=now)
     if kind == PIN:
         refuse_archived(record)
     return replace(record, pinned=kind == PIN)
@@ -39,18 +47,6 @@ def refuse_archived(record: BlockRecord) -> None:
     """Raises ToolFailure for a block that was put away."""
     if record.type is BlockType.ARCHIVAL:
         raise ToolFailure("this block was archived: it can be read, and is not changed any more", code="archived")
-
-
-def _archived(record: BlockRecord, now: float) -> BlockRecord:
-    if record.source_id:
-        raise ToolFailure("this block stands for a file, and files are not archived", code="of-a-source")
-    if record.type is BlockType.CORE:
-        raise ToolFailure("a core block stays in context: it cannot be archived", code="core-block")
-    if record.type is not BlockType.WORKING:
-        raise ToolFailure(
-            f"only working blocks are archived, and this is a block of type {record.type}", code="wrong-type"
-        )
-    return replace(record, type=BlockType.ARCHIVAL, pinned=False, archived_at=now)
 
 
 def is_label(text: str) -> bool:

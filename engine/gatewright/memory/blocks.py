@@ -259,7 +259,7 @@ class BlockService:
         """Do an edit, undo and redo among them. ``approved_change`` gives the one diff that somebody agreed to."""
         with self._writing(label, action_of(edit), granted, approved) as opened:
             if approved_change is not None and self._shown(opened, edit, author) != approved_change():
-                raise _stale()
+                raise ToolFailure("the block was changed since somebody agreed to this", code="approval-stale")
             self._refuse_archived(opened)
             hand = self._hand(author)
             step = opened.block.edit(self._fitted(opened, edit), hand)
@@ -442,7 +442,3 @@ _WORDS = {
     Action.OVERWRITE: "change what it holds",
     Action.DELETE: "delete it",
 }
-
-
-def _stale() -> ToolFailure:
-    return ToolFailure("the block was changed since somebody agreed to this", code="approval-stale")

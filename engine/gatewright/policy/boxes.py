@@ -40,7 +40,8 @@ class Boxes:
         self._rules: list[ToolRule | None] = list(agent.tool_rules)
         self._limits: dict[str, list[int]] = {}
         for index, rule in enumerate(agent.tool_rules):
-            self._note_limit(index, rule)
+            if isinstance(rule.rule_type, AllowedOperations):
+                self._limits.setdefault(split_name(rule.tool_name)[0], []).append(index)
         self._approvals = dict(agent.approvals)
 
     @property
@@ -101,7 +102,8 @@ class Boxes:
         if not can:
             self._take_off(facts)
         elif can != self.ticked(facts):
-            self._put_on(facts)
+            if not self._is_listed(facts):
+                self._written_list().setdefault(facts.name, []).append(facts.name)
             self._keep(facts, can)
         return wanted - can
 
@@ -170,10 +172,6 @@ class Boxes:
             self._listed = _by_name(chosen_tools(self._catalog, None)) if held else {}
         return self._listed
 
-    def _put_on(self, facts: ToolFacts) -> None:
-        if not self._is_listed(facts):
-            self._written_list().setdefault(facts.name, []).append(facts.name)
-
     def _take_off(self, facts: ToolFacts) -> None:
         listed = self._written_list()
         rest = [name for name in listed.pop(facts.name, ()) if not names_tool(name, facts.name, facts.major)]
@@ -181,10 +179,6 @@ class Boxes:
             listed[facts.name] = rest
 
     # the kept rules
-
-    def _note_limit(self, index: int, rule: ToolRule) -> None:
-        if isinstance(rule.rule_type, AllowedOperations):
-            self._limits.setdefault(split_name(rule.tool_name)[0], []).append(index)
 
     def _limits_on(self, facts: ToolFacts) -> list[int]:
         """The AllowedOperations rules that concern the tool, in the order of the file."""

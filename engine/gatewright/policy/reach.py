@@ -49,14 +49,20 @@ class Reach:
         if not facts.needs_source:
             return None
         if not self._sources:
-            return self._without()
+            agent = self._agent
+            address: Address | None = ("agents", agent.agent_id, "sources") if agent.sources is not None else None
+            text = f"agent `{agent.agent_id}` has no file source"
+            return Reason(Layer.SOURCE, Verdict.DENY, "no-source", text, address)
         if not self._limiting and not op.actions:
             return None
         limits = [self._limit(source, facts, op) for source in self._sources]
         open_ones = [source for source, limit in zip(self._sources, limits, strict=True) if limit is None]
         if not open_ones:
             return next(limit for limit in limits if limit is not None)
-        best = min((_mildest(self._level(source, op.actions)) for source in open_ones), key=_MILDNESS.__getitem__)
+        best = min(
+            (min(self._level(source, op.actions), key=_MILDNESS.__getitem__) for source in open_ones),
+            key=_MILDNESS.__getitem__,
+        )
         return None if best is Verdict.ALLOW else self._by_level(open_ones, op, best)
 
     def outcomes(self, facts: ToolFacts, op: OperationFacts) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
@@ -73,12 +79,6 @@ class Reach:
                 held |= {_by_action(level, op.actions) for level in source.levels}
         every = frozenset[Verdict]().union(*held)
         return (every | by_path, _NOTHING) if len(held) > 1 else (frozenset(by_path), every)
-
-    def _without(self) -> Reason:
-        agent = self._agent
-        address: Address | None = ("agents", agent.agent_id, "sources") if agent.sources is not None else None
-        text = f"agent `{agent.agent_id}` has no file source"
-        return Reason(Layer.SOURCE, Verdict.DENY, "no-source", text, address)
 
     def _limit(self, source: Source, facts: ToolFacts, op: OperationFacts) -> Reason | None:
         """The source's rule that leaves the operation out."""
@@ -114,7 +114,3 @@ class Reach:
 def _by_action(level: Permission, actions: tuple[Action, ...]) -> frozenset[Verdict]:
     """What a level says to the actions; none of them is nothing that it could refuse."""
     return frozenset(verdict_for(level, action) for action in actions) or _ALLOW
-
-
-def _mildest(verdicts: frozenset[Verdict]) -> Verdict:
-    return min(verdicts, key=_MILDNESS.__getitem__)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.frozen import frozen
 from gatewright.base.report import Report
 from gatewright.policy.document import Agent, Dialect, Policy
-from gatewright.policy.requirement import Majors, Sight, hidden_requirements, majors_of
+from gatewright.policy.requirement import Sight, hidden_requirements, majors_of
 from gatewright.policy.rule import (
     OPERATION_CONDITION,
     AllowedOperations,
@@ -69,7 +69,9 @@ class PolicyCheck:
 
     def agent(self, agent: Agent, report: Report) -> None:
         """Add the findings about one agent."""
-        if not self._is_sound(agent):
+        # nothing is said of an agent that was not built whole, or whose rights hang on what was not
+        own = ("agents", agent.agent_id)
+        if not (self._tables.isdisjoint(_SHARED) and self._faulty.isdisjoint({own, ("agents",)})):
             return
         policy = self._policy
         path: RawPath = () if policy.dialect is Dialect.PATTERN else ("agents", agent.agent_id)
@@ -77,7 +79,14 @@ class PolicyCheck:
         _warn_no_source(policy, agent, chosen, path, report)
         _warn_no_root(policy, agent, self._known, path, report)
         _warn_nothing_left(policy, agent, chosen, path, report)
-        _check_hidden(self._slim, agent, self._majors, path, report)
+        for found in hidden_requirements(self._slim, agent, self._majors):
+            message = f"agent `{agent.agent_id}` does not see {found.what}, so it could never {found.consequence}"
+            report.error((*path, "tool_rules", found.index, "rule_type"), found.code, message)
+        sight: Sight | None = None
+        for index, rule in enumerate(agent.tool_rules):
+            if isinstance(rule.rule_type, RequiresPrecedingTools | RequiredBeforeExitIf):
+                sight = sight or Sight(self._slim, agent, self._majors)
+                _warn_hidden_conditions(agent, rule, sight, (*path, "tool_rules", index, "conditions"), report)
 
     def together(self, agents: Collection[Agent], report: Report) -> None:
         """Add what the agents of a policy mean for each other."""
@@ -89,11 +98,6 @@ class PolicyCheck:
         """Add the findings about policy rules."""
         if self._tables.isdisjoint(_SHARED - {"sources", "defaults"}):
             check_policy_rules(self._policy, self._known.there(self._policy.roots), report)
-
-    def _is_sound(self, agent: Agent) -> bool:
-        """Whether the agent was built whole, and so was what its rights hang on besides."""
-        own = ("agents", agent.agent_id)
-        return self._tables.isdisjoint(_SHARED) and self._faulty.isdisjoint({own, ("agents",)})
 
     def everything(self) -> Checked:
         """All findings of the policy."""
@@ -111,17 +115,6 @@ def _distinct(rules: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
     for rule in rules:
         found.setdefault((rule.effect, rule.agents, rule.tools, rule.operations, rule.is_unconditional), rule)
     return tuple(found.values())
-
-
-def _check_hidden(policy: Policy, agent: Agent, majors: Majors, path: RawPath, report: Report) -> None:
-    for found in hidden_requirements(policy, agent, majors):
-        message = f"agent `{agent.agent_id}` does not see {found.what}, so it could never {found.consequence}"
-        report.error((*path, "tool_rules", found.index, "rule_type"), found.code, message)
-    sight: Sight | None = None
-    for index, rule in enumerate(agent.tool_rules):
-        if isinstance(rule.rule_type, RequiresPrecedingTools | RequiredBeforeExitIf):
-            sight = sight or Sight(policy, agent, majors)
-            _warn_hidden_conditions(agent, rule, sight, (*path, "tool_rules", index, "conditions"), report)
 
 
 def _warn_hidden_conditions(agent: Agent, rule: ToolRule, sight: Sight, place: RawPath, report: Report) -> None:

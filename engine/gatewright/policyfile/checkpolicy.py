@@ -117,7 +117,10 @@ class _StrictRules:
         self._targets = _Targets(catalog)
 
     def check(self, rule: PolicyRule, index: int, when: Mapping[str, object]) -> None:
-        condition, place = self._condition(when), ("policy", "rules", index, "when")
+        key = canonical_json(when)
+        if key not in self._conditions:
+            self._conditions[key] = Condition(when)
+        condition, place = self._conditions[key], ("policy", "rules", index, "when")
         missed, hit, omitted = self._found(rule, condition)
         if missed.count:
             text = f"a call that leaves out what `when` needs {_ESCAPES[rule.effect]}: {missed}"
@@ -131,12 +134,6 @@ class _StrictRules:
             text = f"`when` holds for a call that leaves out all that it speaks of, so that asks: {omitted}"
             hint = "name the arguments in `required` to ask only when they are given"
             self._report.warning(place, "ask-when-omitted", f"{text}; {hint}", tools=omitted.tools)
-
-    def _condition(self, when: Mapping[str, object]) -> Condition:
-        key = canonical_json(when)
-        if key not in self._conditions:
-            self._conditions[key] = Condition(when)
-        return self._conditions[key]
 
     def _found(self, rule: PolicyRule, condition: Condition) -> tuple[_Named, _Named, _Named]:
         """What comes past the condition, what it hits for want of its fields, what asks where they are left out."""

@@ -91,7 +91,13 @@ class Editor:
             return
         item = self.find(path)
         if item is None:
-            self._make_table(path, {key: value for key, value in changes.items() if value is not REMOVED})
+            data = {key: value for key, value in changes.items() if value is not REMOVED}
+            if self._is_inline(path[:-1]):
+                self.set_members(path[:-1], {str(path[-1]): dict(data)})
+            elif len(path) == 1 and self.tree.sections[0].statements:
+                self._insert_blocks(self._end_of(self.tree.sections[0]), [block(path, data)])
+            else:
+                self.append_blocks(path[:1], [block(path, data)])
         elif (around := self._inline_with_dots(path, item)) is not None:
             self._write_anew(around, path, changes)
         elif item.kind is Kind.INLINE:
@@ -110,7 +116,7 @@ class Editor:
         for section in self._below[path]:
             self._remove_section(section)
         for _, statement in self._dotted[path]:
-            start, end = self._lines_of(statement)
+            start, end = self._splices.line_start(statement.start), self._splices.line_end(statement.item.end)
             self._splices.replace(self._splices.comments_above(start) if comments else start, end, "")
 
     def rename(self, path: RawPath, name: str) -> None:
@@ -237,9 +243,6 @@ class Editor:
             for length in range(len(section.path) + 1, len(full) + 1):
                 self._dotted[full[:length]].append((section, statement))
 
-    def _lines_of(self, statement: Statement) -> tuple[int, int]:
-        return self._splices.line_start(statement.start), self._splices.line_end(statement.item.end)
-
     def _end_of(self, section: Section) -> int:
         return self._splices.line_end(section.end)
 
@@ -257,21 +260,18 @@ class Editor:
                 if value is not REMOVED:
                     added[key] = value
         if added:
-            self._add_statements(path, added)
-
-    def _add_statements(self, path: RawPath, added: Mapping[str, object]) -> None:
-        splices, section = self._splices, self._sections.get(path)
-        if section is not None and section.statements:
-            indent = splices.indent(section.statements[-1].start)
-            self._add_lines(self._end_of(section), statements(added), indent)
-        elif section is not None and section.segments:
-            self._add_lines(self._end_of(section), statements(added), splices.indent(section.start))
-        elif section is not None:
-            self._add_on_top(section, added)
-        elif self._dotted[path]:
-            self._add_dotted(path, added)
-        else:
-            self._splices.insert_lines(self._make_header(path), statements(added))
+            splices, section = self._splices, self._sections.get(path)
+            if section is not None and section.statements:
+                indent = splices.indent(section.statements[-1].start)
+                self._add_lines(self._end_of(section), statements(added), indent)
+            elif section is not None and section.segments:
+                self._add_lines(self._end_of(section), statements(added), splices.indent(section.start))
+            elif section is not None:
+                self._add_on_top(section, added)
+            elif self._dotted[path]:
+                self._add_dotted(path, added)
+            else:
+                self._splices.insert_lines(self._make_header(path), statements(added))
 
     def _make_header(self, path: RawPath) -> int:
         """Give a table that only stands in the headers of its parts a header of its own; where its statements go."""
@@ -299,14 +299,6 @@ class Editor:
         prefix = text[last.start : last.segments[len(path) - len(section.path) - 1][1]]
         lines = "".join(f"{prefix}.{line}" for line in statements(added).splitlines(keepends=True))
         self._add_lines(self._splices.line_end(last.item.end), lines, self._splices.indent(last.start))
-
-    def _make_table(self, path: RawPath, data: Mapping[str, object]) -> None:
-        if self._is_inline(path[:-1]):
-            self.set_members(path[:-1], {str(path[-1]): dict(data)})
-        elif len(path) == 1 and self.tree.sections[0].statements:
-            self._insert_blocks(self._end_of(self.tree.sections[0]), [block(path, data)])
-        else:
-            self.append_blocks(path[:1], [block(path, data)])
 
     def _insert_blocks(self, offset: int, blocks: Sequence[str]) -> None:
         """Insert tables at the beginning of a line, each with a blank line before it (at the top: after it)."""

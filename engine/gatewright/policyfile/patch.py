@@ -127,7 +127,13 @@ class _Patch:
         before, after = self._before, self._after
         if self._pattern:
             self._refuse_foreign()
-            self._patch_pattern_agent()
+            old, new = next(iter(self._before.agents.values())), next(iter(self._after.agents.values()))
+            if old.agent_id != new.agent_id:
+                self._editor.set_members((), {"name": new.agent_id})
+            if old.tool_rules and not new.tool_rules and self._editor.find(("data_sources",)) is None:
+                self._editor.set_members((), {"tool_rules": []})  # what makes the file one of Pattern's
+                old = replace(old, tool_rules=())
+            self._agent.patch((), old, new)
         else:
             self._scalars(
                 (), {"name": (before.name, after.name), "description": (before.description, after.description)}
@@ -169,13 +175,10 @@ class _Patch:
             else:
                 added.append((agent, below))
         for agent, above in reversed(added):
-            self._add_agent(agent, above)
-
-    def _add_agent(self, agent: Agent, above: str | None) -> None:
-        rules = [plain_rule(rule, adjacent=self._adjacent) for rule in agent.tool_rules]
-        data = plain_agent(agent) | ({"tool_rules": rules} if rules else {})
-        blocks = list(agent_blocks(agent, adjacent=self._adjacent))
-        self._editor.add_table(("agents",), agent.agent_id, data, blocks, above)
+            rules = [plain_rule(rule, adjacent=self._adjacent) for rule in agent.tool_rules]
+            data = plain_agent(agent) | ({"tool_rules": rules} if rules else {})
+            blocks = list(agent_blocks(agent, adjacent=self._adjacent))
+            self._editor.add_table(("agents",), agent.agent_id, data, blocks, above)
 
     def _patch_defaults(self, old: Defaults, new: Defaults) -> None:
         path: RawPath = ("defaults",)
@@ -305,12 +308,3 @@ class _Patch:
             raise NotSupported("a file in Pattern's shape cannot say which sources, user or capabilities an agent has")
         if after.rules or after.default is not Verdict.ALLOW:
             raise NotSupported("a file in Pattern's shape holds no policy rules")
-
-    def _patch_pattern_agent(self) -> None:
-        old, new = next(iter(self._before.agents.values())), next(iter(self._after.agents.values()))
-        if old.agent_id != new.agent_id:
-            self._editor.set_members((), {"name": new.agent_id})
-        if old.tool_rules and not new.tool_rules and self._editor.find(("data_sources",)) is None:
-            self._editor.set_members((), {"tool_rules": []})  # what makes the file one of Pattern's
-            old = replace(old, tool_rules=())
-        self._agent.patch((), old, new)

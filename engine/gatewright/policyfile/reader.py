@@ -136,7 +136,14 @@ def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools 
     from gatewright.policyfile.readdeclaration import read_declarations
     from gatewright.policyfile.readtool import read_tool_settings
 
-    _check_version(row)
+    version = row.raw.get("gatewright")
+    if version is None:
+        message = "a policy file begins with `gatewright = 1` (only a file of one agent's `[[tool_rules]]` may lack it)"
+        row.report.error((), "missing-key", message)
+    elif type(version) is not int:
+        row.wrong("gatewright", "the whole number 1", version)
+    elif version != VERSION:
+        row.fault("gatewright", "bad-value", "this release reads policy files of version 1 only")
     row.only(TOP_KEYS, "a policy file")
     _refuse_unsupported(row)
     catalogued = read_catalogs(row.rows("catalogs"), known)
@@ -168,17 +175,6 @@ def _rest(row: Row, names: Names) -> Policy:
         rules=rules,
         roots=read_workspace(row.table("workspace")),
     )
-
-
-def _check_version(row: Row) -> None:
-    version = row.raw.get("gatewright")
-    if version is None:
-        message = "a policy file begins with `gatewright = 1` (only a file of one agent's `[[tool_rules]]` may lack it)"
-        row.report.error((), "missing-key", message)
-    elif type(version) is not int:
-        row.wrong("gatewright", "the whole number 1", version)
-    elif version != VERSION:
-        row.fault("gatewright", "bad-value", "this release reads policy files of version 1 only")
 
 
 def _refuse_unsupported(row: Row) -> None:

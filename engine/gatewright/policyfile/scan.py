@@ -172,7 +172,11 @@ class _Scanner:
             if text[position] == "[":
                 position, table = self._header(position)
             else:
-                position = self._statement(position, table)
+                keys, spans, start = self._key_and_mark(position)
+                item = self._value(start)
+                self._insert(table, keys, spans, item)
+                self.tree.sections[-1].statements.append(Statement(keys, spans, item))
+                position = item.end
 
     def _gap(self, position: int) -> int:
         if self._text[position : position + 1] not in _GAP_MARKS:
@@ -254,13 +258,6 @@ class _Scanner:
         path += [key, len(held.elements) - 1]
         return held.elements[-1]
 
-    def _statement(self, position: int, table: Item) -> int:
-        keys, spans, start = self._key_and_mark(position)
-        item = self._value(start)
-        self._insert(table, keys, spans, item)
-        self.tree.sections[-1].statements.append(Statement(keys, spans, item))
-        return item.end
-
     def _insert(self, table: Item, keys: tuple[str, ...], spans: tuple[Span, ...], item: Item) -> None:
         for key, span in zip(keys[:-1], spans[:-1], strict=True):
             table = self._step(table, key, span[0], [])
@@ -285,7 +282,13 @@ class _Scanner:
                     item.comma = position
                     position = self._gap(position + 1)
                 if self._text[position] != ("]" if box.kind is Kind.ARRAY else "}"):
-                    item = self._next(box, position)
+                    if box.kind is Kind.ARRAY:
+                        item = self._begin(position)
+                    else:
+                        keys, spans, start = self._key_and_mark(position)
+                        item = self._begin(start)
+                        self._insert(box, keys, spans, item)
+                    box.elements.append(item)
                     break
                 item, position = boxes.pop(), position + 1
                 item.end = position
@@ -302,16 +305,6 @@ class _Scanner:
         if found is None:
             raise _Broken
         return Item(Kind.SCALAR, position, found.end(), position, -1, False, _NO_MEMBERS, _NO_ELEMENTS)
-
-    def _next(self, box: Item, position: int) -> Item:
-        if box.kind is Kind.ARRAY:
-            item = self._begin(position)
-        else:
-            keys, spans, start = self._key_and_mark(position)
-            item = self._begin(start)
-            self._insert(box, keys, spans, item)
-        box.elements.append(item)
-        return item
 
 
 def key_of(word: str) -> str:

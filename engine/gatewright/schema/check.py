@@ -95,17 +95,14 @@ class SchemaChecker:
         try:
             if self._validator.is_valid(value):
                 return ()
-            found = self._misfits().errors(value)
+            if self._misfit is None:
+                from gatewright.schema.misfit import Misfit
+
+                self._misfit = Misfit(self._schema, check_formats=self._check_formats)
+            found = self._misfit.errors(value)
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             return (_unreadable(value, error),)
         return found[:MAX_ERRORS] or (_unfound(),)
-
-    def _misfits(self) -> Misfit:
-        if self._misfit is None:
-            from gatewright.schema.misfit import Misfit
-
-            self._misfit = Misfit(self._schema, check_formats=self._check_formats)
-        return self._misfit
 
 
 def _unfound() -> ArgumentError:

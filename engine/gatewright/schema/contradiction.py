@@ -116,7 +116,11 @@ def _contradictions(own: list[object], constraint: object, at: Pointer, depth: i
     kinds = frozenset[str]().union(*(kinds_of(one) for one in own))
     wrong = [keyword for keyword in table if KIND_OF.get(keyword, "") not in {*kinds, ""}]
     for keyword in wrong:
-        yield _not_applicable(keyword, kinds, at)
+        kind = KIND_OF[keyword]
+        message = f"`{keyword}` is for {kind}s and the value is {kind_words(kinds)}: it would hold for every one"
+        if "array" in kinds and kind in {"string", "number"}:
+            message += f"; of its items it is said by `items = {{ {keyword} = ... }}`"
+        yield Contradiction((*at, keyword), "keyword-not-applicable", message, at_key=True)
     below = list(_below(own, table, at, depth))
     yield from below
     if not wrong and not below:
@@ -124,14 +128,6 @@ def _contradictions(own: list[object], constraint: object, at: Pointer, depth: i
             yield Contradiction(at, "no-value-left", _no_value(kinds, table))
         else:
             yield from _strange_values(own, table, at)
-
-
-def _not_applicable(keyword: str, kinds: Kinds, at: Pointer) -> Contradiction:
-    kind = KIND_OF[keyword]
-    message = f"`{keyword}` is for {kind}s and the value is {kind_words(kinds)}: it would hold for every one"
-    if "array" in kinds and kind in {"string", "number"}:
-        message += f"; of its items it is said by `items = {{ {keyword} = ... }}`"
-    return Contradiction((*at, keyword), "keyword-not-applicable", message, at_key=True)
 
 
 def _below(own: list[object], table: Schema, at: Pointer, depth: int) -> Iterator[Contradiction]:

@@ -82,7 +82,11 @@ def filter_with_lints(
         return FilterResult(schema if declared is None else source, lints, found)
     if not wanted:
         return FilterResult(None, lints, found, hidden)
-    return _filtered(source, found, wanted, hidden, lints)
+    shaped = reduced_schema(source, found, wanted)
+    kept = bearing_names(shaped) | wanted
+    cleaned = clean_wording(shaped, found, hidden, kept)
+    notes = [*lints, *_lints(cleaned, found, hidden & kept)]
+    return FilterResult(_without_draft_name(cleaned, hidden - kept), tuple(notes), found, hidden, kept)
 
 
 def reduced_schema(schema: Schema, found: OperationSet, wanted: frozenset[str]) -> Schema:
@@ -94,20 +98,6 @@ def _undeclared(schema: Schema, field: str | None) -> frozenset[str]:
     """What the schema itself lists at the declared field; none of it may be named unless it is declared."""
     found = discover_operations(schema, field=field)
     return frozenset(found.names) if found else frozenset()
-
-
-def _filtered(
-    schema: Schema,
-    found: OperationSet,
-    wanted: frozenset[str],
-    hidden: frozenset[str],
-    lints: tuple[FilterLint, ...],
-) -> FilterResult:
-    shaped = reduced_schema(schema, found, wanted)
-    kept = bearing_names(shaped) | wanted
-    cleaned = clean_wording(shaped, found, hidden, kept)
-    notes = [*lints, *_lints(cleaned, found, hidden & kept)]
-    return FilterResult(_without_draft_name(cleaned, hidden - kept), tuple(notes), found, hidden, kept)
 
 
 def _lints(schema: Schema, found: OperationSet, borne: frozenset[str]) -> list[FilterLint]:

@@ -46,7 +46,11 @@ def narrow(
         checker = SchemaChecker(constraint)
         result, constraint = at_one_draft(result, constraint)
         result, constraint = rehomed(result, constraint)
-        field = _Field(name, constraint, checker, _is_needed(result, name, checker, defaults))
+        if defaults is not None:
+            held = [defaults[name]] if name in defaults else []
+        else:
+            held = [own["default"] for own in _declarations(result, name) if "default" in own][:1]
+        field = _Field(name, constraint, checker, any(not checker.is_valid(default) for default in held))
         result = _conditional(result, field, when) if when is not None else _bound(result, field)
     return result
 
@@ -69,14 +73,6 @@ def _own(given: object) -> Schema | None:
         raise SchemaError("a constraint must be a JSON Schema")
     inlined = inline_references(table)
     return inlined if own_words(inlined) else None
-
-
-def _is_needed(schema: Schema, name: str, checker: SchemaChecker, defaults: Mapping[str, object] | None) -> bool:
-    if defaults is not None:
-        held = [defaults[name]] if name in defaults else []
-    else:
-        held = [own["default"] for own in _declarations(schema, name) if "default" in own][:1]
-    return any(not checker.is_valid(default) for default in held)
 
 
 def _declarations(schema: Schema, name: str) -> list[Schema]:
@@ -121,7 +117,9 @@ def _constrained(schema: Schema, field: _Field) -> Schema:
     if inside is not None:
         return inside
     if "unevaluatedProperties" in schema:
-        return _beside(schema, field)
+        # Said without declaring the field, so that `unevaluatedProperties` still sees what it saw
+        refused = {"not": {"required": [field.name], "properties": {field.name: {"not": field.constraint}}}}
+        return {**schema, "allOf": [*(as_list(schema.get("allOf")) or []), refused]}
     if not _takes(schema, name):
         return schema
     others = as_object(schema.get("additionalProperties"))
@@ -132,12 +130,6 @@ def _constrained(schema: Schema, field: _Field) -> Schema:
 
 def _narrowed(root: Schema, own: Schema, field: _Field) -> Schema:
     return both(own, field.constraint, field.checker, root)
-
-
-def _beside(schema: Schema, field: _Field) -> Schema:
-    """Said without declaring the field, so that `unevaluatedProperties` still sees what it saw."""
-    refused = {"not": {"required": [field.name], "properties": {field.name: {"not": field.constraint}}}}
-    return {**schema, "allOf": [*(as_list(schema.get("allOf")) or []), refused]}
 
 
 def _in_variants(schema: Schema, field: _Field) -> Schema | None:

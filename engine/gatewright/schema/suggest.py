@@ -58,7 +58,8 @@ def _enumerated(text: str) -> list[str]:
     for lead in _LED.finditer(text):
         start = re.search(rf"{_ITEM}$", lead.group())
         match = _COMMAS.match(text, lead.start() + start.start()) if start else None
-        if match and _ends_well(text[match.end() :]):
+        # an enumeration ends where a sentence or a clause does
+        if match and re.match(r"\s*(?:[.;)\n(—–]|$|-\s)", text[match.end() :]) is not None:
             return _listed(match.group())
     return []
 
@@ -70,11 +71,6 @@ def _slashed(text: str) -> list[str]:
 
 def _quoted(text: str) -> list[str]:
     return _QUOTED.findall(text)
-
-
-def _ends_well(rest: str) -> bool:
-    """Whether an enumeration ends where a sentence or a clause does."""
-    return re.match(r"\s*(?:[.;)\n(—–]|$|-\s)", rest) is not None
 
 
 def _listed(text: str) -> list[str]:

@@ -37,17 +37,15 @@ def sweep(folder: int) -> None:
     with suppress(OSError):
         descriptor = os.open(".", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0), dir_fd=folder)
         try:
-            _sweep(descriptor)
+            with os.scandir(descriptor) as entries:
+                names = [
+                    entry.name for _, entry in zip(range(_LOOKED_AT), entries, strict=False) if is_leftover(entry.name)
+                ]
+            for name in names:
+                with suppress(OSError):
+                    status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                    plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid()
+                    if plain and time.time() - status.st_mtime > STALE_S:
+                        os.unlink(name, dir_fd=descriptor)
         finally:
             os.close(descriptor)
-
-
-def _sweep(descriptor: int) -> None:
-    with os.scandir(descriptor) as entries:
-        names = [entry.name for _, entry in zip(range(_LOOKED_AT), entries, strict=False) if is_leftover(entry.name)]
-    for name in names:
-        with suppress(OSError):
-            status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid()
-            if plain and time.time() - status.st_mtime > STALE_S:
-                os.unlink(name, dir_fd=descriptor)

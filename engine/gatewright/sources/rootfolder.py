@@ -205,26 +205,25 @@ class RootFolders:
     def _delete(self, at: RootPlace, recursive: bool, granted: Action | None, approved: Approved) -> JsonValue:
         if granted is not Action.DELETE:
             raise ToolFailure("removing was not granted", code="not-granted")
-        _refuse_root(at)
+        if not at.parts:
+            raise ToolFailure("this is the top folder of a root, which is never removed", code="root")
         with self._exclusive(), _words(at):
             standing = descriptor.look(at.base, at.parts)
             if standing.is_folder:
                 self._permit(at, standing.identities, Action.DELETE, approved)
-                return self._delete_folder(at, recursive)
+                walk = self._walk(at)
+                walk.refuse_kept()
+                if walk.count and not recursive:
+                    text = f"the folder `{at.shown}` is not empty: with `recursive` it goes with everything in it"
+                    raise ToolFailure(text, code="not-empty")
+                walk.remove()
+                return {"path": at.shown, "kind": "folder", "removed": walk.count + 1}
             with self._folder_of(at) as (folder, name, passed):
                 there = descriptor.status_of(folder, name)
                 self._permit(at, (*passed, *(() if there is None else (identity_of(there),))), Action.DELETE, approved)
                 if not descriptor.remove(folder, name):
                     raise ToolFailure("there is no such file or folder", code="not-found")
         return {"path": at.shown, "kind": "file"}
-
-    def _delete_folder(self, at: RootPlace, recursive: bool) -> JsonValue:
-        walk = self._walk(at)
-        walk.refuse_kept()
-        if walk.count and not recursive:
-            raise _not_empty(at)
-        walk.remove()
-        return {"path": at.shown, "kind": "folder", "removed": walk.count + 1}
 
     def _copy(self, source: RootPlace, destination: RootPlace, granted: Action | None, approved: Approved) -> JsonValue:
         content = self._bytes(source, MAX_COPY_BYTES)[0]
@@ -275,16 +274,6 @@ class RootFolders:
             return LevelDecision(Permission.NONE, protected=True)
         held = self._paths.source_of(absolute)
         return None if held is None else self._paths.sources.level(Located(held[0], held[1], absolute))
-
-
-def _refuse_root(at: RootPlace) -> None:
-    if not at.parts:
-        raise ToolFailure("this is the top folder of a root, which is never removed", code="root")
-
-
-def _not_empty(at: RootPlace) -> ToolFailure:
-    text = f"the folder `{at.shown}` is not empty: with `recursive` it goes with everything in it"
-    return ToolFailure(text, code="not-empty")
 
 
 @contextmanager

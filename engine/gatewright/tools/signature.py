@@ -83,7 +83,12 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
     Raises RegistrationError, naming the parameter, for a function that is not async or is generic, and for a parameter
     without annotation, without JSON Schema, that is ``self`` outside a class, or that is no plain named one.
     """
-    _check_async(function, where)
+    if not inspect.iscoroutinefunction(function):
+        is_generator = inspect.isasyncgenfunction(function)
+        why = "yields: a tool returns its whole result" if is_generator else "is not an `async def` function"
+        raise RegistrationError(f"{where} {why}")
+    if getattr(function, "__type_params__", ()):
+        raise RegistrationError(f"{where} is generic, and a tool's types must be known")
     rows = list(inspect.signature(function).parameters.values())
     rows = _without_owner(rows, where) if is_method else rows
     hints = {row.name: _hint(function, row, where) for row in rows}
@@ -103,15 +108,6 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
         contexts[0] if contexts else None,
         _return_hint(function, where),
     )
-
-
-def _check_async(function: Function, where: str) -> None:
-    if not inspect.iscoroutinefunction(function):
-        is_generator = inspect.isasyncgenfunction(function)
-        why = "yields: a tool returns its whole result" if is_generator else "is not an `async def` function"
-        raise RegistrationError(f"{where} {why}")
-    if getattr(function, "__type_params__", ()):
-        raise RegistrationError(f"{where} is generic, and a tool's types must be known")
 
 
 def _without_owner(rows: list[inspect.Parameter], where: str) -> list[inspect.Parameter]:

@@ -47,13 +47,9 @@ def write_export(
         if folder.resolve() != workspace.resolve():
             written += [place_file(folder, name, content) for name, content in manifests.items()]
             for base in bases:
-                _make_base(folder, base)
+                target = (folder / base).resolve()
+                if not Path(base).is_absolute() and target.is_relative_to(folder.resolve()):
+                    target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WorkspaceError(f"cannot export to `{folder}`: {error.strerror or error}") from None
     return tuple(written)
-
-
-def _make_base(folder: Path, base: str) -> None:
-    target = (folder / base).resolve()
-    if not Path(base).is_absolute() and target.is_relative_to(folder.resolve()):
-        target.mkdir(parents=True, exist_ok=True)

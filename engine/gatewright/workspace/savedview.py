@@ -36,7 +36,11 @@ class SavedViews:
         with self._lock:
             held = self._snapshot
             if held is None or self._policy is not saved or not held.is_current or _offers(held.policy, now.policy):
-                held = now if now.policy is saved else now.renewed(_over_present_tools(saved, now.policy), None)
+                held = (
+                    now
+                    if now.policy is saved
+                    else now.renewed(replace(saved, catalogs=now.policy.catalogs, roots=now.policy.roots), None)
+                )
                 self._policy, self._snapshot, self._views = saved, held, {}
             agent = held.agent(agent_id)
             if agent is None:
@@ -50,10 +54,6 @@ class SavedViews:
         """What has to be known to compare a saved view with the present one; empty where nothing has."""
         parts = _offers(saved, gate.snapshot().policy)
         return f"{' and '.join(parts)} changed since the last save: both sides have the tools of now" if parts else ""
-
-
-def _over_present_tools(saved: Policy, now: Policy) -> Policy:
-    return replace(saved, catalogs=now.catalogs, roots=now.roots)
 
 
 def _offers(one: Policy, other: Policy) -> list[str]:

@@ -30,7 +30,8 @@ def create_workspace(folder: Path, template: str) -> Path:
         if policy_path.exists():
             raise WorkspaceError(f"`{policy_path}` exists already; nothing was written")
         if template == "demo":
-            _refuse_clash(folder)
+            if (folder / "workspace").exists():
+                raise WorkspaceError(f"`{folder / 'workspace'}` exists already; nothing was written")
             with as_file(files("gatewright_resources") / "demo") as demo:
                 _copy_whole(demo, folder)
         else:
@@ -77,8 +78,3 @@ def write_demo(folder: Path) -> Path:
     """The demo workspace in ``folder``: written at first, left as it is when it is there already."""
     policy_path = folder / POLICY_NAME
     return policy_path if policy_path.is_file() else create_workspace(folder, "demo")
-
-
-def _refuse_clash(folder: Path) -> None:
-    if (folder / "workspace").exists():
-        raise WorkspaceError(f"`{folder / 'workspace'}` exists already; nothing was written")

@@ -52,15 +52,12 @@ def loose_form(shown: Schema, provider: str) -> Loose:
     root, step = wrapped(plain.schema)
     lints: list[ProviderLint] = []
     if step is not KEEP:
-        lints.append(_wrapped_lint(plain.schema, provider, next(iter(root["properties"]))))
+        key = next(iter(root["properties"]))
+        keyword = refused_at(plain.schema)[0]
+        reason = f"{provider} refuses `{keyword}` at the root, so the arguments are sent as the parameter `{key}`"
+        lints.append(ProviderLint("root-wrapped", provider, f"/{keyword}", reason, "calls come back unwrapped"))
     schema = {**root, "$defs": plain.definitions} if plain.definitions else root
     return Loose(_with_root(schema), step, tuple(lints), shown, (plain, root))
-
-
-def _wrapped_lint(root: Schema, provider: str, key: str) -> ProviderLint:
-    keyword = refused_at(root)[0]
-    reason = f"{provider} refuses `{keyword}` at the root, so the arguments are sent as the parameter `{key}`"
-    return ProviderLint("root-wrapped", provider, f"/{keyword}", reason, "calls come back unwrapped")
 
 
 def _is_taken_as_it_is(shown: Schema) -> bool:

@@ -79,10 +79,6 @@ def merged(first: Schema, second: Schema) -> Schema | None:
         if value is MISSING:
             return None
         result[keyword] = value
-    return _with_values(result, first, second)
-
-
-def _with_values(result: Schema, first: Schema, second: Schema) -> Schema | None:
     left, right = values_of(first), values_of(second)
     if left is None or right is None:
         return result

@@ -98,7 +98,10 @@ class _Writer:
         parts = by_type(schema)
         if not parts:
             raise Inexact(place, "no value fits here", "drop the parameter")
-        if all(part["type"] in _SCALARS for part in parts) and (len(parts) == 1 or _are_plain(parts)):
+        # several scalar types can share one schema where they are one and null
+        if all(part["type"] in _SCALARS for part in parts) and (
+            len(parts) == 1 or sum(part["type"] != "null" for part in parts) == 1
+        ):
             return self._scalars(schema, parts, place), KEEP
         if len(parts) == 1:
             write = self._object if parts[0]["type"] == "object" else self._array
@@ -244,11 +247,6 @@ def _explained(result: Schema, schema: Schema) -> Schema:
 
 def _short(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _are_plain(parts: list[Schema]) -> bool:
-    """Whether several scalar types can share one schema: one of them and null."""
-    return sum(part["type"] != "null" for part in parts) == 1
 
 
 def _nullable(schema: Schema) -> Schema:

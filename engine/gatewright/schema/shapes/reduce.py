@@ -195,9 +195,6 @@ class _Run:
                 return closed(node, self.find) if seal else node
         if any(tagged_variants(node, keyword, field) for keyword in UNIONS):
             return with_allowed_variants(node, local, self.allowed, seal=seal)
-        return self._in_branches(node, field, seal=seal)
-
-    def _in_branches(self, node: Schema, field: str, *, seal: bool) -> Schema:
         result = without_hidden_branches(node, field, self.hidden)
         for keyword in ("allOf", *UNIONS):
             branches = as_list(result.get(keyword))

@@ -99,7 +99,15 @@ def _with_variants(schema: Schema, keyword: str, variants: list[Schema]) -> Sche
         return closed(merged)
     if "additionalProperties" in schema or "unevaluatedProperties" in schema:
         return {**rest, keyword: variants}
-    return _with_closed_variants(rest, keyword, variants)
+    # Each open variant becomes closed; it then has to name the shared properties of the root as well
+    shared = properties_of(rest)
+    result: list[Schema] = []
+    for variant in variants:
+        if "additionalProperties" in variant or "unevaluatedProperties" in variant:
+            result.append(variant)
+        else:
+            result.append(closed({**variant, "properties": {**shared, **properties_of(variant)}}))
+    return {**rest, keyword: result}
 
 
 def _merged(root: Schema, variant: Schema) -> Schema | None:
@@ -119,18 +127,6 @@ def _merged(root: Schema, variant: Schema) -> Schema | None:
     result |= {key: value for key, value in variant.items() if key not in root}
     result |= {"type": "object", "properties": {**shared, **own}, "required": required}
     return result
-
-
-def _with_closed_variants(root: Schema, keyword: str, variants: list[Schema]) -> Schema:
-    """Each open variant becomes closed; it then has to name the shared properties of the root as well."""
-    shared = properties_of(root)
-    result: list[Schema] = []
-    for variant in variants:
-        if "additionalProperties" in variant or "unevaluatedProperties" in variant:
-            result.append(variant)
-        else:
-            result.append(closed({**variant, "properties": {**shared, **properties_of(variant)}}))
-    return {**root, keyword: result}
 
 
 UNION_SHAPE = Shape(frozenset({_NAME}), _find)
