@@ -24,7 +24,8 @@ StateOption = Annotated[
 TrustOption = Annotated[
     bool,
     typer.Option(
-        "--trust", help="trust the folders and manifests outside the workspace that the policy names, from now on"
+        "--trust",
+        help="trust the servers, and the folders and manifests outside the workspace, that the policy names",
     ),
 ]
 

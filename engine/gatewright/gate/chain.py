@@ -30,6 +30,7 @@ class RowKind(StrEnum):
     LOG_MOVED = "LogMoved"
     POLICY_CHANGED = "PolicyChanged"
     GRANT_REVOKED = "GrantRevoked"
+    CATALOG_ACCEPTED = "CatalogAccepted"
     TOOL_INVOKED = "ToolInvoked"
     CAPABILITY_CHECK = "CapabilityCheck"
     POLICY_DECISION = "PolicyDecision"

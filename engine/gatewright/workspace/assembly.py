@@ -14,6 +14,7 @@ from gatewright.builtins import builtin_tools, file_tool
 from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
 from gatewright.gate.rates import FILE_NAME as RATES_FILE
 from gatewright.memory import AgentBlocks, BlockStore, Shelf, owner_of
+from gatewright.policy.document import PINS, CatalogType
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
 from gatewright.record import PrivateFolder
 from gatewright.sources import Protection, SourceManager
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.attachment import Attachments
 
 
+SERVER_NOT_TRUSTED = "server-not-trusted"
 _NO_SOURCE = {"file": "`file` comes with the first source, and the policy has none"}
 
 
@@ -230,6 +232,21 @@ def folder_problems(
     return tuple(problem for problem in found if given or not trust or problem.code != "not-trusted")
 
 
+def server_problems(
+    policy: Policy, policy_path: Path, records: TrustRecords, places: Callable[[Address], Place | None]
+) -> tuple[Problem, ...]:
+    """A warning for each MCP server that may not be started yet: all but its calls works without it."""
+    found: list[Problem] = []
+    for catalog in policy.catalogs:
+        if catalog.kind is CatalogType.MCP and not records.trusts_server(policy_path, catalog):
+            address: Address = ("catalogs", catalog.catalog_id)
+            what = f"`{' '.join((catalog.command, *catalog.args))}`" if catalog.command else f"`{catalog.url}`"
+            text = f"the server of catalog `{catalog.catalog_id}` is not used before it is trusted: {what}"
+            text += "; `gatewright check --trust` trusts it"
+            found.append(Problem(Severity.WARNING, SERVER_NOT_TRUSTED, text, places(address), subject=Subject(address)))
+    return tuple(found)
+
+
 def assemble(
     policy: Policy,
     policy_path: Path,
@@ -251,7 +268,8 @@ def assemble(
     rooted_tools.follow(policy.roots, given, lambda: host.follow(given))
     blocks = BlockStore(folders.state / "memory.sqlite", clock=clock)
     shelf = Shelf(blocks)
-    protection = GrowingProtection((policy_path, folders.state, folders.keys, *book.paths(policy.catalogs)))
+    ours = (policy_path, policy_path.parent / PINS, folders.state, folders.keys)
+    protection = GrowingProtection((*ours, *book.paths(policy.catalogs)))
     sources = SourceManager(lambda: registry.register(file_tool()), blocks, protection)
     attachments.follow(policy)
     sources.follow(attachments.sources(policy))

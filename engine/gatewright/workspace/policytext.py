@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gatewright.base.errors import NotSupported, WeMustFix, WorkspaceError
+from gatewright.base.errors import NotSupported, PolicyInvalid, WeMustFix, WorkspaceError
 from gatewright.policyfile import overwrite_policy_text, parse_policy, read_policy_text, write_policy_text
 from gatewright.record import fork_safe_lock
 
@@ -34,6 +34,13 @@ class PolicyText:
         self.saved, self.saved_policy, self._saved = loaded.text, policy, loaded
         self._now = (policy, loaded)
         self._editable: tuple[Policy, EditableText | None] | None = None
+
+    def reread(self, known: KnownTools) -> PolicyText:
+        """The same text, held to other tools. Raises PolicyInvalid where it names what is not among them."""
+        loaded = parse_policy(self.saved, file=str(self._path), known=known)
+        if loaded.policy is None:
+            raise PolicyInvalid(loaded.problems)
+        return PolicyText(self._path, loaded, self.saved_policy, known)
 
     def of(self, policy: Policy) -> LoadedPolicy:
         """The text as it would be saved for ``policy``, read again; byte-identical to the file for what it says.

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from gatewright.policy.document import Catalog
+
 _FILE = "trusted"
 _MOST_BYTES = 1 << 24
 
@@ -54,6 +56,14 @@ class TrustRecords:
         """Remember it with this content. Raises WorkspaceError when the key folder cannot be written."""
         self._add(_digest("manifest", policy_path, catalog_id, manifest), _sha256(content))
 
+    def trusts_server(self, policy_path: Path, catalog: Catalog) -> bool:
+        """Whether exactly this definition of a server (its command or address, and what is passed on) was trusted."""
+        return _server_digest(policy_path, catalog) in self._read()
+
+    def trust_server(self, policy_path: Path, catalog: Catalog) -> None:
+        """Remember it. Raises WorkspaceError when the key folder cannot be written."""
+        self._add(_server_digest(policy_path, catalog))
+
     def _add(self, record: str, content: str = "") -> None:
         records = sorted({**self._read(), record: content}.items())
         try:
@@ -74,6 +84,11 @@ class TrustRecords:
 
 def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
     return digest([kind, str(policy_path.resolve()), name, str(folder)])
+
+
+def _server_digest(policy_path: Path, catalog: Catalog) -> str:
+    how = [catalog.command, list(catalog.args), list(catalog.env), catalog.cwd, catalog.url, dict(catalog.headers_env)]
+    return digest(["server", str(policy_path.resolve()), catalog.catalog_id, *how])
 
 
 def _sha256(content: bytes) -> str:

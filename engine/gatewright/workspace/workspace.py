@@ -14,14 +14,23 @@ from weakref import WeakSet
 
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
-from gatewright.base.problem import Problem, Severity
+from gatewright.base.problem import Problem, Severity, near_miss
 from gatewright.gate import is_durable
+from gatewright.policy.document import CatalogType
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.toolname import split_name
 from gatewright.record import fork_safe_lock
 from gatewright.tools import DefinedTool
-from gatewright.workspace.assembly import Folders, assemble, catalog_book, folder_problems, load
+from gatewright.workspace.assembly import (
+    SERVER_NOT_TRUSTED,
+    Folders,
+    assemble,
+    catalog_book,
+    folder_problems,
+    load,
+    server_problems,
+)
 from gatewright.workspace.attachment import Attachments
 from gatewright.workspace.catalog import as_it_came
 from gatewright.workspace.grantreach import grant_problems
@@ -43,6 +52,7 @@ if TYPE_CHECKING:
         Alarm,
         ApprovalLimits,
         Approver,
+        AuditEntry,
         Decision,
         Gate,
         Outcome,
@@ -53,17 +63,20 @@ if TYPE_CHECKING:
         StageTrace,
     )
     from gatewright.memory import BlockService
-    from gatewright.policy.document import Policy
+    from gatewright.policy.document import Catalog, Policy
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.right import ToolFacts, ToolRight
+    from gatewright.policy.tier import SafetyTier
     from gatewright.policyfile import LoadedPolicy
     from gatewright.schema import Schema, Survey
     from gatewright.sources import Noticed, SourceManager
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.folderwatch import FolderNews, FolderWatch
     from gatewright.tools import Tool, ToolExecutionContext
+    from gatewright.tools.pin import Listing, Pin
     from gatewright.workspace.catalog import CatalogBook
     from gatewright.workspace.pathrow import PathRow
+    from gatewright.workspace.pins import CatalogState
     from gatewright.workspace.sandbox import Sandbox
     from gatewright.workspace.tokens import TokenBook
 
@@ -562,6 +575,110 @@ class Workspace:
             watching.close()
         self._parts.close()
 
+    def catalog_states(self) -> tuple[CatalogState, ...]:
+        """The catalogs of the policy as they stand now, in its order. Nothing is started or asked."""
+        from gatewright.workspace.pins import CatalogState
+
+        policy, _, book = self._now()
+        tools = book.tools(policy.catalogs)
+        return tuple(
+            CatalogState(
+                catalog,
+                book.manifest(catalog).pin,
+                self.trusts_server(catalog.catalog_id) if catalog.kind is CatalogType.MCP else None,
+                tuple(tool.name for tool in tools if tool.origin == catalog.catalog_id),
+                tuple(tool.name for tool in tools if tool.origin == catalog.catalog_id and tool.held),
+            )
+            for catalog in policy.catalogs
+        )
+
+    def pin(self, catalog_id: str) -> Pin | None:
+        """What a server listed and what of that was accepted, as it was read; None where it was never imported."""
+        _, _, book = self._now()
+        return book.manifest(self._server(catalog_id)).pin
+
+    def trusts_server(self, catalog_id: str) -> bool:
+        """Whether exactly the command, or the address, of a catalog was trusted. Raises WorkspaceError."""
+        return self._records.trusts_server(self.policy_path, self._server(catalog_id))
+
+    def trust_server(self, catalog_id: str) -> None:
+        """Remember, by the operator's word, that this server may be started or asked. Raises WorkspaceError."""
+        self._records.trust_server(self.policy_path, self._server(catalog_id))
+
+    def record_listing(self, catalog_id: str, listing: Listing) -> Pin:
+        """Keep what a server says of its tools now: what is new or changed is held, by the policy in force too.
+
+        Raises WorkspaceError, PolicyInvalid for a policy that could not be loaded then.
+        """
+        from gatewright.tools.pin import Pin, relisted
+
+        before = self.pin(catalog_id)
+        after = relisted(before or Pin(), listing)
+        if before is None or after != before:
+            self._replace_pin(self._server(catalog_id), after)
+        return after
+
+    def accept_tools(
+        self,
+        catalog_id: str,
+        names: Iterable[str] | None,
+        *,
+        tiers: Mapping[tuple[str, str], SafetyTier] | None = None,
+        needs_capabilities: bool = True,
+        instructions: bool = False,
+        who: str = "",
+    ) -> Pin:
+        """Accept tools of a server as it lists them (None: all that wait); agents that list them see them from now on.
+
+        The options: as of `gatewright.tools.pin.accept`; ``who`` goes to the log. Raises EditRefused for a name that is
+        not there, WorkspaceError, and PolicyInvalid for a policy that could not be loaded then.
+        """
+        from gatewright.tools.pin import accept
+        from gatewright.workspace.pins import accepted_row
+
+        catalog, before = self._server(catalog_id), self.pin(catalog_id)
+        if before is None:
+            raise WorkspaceError(f"the tools of catalog `{catalog_id}` were never imported")
+        after = accept(
+            before,
+            names,
+            tiers=tiers or {},
+            trusted=catalog.trusted,
+            needs_capabilities=needs_capabilities,
+            instructions=instructions,
+        )
+        if after != before:
+            self._replace_pin(catalog, after, accepted_row(catalog, before, after, who))
+        return after
+
+    def _replace_pin(self, catalog: Catalog, pin: Pin, row: AuditEntry | None = None) -> None:
+        """Write a pin and put it in force, if the policy as it is edited can be loaded with it."""
+        from gatewright.tools.pin import write_pin
+        from gatewright.workspace.pins import store
+
+        with self._changing:
+            policy, text, book = self._now()
+            if book.manifest(catalog).changed():
+                raise WorkspaceError(f"the pin of catalog `{catalog.catalog_id}` was changed outside: reload it first")
+            tried = self._read_catalogs(book, {catalog.file: write_pin(pin)})
+            found = text.reread(tried.known).of(policy).problems
+            if any(problem.is_error for problem in found):
+                raise PolicyInvalid(found)
+            if row is not None:
+                self._parts.audit.append([row])
+            store(self.folder, catalog, pin)
+            fresh = self._read_catalogs(book)
+            self._put_in_force(policy, text.reread(fresh.known), None, fresh)
+
+    def _server(self, catalog_id: str) -> Catalog:
+        catalog = self.policy.catalog(catalog_id)
+        if catalog is None:
+            near = near_miss(catalog_id, [one.catalog_id for one in self.policy.catalogs])
+            raise WorkspaceError(f"no catalog `{catalog_id}`" + (f" (did you mean `{near}`?)" if near else ""))
+        if catalog.kind is not CatalogType.MCP:
+            raise WorkspaceError(f"catalog `{catalog_id}` is no server: its tools are run by another program")
+        return catalog
+
     def _read(self, book: CatalogBook, *, trust: bool) -> tuple[LoadedPolicy, Policy, tuple[Problem, ...]]:
         loaded = load(self.policy_path, book.known)
         problems = (*loaded.problems, *self._told_beside(loaded, loaded.policy, trust=trust))
@@ -570,16 +687,21 @@ class Workspace:
         if trust:
             for catalog_id, manifest, content in book.outside(loaded.policy.catalogs):
                 self._records.trust_manifest(self.policy_path, catalog_id, manifest, content)
+            for catalog in loaded.policy.catalogs:
+                if catalog.kind is CatalogType.MCP:
+                    self._records.trust_server(self.policy_path, catalog)
+            problems = tuple(problem for problem in problems if problem.code != SERVER_NOT_TRUSTED)
         return loaded, loaded.policy, problems
 
-    def _read_catalogs(self, before: CatalogBook | None) -> CatalogBook:
+    def _read_catalogs(self, before: CatalogBook | None, given: Mapping[str, bytes] | None = None) -> CatalogBook:
+        """``given``: read instead of files, by the path that the policy writes."""
         return catalog_book(
             self.policy_path,
             self._tools,
             before,
             records=self._records,
             trust=lambda: self._trusting,
-            given=self._manifests,
+            given={**self._manifests, **(given or {})},
         )
 
     def _put_in_force(
@@ -625,6 +747,7 @@ class Workspace:
         """What the text alone does not tell: of the folders that a policy names, and what is worth a warning."""
         yield from folder_problems(loaded, self.policy_path, self._records, trust=trust)
         if policy is not None:
+            yield from server_problems(policy, self.policy_path, self._records, loaded.places.place)
             yield from grant_problems(policy, self.folder, lambda: self._facts_of(loaded), loaded.places.place)
         yield from lints(loaded)
 

@@ -518,7 +518,8 @@ def test_library_reads_the_catalogs_of_the_policys_folder(folder: Path) -> None:
 def test_server_whose_tools_were_not_imported_is_a_warning_and_has_none(folder: Path, opened: Any) -> None:
     write(folder, f'{POLICY}\n[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\n')
     workspace = opened()
-    assert [(p.code, p.place.line) for p in workspace.problems if p.place] == [("missing-path", 16)]
+    told = [(problem.code, problem.place.line) for problem in workspace.problems if problem.place]
+    assert told == [("missing-path", 16), ("server-not-trusted", 15)]
     assert "`git`" in workspace.problems[0].message
     assert set(shown(workspace)) == {"ticket", "shelf"}
     assert workspace.selfcheck().differences == ()

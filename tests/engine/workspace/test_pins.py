@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from gatewright.base.errors import PolicyInvalid
+from gatewright.base.errors import PolicyInvalid, WorkspaceError
+from gatewright.policy import agentedit
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.pin import Listing, Pin, accept, relisted, write_pin
-from gatewright.workspace import Workspace
+from gatewright.workspace import Workspace, audit_log
 
 SERVER = '\n[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\n'
 POLICY = f'gatewright = 1\n\n[agents.a]\ntools = ["git_log", "branch"]\n{SERVER}'
@@ -53,8 +54,8 @@ def folder(tmp_path: Path) -> Path:
 def opened(folder: Path) -> Iterator[Any]:
     held: list[Workspace] = []
 
-    def made(**options: Any) -> Workspace:
-        held.append(Workspace.open(folder, keys=folder.parent / "keys", **options))
+    def made(*, trust: bool = True) -> Workspace:
+        held.append(Workspace.open(folder, keys=folder.parent / "keys", trust=trust))
         return held[-1]
 
     yield made
@@ -169,6 +170,11 @@ def test_definition_edited_by_hand_closes_its_tool(folder: Path, opened: Any) ->
     assert set(shown(workspace)) == {"branch"}
     assert codes(workspace) == ["tools-held"]
     assert "changed since (`git_log`)" in workspace.problems[0].message
+
+
+def workspace_rows(folder: Path) -> list[dict[str, Any]]:
+    log = audit_log(folder, keys=folder.parent / "keys")
+    return [{"kind": row.kind, "body": json.loads(row.body)} for row in log.rows()]
 
 
 def refused(folder: Path) -> list[str]:
@@ -294,3 +300,89 @@ def test_real_definitions_are_pinned_shown_and_agree_with_the_self_check(folder:
     assert len(names - shown(workspace).keys()) == 1
     assert "tool-set-aside" in codes(workspace)
     assert workspace.selfcheck().differences == ()
+
+
+def test_servers_definition_is_trusted_exactly_and_only_starting_needs_it(folder: Path, opened: Any) -> None:
+    workspace = opened(trust=False)
+    (problem,) = workspace.problems
+    assert (problem.code, problem.is_error, problem.place and problem.place.line) == ("server-not-trusted", False, 6)
+    assert "`mcp-server-git`" in problem.message
+    assert set(shown(workspace)) == {"git_log", "branch"}
+    assert not workspace.trusts_server("git")
+    workspace.trust_server("git")
+    assert workspace.trusts_server("git")
+    assert [state.is_trusted for state in workspace.catalog_states()] == [True]
+    (folder / "policy.toml").write_text(POLICY + 'args = ["-v"]\n', encoding="utf-8")
+    workspace.reload()
+    assert not workspace.trusts_server("git")
+    assert codes(opened(trust=True)) == []
+    assert workspace.trusts_server("git")
+    with pytest.raises(WorkspaceError, match=r"no catalog `gti` \(did you mean `git`\?\)"):
+        workspace.trust_server("gti")
+
+
+def test_accepting_opens_tools_at_once_writes_the_pin_and_the_log(folder: Path, opened: Any) -> None:
+    put(folder, pin_of(LOG, BRANCH))
+    workspace = opened()
+    beside = opened()
+    workspace.accept_tools("git", ["git_log"], who="ann")
+    assert set(shown(workspace)) == {"git_log"}
+    assert beside.changed_outside()
+    beside.reload()
+    assert set(shown(beside)) == {"git_log"}
+    rows = [row for row in workspace_rows(folder) if row["kind"] == "CatalogAccepted"]
+    assert len(rows) == 1
+    assert rows[0]["body"]["catalog"] == "git"
+    assert rows[0]["body"]["who"] == "ann"
+    assert rows[0]["body"]["tools"].keys() == {"git_log"}
+    put(folder, pin_of(LOG))
+    with pytest.raises(WorkspaceError, match="changed outside"):
+        workspace.accept_tools("git", ["branch"])
+
+
+def test_listing_that_differs_closes_what_changed_in_the_running_workspace(opened: Any) -> None:
+    workspace = opened()
+    assert set(shown(workspace)) == {"git_log", "branch"}
+    workspace.record_listing("git", Listing.of([changed(LOG, description="Sends it."), BRANCH]))
+    assert set(shown(workspace)) == {"branch"}
+    assert workspace.decide("a", "git_log", {}).code == "tool-held"
+    assert workspace.selfcheck().differences == ()
+    (state,) = workspace.catalog_states()
+    assert (state.tool_names, state.held) == (("git_log", "branch"), ("git_log",))
+    workspace.accept_tools("git", None)
+    assert set(shown(workspace)) == {"git_log", "branch"}
+    assert "Sends it." in str(shown(workspace)["git_log"])
+
+
+def test_unsaved_edits_stay_when_tools_are_accepted(folder: Path, opened: Any) -> None:
+    put(folder, pin_of(LOG, BRANCH))
+    workspace = opened()
+    workspace.apply(agentedit.add_agent(workspace.policy, "b"))
+    workspace.accept_tools("git", None)
+    assert workspace.is_dirty
+    assert "b" in workspace.policy.agents
+    assert set(shown(workspace)) == {"git_log", "branch"}
+    workspace.save()
+    assert "[agents.b]" in (folder / "policy.toml").read_text(encoding="utf-8")
+
+
+def test_acceptance_that_would_break_the_policy_is_refused_and_nothing_is_written(folder: Path, opened: Any) -> None:
+    """A second accepted `git_log` takes the bare name from both, and the policy has rights under it."""
+    second = SERVER.replace('"git"', '"other"')
+    (folder / "policy.toml").write_text(POLICY + second, encoding="utf-8")
+    put(folder, pin_of(LOG), "other")
+    before = (folder / "catalogs" / "other.json").read_bytes()
+    workspace = opened()
+    with pytest.raises(PolicyInvalid) as caught:
+        workspace.accept_tools("other", None)
+    assert "no tool is named `git_log`" in str(caught.value.problems[0])
+    assert (folder / "catalogs" / "other.json").read_bytes() == before
+    assert set(shown(workspace)) == {"git_log", "branch"}
+
+
+def test_no_tool_writes_a_pin_where_there_is_none_yet(folder: Path, opened: Any) -> None:
+    source = '\n[[sources]]\nid = "all"\ntype = "file"\nbase_path = "."\ndefault_permission = "read_write"\n'
+    text = f'gatewright = 1\n[agents.a]\ntools = ["file"]\n{source}'
+    (folder / "policy.toml").write_text(text, encoding="utf-8")
+    decision = opened().decide("a", "file", {"op": "create", "path": "catalogs/next.json", "content": "{}"})
+    assert decision.verdict is Verdict.DENY
