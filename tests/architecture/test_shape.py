@@ -3,8 +3,10 @@
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 from tests.support.checkout import ROOT, SOURCES, modules
@@ -42,6 +44,13 @@ def test_long_module_says_in_its_docstring_why_it_exceeds_450_lines() -> None:
     too_long = {name: text.count("\n") for name, text in long.items() if text.count("\n") > LONGEST}
 
     assert not [f"{name}: {count} lines" for name, count in too_long.items() if not says_why_it_is_long(long[name])]
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """Imports for the type checker and in functions count too. A cycle is an error that names its modules."""
+    graph = grimp.build_graph(*(root.name for root in SOURCES.values()), cache_dir=None)
+
+    TopologicalSorter({one: graph.find_modules_directly_imported_by(one) for one in graph.modules}).prepare()
 
 
 def test_nothing_shipped_names_somebodys_home() -> None:

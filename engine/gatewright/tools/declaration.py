@@ -1,12 +1,22 @@
-"""What a tool declares about itself besides its parameters: effects, determinism, bounds, kind of result."""
+"""What a tool declares about itself besides its parameters: name, tier, effects, bounds, kind of result."""
 
 from __future__ import annotations
 
 import math
 from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
+from gatewright.policy.tier import SafetyTier
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from gatewright.policy.permission import Action
+    from gatewright.policy.rule import ToolRule
+    from gatewright.schema.walk import Schema
 
 
 class SideEffect(StrEnum):
@@ -68,6 +78,47 @@ class ResourceBounds:
     def is_timed_only(self) -> bool:
         """Whether time is all that it bounds."""
         return self.memory_bytes is None and self.cpu_s is None and self.network_bytes is None
+
+
+class Declaration:
+    """What every tool declares, as attributes of its class.
+
+    ``safety_tier`` holds for operations that name none; undeclared it is the strictest.
+    ``required_capabilities``: the kinds that an agent must be granted; None: those of the side effects.
+    ``needs_user``: a call that is made for nobody is denied. ``enforces_bounds``: whoever runs the tool (a process of
+    its own) enforces all its bounds; inside this process only the time is enforced, and others cannot be registered.
+    ``is_executable``: whether anybody here can run it; a call of one that is not fails at execution.
+    ``held``: why nobody may see it before the operator accepts it.
+    """
+
+    name: str = ""
+    version: str = "1.0.0"
+    description: str = ""
+    origin: str = "built-in"
+    safety_tier: SafetyTier = SafetyTier.PRIVILEGED
+    side_effects: frozenset[SideEffect] = frozenset()
+    determinism: Determinism = Determinism.NON_DETERMINISTIC
+    resource_bounds: ResourceBounds = ResourceBounds()
+    result_type: ResultType | None = None
+    normalization: Normalization | None = None
+    output_schema: Schema | None = None
+    operation_field: str = "op"
+    usage_rule: str | None = None
+    tool_rules: tuple[ToolRule, ...] = ()
+    needs_source: bool = False
+    needs_user: bool = False
+    enforces_bounds: bool = False
+    is_executable: bool = True
+    held: str = ""
+    required_capabilities: Collection[str] | None = None
+
+    input_model: ClassVar[Any] = None
+    operation_tiers: ClassVar[Mapping[str, SafetyTier]] = MappingProxyType({})
+    operation_actions: ClassVar[Mapping[str, tuple[Action, ...]]] = MappingProxyType({})
+    operation_usage_rules: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    operation_capabilities: ClassVar[Mapping[str, Collection[str]]] = MappingProxyType({})
+
+    needs_description: ClassVar[bool] = True
 
 
 def check_conduct(

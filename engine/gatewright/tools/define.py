@@ -11,7 +11,7 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
-from gatewright.tools.declaration import Normalization, ResultType, check_conduct
+from gatewright.tools.declaration import Declaration, Normalization, ResultType, check_conduct
 from gatewright.tools.model import OperationFactsOf, model_shape
 from gatewright.tools.naming import check_operation_name, check_tool_name, major_of
 from gatewright.tools.needs import kinds_of
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gatewright.tools.signature import Binding, Made
-    from gatewright.tools.tool import Tool
 
 MARK = "__gatewright_operation__"
 
@@ -40,7 +39,7 @@ class OperationMark:
     capabilities: Collection[str] | None = None
 
 
-def check_declaration(declared: Tool | type[Tool], base: type[Tool]) -> None:
+def check_declaration(declared: Declaration | type[Declaration], base: type[Any]) -> None:
     """What every tool has to declare, wherever it comes from; ``base`` is ``Tool``. Raises RegistrationError."""
     if not declared.name:
         raise RegistrationError(f"`{getattr(declared, '__name__', type(declared).__name__)}` declares no `name`")
@@ -64,7 +63,7 @@ def check_declaration(declared: Tool | type[Tool], base: type[Tool]) -> None:
             raise RegistrationError(f"{where}: its `tool_rules` hold a rule for `{rule.tool_name}`")
 
 
-def _check_result(declared: Tool | type[Tool], base: type[Tool], where: str) -> None:
+def _check_result(declared: Declaration | type[Declaration], base: type[Any], where: str) -> None:
     kind, normal = declared.result_type, declared.normalization
     if kind is None:
         raise RegistrationError(f"{where} declares no `result_type`")
@@ -72,7 +71,7 @@ def _check_result(declared: Tool | type[Tool], base: type[Tool], where: str) -> 
         raise RegistrationError(f"{where} declares no `normalization`")
     if kind is ResultType.STREAM:
         raise RegistrationError(f"{where}: a `result_type` of stream is not supported: return the whole result")
-    own = declared if isinstance(declared, type) else type(declared)
+    own: type[Any] = declared if isinstance(declared, type) else type(declared)
     if normal is Normalization.CUSTOM:
         if own.normalize is base.normalize:
             raise RegistrationError(f"{where}: a custom `normalization` needs a method `normalize`")
@@ -94,7 +93,7 @@ def listing_of(given: Any, where: str) -> Any:
     return cast("Any", given if taken else staticmethod(function))
 
 
-def shape_of(declared: type[Tool], base: type[Tool]) -> InputShape:
+def shape_of(declared: type[Declaration], base: type[Any]) -> InputShape:
     """The operations that ``declared`` has, read from its methods or its model. Raises RegistrationError."""
     where = f"tool `{declared.name}`"
     methods = _marked(declared, base, where)
@@ -107,7 +106,7 @@ def shape_of(declared: type[Tool], base: type[Tool]) -> InputShape:
     raise RegistrationError(f"{where} has no operations: mark methods with `@operation`, or set `input_model`")
 
 
-def _marked(declared: type[Tool], base: type[Tool], where: str) -> dict[str, Callable[..., Any]]:
+def _marked(declared: type[Declaration], base: type[Any], where: str) -> dict[str, Callable[..., Any]]:
     """The methods with ``@operation`` by attribute, inherited ones first."""
     found: dict[str, Callable[..., Any]] = {}
     for owner in reversed(declared.__mro__):
@@ -121,7 +120,7 @@ def _marked(declared: type[Tool], base: type[Tool], where: str) -> dict[str, Cal
     return found
 
 
-def _method_shape(declared: type[Tool], methods: Mapping[str, Callable[..., Any]], where: str) -> MethodShape:
+def _method_shape(declared: type[Declaration], methods: Mapping[str, Callable[..., Any]], where: str) -> MethodShape:
     from gatewright.tools.flat import check_parameters
     from gatewright.tools.signature import bind
 
@@ -143,7 +142,7 @@ def _method_shape(declared: type[Tool], methods: Mapping[str, Callable[..., Any]
     return MethodShape(declared.operation_field, tuple(specs), bindings)
 
 
-def _spec(declared: type[Tool], name: str, mark: OperationMark, binding: Binding, where: str) -> OperationSpec:
+def _spec(declared: type[Declaration], name: str, mark: OperationMark, binding: Binding, where: str) -> OperationSpec:
     optional = {parameter.name for parameter in binding.parameters if not parameter.required}
     for parameter in (parameter for group in mark.one_of for parameter in group):
         if parameter not in optional:
@@ -157,7 +156,7 @@ def _spec(declared: type[Tool], name: str, mark: OperationMark, binding: Binding
     return OperationSpec(name, description, tier, mark.actions, mark.usage_rule, binding.parameters, mark.one_of, kinds)
 
 
-def _model_shape(declared: type[Tool], where: str) -> InputShape:
+def _model_shape(declared: type[Declaration], where: str) -> InputShape:
     run = getattr(declared, "run", None)
     if not inspect.iscoroutinefunction(run):
         raise RegistrationError(f"{where} has an `input_model` and no `async def run(self, arguments, context)`")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from gatewright.base.errors import GatewrightError, RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
@@ -23,7 +23,6 @@ from gatewright.base.thread import in_own_thread
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action, PathUse
 from gatewright.policy.right import PathArgument, ToolFacts
-from gatewright.policy.rule import ToolRule
 from gatewright.policy.rulecheck import mismatch
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
@@ -35,7 +34,7 @@ from gatewright.schema.fieldpath import steps_of
 from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.declaration import Declaration, Normalization
 from gatewright.tools.define import check_declaration, listing_of, shape_of
 from gatewright.tools.model import ModelShape
 from gatewright.tools.naming import major_of
@@ -50,44 +49,8 @@ __all__ = ["ArgumentIssue", "OperationSpec", "Tool"]
 _TIERS, _ACTIONS = tuple(SafetyTier), tuple(Action)
 
 
-class Tool:
-    """The face of every tool. ``safety_tier`` holds for operations that name none; undeclared it is the strictest.
-
-    ``required_capabilities``: the kinds that an agent must be granted; None: those of the side effects.
-    ``needs_user``: a call that is made for nobody is denied. ``enforces_bounds``: whoever runs the tool (a process of
-    its own) enforces all its bounds; inside this process only the time is enforced, and others cannot be registered.
-    ``is_executable``: whether anybody here can run it; a call of one that is not fails at execution.
-    ``held``: why nobody may see it before the operator accepts it.
-    """
-
-    name: str = ""
-    version: str = "1.0.0"
-    description: str = ""
-    origin: str = "built-in"
-    safety_tier: SafetyTier = SafetyTier.PRIVILEGED
-    side_effects: frozenset[SideEffect] = frozenset()
-    determinism: Determinism = Determinism.NON_DETERMINISTIC
-    resource_bounds: ResourceBounds = ResourceBounds()
-    result_type: ResultType | None = None
-    normalization: Normalization | None = None
-    output_schema: Schema | None = None
-    operation_field: str = "op"
-    usage_rule: str | None = None
-    tool_rules: tuple[ToolRule, ...] = ()
-    needs_source: bool = False
-    needs_user: bool = False
-    enforces_bounds: bool = False
-    is_executable: bool = True
-    held: str = ""
-    required_capabilities: Collection[str] | None = None
-
-    input_model: ClassVar[Any] = None
-    operation_tiers: ClassVar[Mapping[str, SafetyTier]] = MappingProxyType({})
-    operation_actions: ClassVar[Mapping[str, tuple[Action, ...]]] = MappingProxyType({})
-    operation_usage_rules: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    operation_capabilities: ClassVar[Mapping[str, Collection[str]]] = MappingProxyType({})
-
-    needs_description: ClassVar[bool] = True
+class Tool(Declaration):
+    """The face of every tool: what it declares, what the policy and the model are told of it, and how it runs."""
 
     _shape: InputShape
     _list_operations: Any = None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
@@ -25,8 +25,8 @@ from gatewright.workspace.location import place_file
 
 if TYPE_CHECKING:
     from gatewright.sources.basefolder import BaseFolder
+    from gatewright.sources.manager import SourceManager
     from gatewright.workspace.foldercopy import Copied
-    from gatewright.workspace.workspace import Workspace
 
 __all__ = ["BLOCKS", "CopyCancelled", "CopyWatch", "Sandbox", "remove_dead_copies"]
 
@@ -35,8 +35,31 @@ _PREFIX = "gatewright-sandbox-"
 _TRIES = 5
 
 
-class Sandbox:
-    """A copy in a temporary folder until ``close``; ``copied`` says what became of it.
+class Original(Protocol):
+    """What a copy asks of a workspace."""
+
+    policy_path: Path
+    folder: Path
+
+    @property
+    def state_folder(self) -> Path:
+        """Where its blocks are."""
+        ...
+
+    @property
+    def sources(self) -> SourceManager:
+        """What its blocks may be texts of."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+
+
+Opened = TypeVar("Opened", bound=Original)
+
+
+class Sandbox(Generic[Opened]):
+    """A copy in a temporary folder until ``close``; ``copied`` says what became of it, ``workspace`` is the copy.
 
     ``files``: what else the policy names, by relative path, as it was when the policy was read. ``left_out``: folders
     that are never copied (state and keys). ``watch``: told of the progress, may stop the copy.
@@ -44,10 +67,10 @@ class Sandbox:
 
     def __init__(
         self,
-        origin: Workspace,
+        origin: Original,
         text: str,
         bases: Sequence[BaseFolder],
-        open_copy: Callable[[Path, Path, Path], Workspace],
+        open_copy: Callable[[Path, Path, Path], Opened],
         *,
         files: Mapping[str, bytes] = MappingProxyType({}),
         left_out: Sequence[Path] = (),
@@ -97,7 +120,7 @@ def remove_dead_copies(state: Path) -> None:
                 os.close(held)
 
 
-def _copy_blocks(origin: Workspace, copy: Workspace, run: FolderCopy) -> None:
+def _copy_blocks(origin: Original, copy: Original, run: FolderCopy) -> None:
     """The blocks as they are now; those of files under the labels that these have in the copy."""
     store = origin.state_folder / BLOCKS
     run.spend(_size(store) + _size(store.with_name(f"{BLOCKS}-wal")))

@@ -532,7 +532,7 @@ class Workspace:
         *,
         cancelled: Callable[[], bool] | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Sandbox:
+    ) -> Sandbox[Workspace]:
         """A disposable copy of the workspace with the policy as edited now; it can take long: not on the GUI thread.
 
         The blocks as they are now come along. Tools that the program brought are the very same in the copy: what they

@@ -31,7 +31,7 @@ class DisposableCopy:
 
     def __init__(self, told: Callable[[str], None]) -> None:
         self._told = told
-        self._sandbox: Sandbox | None = None
+        self._sandbox: Sandbox[Workspace] | None = None
         self._origin: Workspace | None = None
 
     @property

@@ -43,9 +43,9 @@ def told(world: World, tool: str, arguments: Any) -> tuple[str, tuple[Any, ...]]
 
 
 def shown(world: World) -> frozenset[str]:
-    names = {tool["name"] for tool in world.gate.view("archivist").tools("mcp")}
-    schema = next(tool["inputSchema"] for tool in world.gate.view("archivist").tools("mcp") if tool["name"] == "file")
-    return frozenset({*names, *json.dumps(schema["properties"]["op"]).split('"')})
+    tools = world.gate.view("archivist").tools("mcp")
+    schema = next(tool["inputSchema"] for tool in tools if tool["name"] == "file")
+    return frozenset({*(tool["name"] for tool in tools), *json.dumps(schema["properties"]["op"]).split('"')})
 
 
 def side(world: World) -> Side:
