@@ -129,10 +129,9 @@ async def tell(parent: QWidget | None, title: str, text: str, *, icon: str = "in
 
 
 async def _picked(dialog: QFileDialog) -> Path | None:
-    dress(dialog)
-    accepted = await shown(dialog)
-    files = dialog.selectedFiles()
-    return Path(files[0]) if accepted and files else None
+    chosen: list[str] = []
+    dialog.fileSelected.connect(chosen.append)  # once it is closed, Qt may answer otherwise
+    return Path(chosen[-1]) if await shown(dialog) and chosen else None
 
 
 async def choose_folder(parent: QWidget | None, title: str, start: Path) -> Path | None:
@@ -144,6 +143,7 @@ async def choose_open_file(parent: QWidget | None, title: str, start: Path, name
     """Let an existing file be chosen; None when dismissed. `name_filter` as in `Policy files (*.toml)`."""
     dialog = QFileDialog(parent, title, str(start), name_filter)
     dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+    dress(dialog)
     return await _picked(dialog)
 
 
@@ -152,5 +152,6 @@ async def choose_save_file(parent: QWidget | None, title: str, start: Path, name
     dialog = QFileDialog(parent, title, str(start.parent), name_filter)
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
     dialog.setFileMode(QFileDialog.FileMode.AnyFile)
+    dress(dialog)
     dialog.selectFile(start.name)
     return await _picked(dialog)

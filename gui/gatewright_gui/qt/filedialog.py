@@ -1,8 +1,19 @@
 """Qt's own file dialog in the clothes of the house. A dialog of the platform stays as the platform makes it."""
 
+from functools import partial
+
 from PySide6.QtCore import QDir, QFileInfo, QSize, QUrl
 from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QFileIconProvider, QToolButton, QTreeView, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFileDialog,
+    QFileIconProvider,
+    QLineEdit,
+    QListView,
+    QToolButton,
+    QTreeView,
+    QWidget,
+)
 
 from gatewright_gui.qt.look import current_look, tie_icon
 
@@ -27,7 +38,7 @@ class FileIcons(QFileIconProvider):
 
 
 def dress(dialog: QFileDialog) -> None:
-    """Icons, short list of places, and nothing that a choice of folders does not need."""
+    """Icons, short list of places, nothing that a choice of folders does not need; and what is typed is chosen."""
     icons = FileIcons()
     dialog.setIconProvider(icons)
     setattr(dialog, "_icons", icons)  # noqa: B010  # Qt does not keep it alive
@@ -43,6 +54,15 @@ def dress(dialog: QFileDialog) -> None:
     if dialog.fileMode() is QFileDialog.FileMode.Directory:
         _hide(dialog, "fileTypeLabel", "fileTypeCombo")
     dialog.resize(*SIZE)
+    field, view = dialog.findChild(QLineEdit, "fileNameEdit"), dialog.findChild(QListView, "listView")
+    if field is not None and view is not None:
+        field.textChanged.connect(partial(_drop_selection, field, view))  # after Qt's own slot, which selects
+
+
+def _drop_selection(field: QLineEdit, view: QListView, _typed: str) -> None:
+    """Let what is typed be chosen: Qt takes selected rows before it, and keeps folders on the way to it selected."""
+    if field.hasFocus():  # otherwise the field says what is selected
+        view.selectionModel().clearSelection()
 
 
 def _settle_views(dialog: QFileDialog) -> None:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFileDialog, QLineEdit, QPushButton, QWidget
 
+from gatewright_gui.qt.filedialog import dress
+
 
 class FolderDialog(QFileDialog):
     """Qt's folder dialog, where the name of a new folder may be typed too, below a folder that is there."""
@@ -13,13 +15,15 @@ class FolderDialog(QFileDialog):
         self.setFileMode(QFileDialog.FileMode.Directory)
         self.setLabelText(QFileDialog.DialogLabel.FileName, "Folder, also a new one:")
         self.setOption(QFileDialog.Option.ShowDirsOnly, on=True)
+        dress(self)
         field = self.findChild(QLineEdit, "fileNameEdit")
         if field is not None:
-            field.textChanged.connect(self._tell_new)  # Qt's own slot, which switches the button off, comes before it
+            field.textChanged.connect(self._tell_new)  # after Qt's own slot, which switches the button off
 
     def accept(self) -> None:
         """Qt would say that a new folder is not there."""
         if self._is_new():
+            self.fileSelected.emit(self.selectedFiles()[0])
             self.done(QDialog.DialogCode.Accepted.value)
         else:
             super().accept()

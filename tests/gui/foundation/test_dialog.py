@@ -1,16 +1,16 @@
 """Dialogs that a coroutine waits for, under the loop that runs Qt."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from gatewright_gui.qt.dialog import Choice, ask, choose_folder, choose_save_file
+from gatewright_gui.qt.dialog import Choice, ask, choose_folder, choose_open_file, choose_save_file
 from gatewright_gui.theme import Theme
 
 CHOICES = (Choice("discard", "Discard", "danger"), Choice("cancel", "Cancel"), Choice("save", "Save", "primary"))
@@ -99,6 +99,42 @@ async def test_save_file_starts_with_the_name_given(window: QWidget, tmp_path: P
     dialog = await opened(QFileDialog)
     dialog.accept()
     assert await question == wanted
+
+
+@pytest.mark.parametrize("choose", [choose_folder, choose_open_file, choose_save_file])
+async def test_what_is_typed_is_chosen_and_no_folder_on_the_way_to_it(
+    window: QWidget, tmp_path: Path, choose: Callable[[QWidget, str, Path], Awaitable[Path | None]]
+) -> None:
+    """Each folder is the first row of the one above it, where Qt keeps selected what lies on the way."""
+    wanted = tmp_path / "a" / "b" / "c" / "d"
+    wanted.parent.mkdir(parents=True)
+    if choose is choose_folder:
+        wanted.mkdir()
+    else:
+        wanted.write_text("")
+    question = asyncio.ensure_future(choose(window, "Choose", tmp_path))
+    dialog = await opened(QFileDialog)
+    assert isinstance(dialog, QFileDialog)
+    dialog.setOption(QFileDialog.Option.DontConfirmOverwrite)
+    field = dialog.findChild(QLineEdit, "fileNameEdit")
+    assert field is not None
+    await until(field.hasFocus)
+    field.selectAll()
+    QTest.keyClicks(field, str(wanted))
+    dialog.accept()
+    assert await question == wanted
+
+
+async def test_name_in_a_file_dialog_counts_from_the_folder_that_it_shows(window: QWidget, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    question = asyncio.create_task(choose_folder(window, "Export", tmp_path))
+    dialog = await opened(QFileDialog)
+    field = dialog.findChild(QLineEdit, "fileNameEdit")
+    assert field is not None
+    field.setText("docs")
+    field.setText("docs/new")
+    dialog.accept()
+    assert await question == tmp_path / "docs" / "new"
 
 
 async def test_dismissed_file_dialog_gives_none(window: QWidget, tmp_path: Path) -> None:
