@@ -1,0 +1,359 @@
+"""The configuration files of MCP clients: which servers they name, as catalogs of a policy.
+
+A policy is read by others than the operator, so no value of a variable or a header is taken out of a client's file,
+only its name; a server with a secret in its arguments or its address is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gatewright.adapters.json_text import members, read_json
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.printable import printable
+from gatewright.gate.scrub import scrub_text
+from gatewright.policy.document import Catalog, CatalogType
+
+
+@frozen
+class Client:
+    """A program that uses MCP servers. ``key`` holds the servers in its file; ``extra`` is in each entry of ours.
+
+    ``files``: where the user's own configuration is, by ``sys.platform``; ``project_file``: that of a project's folder.
+    """
+
+    client_id: str
+    name: str
+    key: str
+    files: Mapping[str, str]
+    project_file: str | None = None
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def user_file(self, platform: str, home: Path, environment: Mapping[str, str]) -> Path:
+        """Where this user's configuration is, whether it is there or not."""
+        written = self.files.get(platform, self.files["linux"])
+        config = environment.get("XDG_CONFIG_HOME") or str(home / ".config")
+        roaming = environment.get("APPDATA") or str(home / "AppData" / "Roaming")
+        return Path(written.format(home=home, config=config, roaming=roaming))
+
+
+CLIENTS = (
+    Client(
+        "claude-desktop",
+        "Claude Desktop",
+        "mcpServers",
+        {
+            "linux": "{config}/Claude/claude_desktop_config.json",
+            "darwin": "{home}/Library/Application Support/Claude/claude_desktop_config.json",
+            "win32": "{roaming}/Claude/claude_desktop_config.json",
+        },
+    ),
+    Client(
+        "claude-code", "Claude Code", "mcpServers", {"linux": "{home}/.claude.json"}, ".mcp.json", {"type": "stdio"}
+    ),
+    Client(
+        "vscode",
+        "VS Code",
+        "servers",
+        {
+            "linux": "{config}/Code/User/mcp.json",
+            "darwin": "{home}/Library/Application Support/Code/User/mcp.json",
+            "win32": "{roaming}/Code/User/mcp.json",
+        },
+        ".vscode/mcp.json",
+        {"type": "stdio"},
+    ),
+    Client("cursor", "Cursor", "mcpServers", {"linux": "{home}/.cursor/mcp.json"}, ".cursor/mcp.json"),
+    Client("windsurf", "Windsurf", "mcpServers", {"linux": "{home}/.codeium/windsurf/mcp_config.json"}),
+    Client(
+        "zed",
+        "Zed",
+        "context_servers",
+        {
+            "linux": "{config}/zed/settings.json",
+            "darwin": "{home}/.config/zed/settings.json",
+            "win32": "{roaming}/Zed/settings.json",
+        },
+        ".zed/settings.json",
+        {"source": "custom"},
+    ),
+)
+
+
+@frozen
+class ClientServer:
+    """A server of a client's file: the catalog that it makes, or why it makes none.
+
+    ``notes``: what the operator has to know or do; ``is_disabled``: the client has it switched off.
+    """
+
+    server_id: str
+    catalog: Catalog | None
+    refusal: str = ""
+    notes: tuple[str, ...] = ()
+    is_disabled: bool = False
+
+
+@frozen
+class Surroundings:
+    """What a client would put in place of ``${userHome}`` and ``${workspaceFolder}``; None: that is not known here."""
+
+    home: Path
+    workspace: Path | None = None
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """Placeholder to value."""
+        own = {"userHome": str(self.home), "env:HOME": str(self.home), "HOME": str(self.home)}
+        own |= {"pathSeparator": os.sep, "/": os.sep}
+        if self.workspace is not None:
+            own |= {"workspaceFolder": str(self.workspace), "workspaceFolderBasename": self.workspace.name}
+        return own
+
+
+def client_named(client_id: str) -> Client:
+    """The client with that id. Raises WorkspaceError, which names those there are."""
+    for client in CLIENTS:
+        if client.client_id == client_id:
+            return client
+    raise WorkspaceError(f"no client `{client_id}`; there are {', '.join(client.client_id for client in CLIENTS)}")
+
+
+def read_servers(text: str, around: Surroundings) -> tuple[ClientServer, ...]:
+    """The servers that a client's file names, or a piece of one as a server's documentation shows it.
+
+    Raises WorkspaceError when the text is not JSON (comments and trailing commas may be), or names no servers.
+    """
+    text, keys = _located(text)
+    found = cast("Mapping[str, JsonValue]", _inside(read_json(text), keys))
+    named = [member.key for member in members(text, keys)]
+    taken: set[str] = set()
+    return tuple(_servers(found, named, around, taken))
+
+
+def servers_key(text: str) -> tuple[str, ...]:
+    """The keys that lead to the servers in a client's file; () when it names none."""
+    value = read_json(text) if text.strip("\ufeff \t\r\n") else {}
+    return next((keys for keys in _PLACES if isinstance(_inside(value, keys), dict)), ())
+
+
+_PLACES = (*dict.fromkeys((client.key,) for client in CLIENTS), ("mcp", "servers"))
+
+
+class _Program(BaseModel):
+    """A command with its arguments in one object, as older files of Zed have it."""
+
+    path: str
+    args: list[str] = []
+    env: dict[str, str | int | float | bool | None] | None = None
+
+
+class _Entry(BaseModel):
+    """What the clients write for one server; each has some of it."""
+
+    model_config = ConfigDict(extra="allow", hide_input_in_errors=True)
+
+    command: str | _Program | None = None
+    args: list[str] | None = None
+    env: dict[str, str | int | float | bool | None] | None = None
+    env_file: str | None = Field(None, alias="envFile")
+    cwd: str | None = None
+    url: str | None = None
+    server_url: str | None = Field(None, alias="serverUrl")
+    http_url: str | None = Field(None, alias="httpUrl")
+    headers: dict[str, str] | None = None
+    type: str | None = None
+    source: str | None = None
+    disabled: bool = False
+    enabled: bool = True
+
+    @property
+    def address(self) -> str | None:
+        """Where a running server is reached."""
+        return self.http_url or self.server_url or self.url
+
+
+_PLACEHOLDER = re.compile(r"\$\{([^${}]+)\}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NOT_IN_ID = re.compile(r"[^A-Za-z0-9_.-]+")
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
+
+
+class _Refused(Exception):
+    """The entry makes no catalog; the words say why."""
+
+
+def catalog_id(name: str, taken: Iterable[str]) -> str:
+    """An id for the catalog of a server, as near to its name as can be, that none of ``taken`` is equal to."""
+    plain = _NOT_IN_ID.sub("-", name).strip("-.")[:48] or "server"
+    plain = f"server-{plain}" if _DEVICE.match(plain) else plain
+    folded = {one.casefold() for one in taken}
+    numbered = (plain if number == 1 else f"{plain}-{number}" for number in range(1, len(folded) + 2))
+    return next(one for one in numbered if one.casefold() not in folded)
+
+
+def variables_of(entry: JsonValue, catalog: Catalog) -> dict[str, JsonValue]:
+    """The variables that a catalog names, with the values that its entry in the client's file gives them."""
+    given = _Entry.model_validate(entry)
+    env = dict(given.env or {})
+    if isinstance(given.command, _Program):
+        env |= given.command.env or {}
+    found: dict[str, JsonValue] = {name: value for name, value in env.items() if name in catalog.env}
+    for header, variable in catalog.headers_env.items():
+        value = (given.headers or {}).get(header, "")
+        if _header_variable(value) is None:
+            found[variable] = value
+    return found
+
+
+def _servers(
+    found: Mapping[str, JsonValue], named: list[str], around: Surroundings, taken: set[str]
+) -> Iterator[ClientServer]:
+    for server_id, entry in found.items():
+        twice = ("stands more than once in the file; the last one counts",) if named.count(server_id) > 1 else ()
+        try:
+            given = _Entry.model_validate(entry)
+            catalog, notes = _catalog(server_id, given, around)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"][:2] if part not in {"str", "_Program"})
+            said = f"`{printable(where)}`: {first['msg'].lower()}" if where else "it is no object"
+            yield ClientServer(server_id, None, said, twice)
+            continue
+        except _Refused as refused:
+            yield ClientServer(server_id, None, str(refused), twice)
+            continue
+        catalog = replace(catalog, catalog_id=catalog_id(server_id, taken))
+        taken.add(catalog.catalog_id)
+        yield ClientServer(server_id, catalog, "", (*twice, *notes), given.disabled or not given.enabled)
+
+
+def _catalog(server_id: str, given: _Entry, around: Surroundings) -> tuple[Catalog, list[str]]:
+    notes: list[str] = []
+    catalog = Catalog(server_id, CatalogType.MCP)
+    if given.command is not None:
+        catalog = _started(catalog, given, around, notes)
+    elif given.address:
+        catalog = _reached(catalog, given, around, notes)
+    elif given.source == "extension" or "settings" in (given.model_extra or {}):
+        raise _Refused("an extension of Zed runs it: the file does not say how it is started")
+    else:
+        raise _Refused("it has neither a `command` nor a `url`")
+    if given.env_file:
+        notes.append("the variables of its `envFile` are not passed on: put their names into `env`")
+    unknown = sorted(key for key in given.model_extra or {} if key not in _CLIENTS_OWN)
+    if unknown:
+        notes.append(f"not taken: {', '.join(f'`{printable(key)}`' for key in unknown[:8])}")
+    return catalog, notes
+
+
+_CLIENTS_OWN = frozenset({"alwaysAllow", "autoApprove", "description", "dev", "gallery", "name", "settings", "version"})
+"""Keys that say how the client itself treats a server."""
+
+
+def _started(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[str]) -> Catalog:
+    program = given.command if isinstance(given.command, _Program) else None
+    command = program.path if program is not None else cast("str", given.command)
+    args = [*(program.args if program is not None else ()), *(given.args or ())]
+    env = {**(given.env or {}), **((program.env or {}) if program is not None else {})}
+    if command.startswith("~/"):
+        command = f"{around.home}{command[1:]}"
+    whole = [command, *args]
+    for number, word in enumerate(whole):
+        before = whole[number - 1] if number else ""
+        keyed = f"{before}={word}" if before.startswith("-") and "=" not in before else word
+        what = f"argument {number}" if number else "the command"
+        if scrub_text(word)[1] or scrub_text(keyed)[1]:
+            raise _Refused(
+                f"{what} looks like a secret, and a policy is read by others: give the server its secret in a variable,"
+                " if it takes one"
+            )
+        whole[number] = _filled(word, what, around, notes)
+    names: list[str] = []
+    for name in env:
+        if _VARIABLE.fullmatch(name):
+            names.append(name)
+        else:
+            notes.append(f"`{printable(name)}` is no name of a variable, and is left out")
+    if names:
+        told = ", ".join(f"`{name}`" for name in names)
+        notes.append(f"the values of {told} stay in the client's file: only the names are taken")
+    cwd = _filled(given.cwd, "`cwd`", around, notes) if given.cwd else None
+    if cwd is None and around.workspace is not None:
+        cwd = str(around.workspace)
+    return replace(catalog, command=whole[0], args=tuple(whole[1:]), env=tuple(names), cwd=cwd)
+
+
+def _reached(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[str]) -> Catalog:
+    address = cast("str", given.address)
+    if scrub_text(address)[1]:
+        raise _Refused("its address holds a secret, and a policy is read by others: name a header instead")
+    url = _filled(address, "the address", around, notes)
+    if given.type == "sse" or url.rstrip("/").endswith("/sse"):
+        notes.append("it says that it speaks the older SSE: it is asked by streamable HTTP, at the same address")
+    headers: dict[str, str] = {}
+    for header, value in (given.headers or {}).items():
+        own = f"{catalog.catalog_id}_{header}".upper()
+        variable = _header_variable(value)
+        headers[header] = variable or re.sub(r"[^A-Z0-9_]+", "_", f"_{own}" if own[0].isdigit() else own)
+    if headers:
+        told = ", ".join(f"`{header}` from `{variable}`" for header, variable in headers.items())
+        notes.append(f"takes its headers out of the environment: {told}, the whole value; only the names are taken")
+    return replace(catalog, url=url, headers_env=headers)
+
+
+def _header_variable(value: str) -> str | None:
+    """The variable that is the whole value of a header."""
+    found = _PLACEHOLDER.fullmatch(value)
+    name = found[1].removeprefix("env:") if found is not None else ""
+    return name if _VARIABLE.fullmatch(name) else None
+
+
+def _filled(text: str, what: str, around: Surroundings, notes: list[str]) -> str:
+    """``text`` with values for its placeholders; what only the client could fill in is refused."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        known = around.values.get(name)
+        if known is not None:
+            return known
+        if ":-" in name:
+            notes.append(f"{what}: `{printable(found[0])}` is taken as its default")
+            return name.partition(":-")[2]
+        raise _Refused(f"{what} needs `{printable(found[0])}`, which only the client can fill in")
+
+    return _PLACEHOLDER.sub(value, text)
+
+
+def _located(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text with the keys that lead to its servers; a piece out of a file gets the braces that it lacks."""
+    piece = text.strip("\ufeff \t\r\n")
+    if piece.startswith('"'):
+        text = "{" + piece.rstrip(",") + "}"
+    value = read_json(text)
+    keys = servers_key(text)
+    if keys:
+        return text, keys
+    alone = value.values() if isinstance(value, dict) else ()
+    if alone and all(isinstance(one, dict) and one.keys() & _MARKS for one in alone):
+        return text, ()
+    names = ", ".join(f"`{'.'.join(keys)}`" for keys in _PLACES)
+    raise WorkspaceError(f"it names no MCP servers: none of {names} is there")
+
+
+_MARKS = frozenset({"command", "url", "serverUrl", "httpUrl"})
+
+
+def _inside(value: JsonValue, keys: Iterable[str]) -> JsonValue:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value

@@ -1,0 +1,160 @@
+"""The gateway in a client's configuration file, in the place of the servers that it stands before.
+
+The rest of the file stays as it is, comments too. What the variables of those servers hold goes from their entries into
+the gateway's, which hands each server those that its catalog names; the difference that is shown says no value.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import cast
+
+from gatewright.adapters.client_config import Client, Surroundings, read_servers, servers_key, variables_of
+from gatewright.adapters.json_text import drop, members, put, read_json
+from gatewright.base.errors import WeMustFix
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.printable import printable
+from gatewright.gate.scrub import scrub_text
+from gatewright.policy.document import Catalog
+
+ENTRY_ID = "gatewright"
+_HIDDEN = "..."
+_SECRET = ("env", "headers")
+
+
+@frozen
+class GatewayEdit:
+    """A client's file with the gateway in it: ``text`` whole, ``difference`` to show, in which no value stands.
+
+    ``replaced``: the servers whose place it takes; ``direct``: those that the client still reaches past it, each with
+    the reason; ``handed``: the variables that the gateway gets from the file.
+    """
+
+    text: str
+    difference: str
+    replaced: tuple[str, ...]
+    direct: Mapping[str, str]
+    handed: tuple[str, ...]
+
+
+def put_gateway(
+    text: str, client: Client, catalogs: Sequence[Catalog], command: Sequence[str], around: Surroundings
+) -> GatewayEdit:
+    """The edit of a client's file after which it starts ``command`` instead of the servers that are in ``catalogs``.
+
+    An empty ``text`` is a file that is not there yet. Raises WorkspaceError when it is not JSON.
+    """
+    before = text if text.strip("\ufeff \t\r\n") else "{}\n"
+    keys = servers_key(before) or (client.key,)
+    entries = _object(read_json(before), keys)
+    served, direct = _sorted(before, entries, catalogs, around)
+    env = _variables(entries, served, direct)
+    own = [name for name, entry in entries.items() if _is_gateway(entry)]
+    entry: dict[str, JsonValue] = {**client.extra, "command": command[0], "args": list(command[1:])}
+    kept = _object(entries.get(own[0]), ("env",)) if own else {}
+    if kept or env:
+        entry["env"] = {**kept, **env}
+    after = before
+    for name in (*own, *served):
+        while name in {member.key for member in members(after, keys)}:
+            after = drop(after, keys, name)
+    after = put(after, keys, ENTRY_ID, entry)
+    _check(before, after, keys, {*own, *served}, entry)
+    return GatewayEdit(after, _difference(text and before, after, keys), tuple(served), direct, tuple(env))
+
+
+def _sorted(
+    text: str, entries: Mapping[str, JsonValue], catalogs: Sequence[Catalog], around: Surroundings
+) -> tuple[dict[str, Catalog], dict[str, str]]:
+    """The servers that the policy has as catalogs, each with that catalog, and the others with the reason."""
+    served: dict[str, Catalog] = {}
+    direct: dict[str, str] = {}
+    for server in read_servers(text, around) if entries else ():
+        if _is_gateway(entries[server.server_id]):
+            continue
+        found = next((one for one in catalogs if server.catalog and _is_same(one, server.catalog)), None)
+        if found is not None:
+            served[server.server_id] = found
+        else:
+            direct[server.server_id] = server.refusal or "the policy has no such catalog"
+    return served, direct
+
+
+def _is_same(one: Catalog, other: Catalog) -> bool:
+    """Whether two catalogs are one server: by what starts or reaches it, or by their id."""
+    if one.catalog_id.casefold() == other.catalog_id.casefold():
+        return True
+    if one.command is None:
+        return one.url is not None and one.url == other.url
+    return (one.command, one.args) == (other.command, other.args)
+
+
+def _variables(
+    entries: Mapping[str, JsonValue], served: dict[str, Catalog], direct: dict[str, str]
+) -> dict[str, JsonValue]:
+    """The variables of the servers; one that two servers have with different values keeps the second one direct."""
+    env: dict[str, JsonValue] = {}
+    givers: dict[str, str] = {}
+    for name, catalog in list(served.items()):
+        given = variables_of(entries[name], catalog)
+        clash = next((variable for variable in given if env.get(variable, given[variable]) != given[variable]), None)
+        if clash is not None:
+            del served[name]
+            direct[name] = f"`{clash}` has another value for `{givers[clash]}`: the gateway has one environment"
+            continue
+        env |= given
+        givers |= dict.fromkeys(given, name)
+    return env
+
+
+def _is_gateway(entry: JsonValue) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    command, args = entry.get("command"), entry.get("args")
+    words = [command, *(args if isinstance(args, list) else ())]
+    texts = [word for word in words if isinstance(word, str)]
+    ours = any(PurePath(word.replace("\\", "/")).stem == "gatewright" or "gatewright.cli" in word for word in texts)
+    return ours and "serve" in texts
+
+
+def _check(before: str, after: str, keys: Sequence[str], gone: set[str], entry: JsonValue) -> None:
+    """The edit must have done just this, whatever the text looks like."""
+    wanted = read_json(before)
+    inner = cast("dict[str, JsonValue]", wanted)
+    for key in keys:
+        inner = cast("dict[str, JsonValue]", inner.setdefault(key, {}))
+    for name in gone:
+        del inner[name]
+    inner[ENTRY_ID] = entry
+    if read_json(after) != wanted:
+        raise WeMustFix("the edit of the client's file would change something else")
+
+
+def _object(value: JsonValue, keys: Sequence[str]) -> dict[str, JsonValue]:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _difference(before: str, after: str, keys: Sequence[str]) -> str:
+    """Unified, with the values of variables and headers hidden, and whatever else looks like a secret."""
+    old, new = (_without_values(text, keys).splitlines() for text in (before, after))
+    return "\n".join(list(difflib.unified_diff(old, new, lineterm="", n=3))[2:])
+
+
+def _without_values(text: str, keys: Sequence[str]) -> str:
+    for start, end in sorted(_value_spans(text, keys), reverse=True):
+        text = f'{text[:start]}"{_HIDDEN}"{text[end:]}'
+    return "\n".join(printable(scrub_text(line)[0], keep="\t") for line in text.splitlines())
+
+
+def _value_spans(text: str, keys: Sequence[str]) -> Iterator[tuple[int, int]]:
+    for server in members(text, keys):
+        for inner in members(text, (*keys, server.key)):
+            way = (*keys, server.key, inner.key)
+            for holder in (way, (*way, "env")) if inner.key == "command" else (way,):
+                if holder[-1] in _SECRET:
+                    yield from ((member.value, member.end) for member in members(text, holder))

@@ -1,0 +1,158 @@
+"""Configuration files of MCP clients on disk: read with their servers, and written with the gateway in them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gatewright.adapters.client_config import CLIENTS, Client, ClientServer, Surroundings, client_named, read_servers
+from gatewright.adapters.client_edit import GatewayEdit, put_gateway
+from gatewright.base.atomicfile import write_atomically
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gatewright.policy.document import Catalog
+
+MAX_BYTES = 16 * 1024 * 1024
+BACKUP = ".before-gatewright"
+
+
+@frozen
+class ClientFile:
+    """The configuration file of a client: the user's own, or that of a project."""
+
+    client: Client
+    path: Path
+    is_project: bool = False
+
+
+@frozen
+class ClientEdit:
+    """A client's file as it would be with the gateway in it; ``before``: what it must still hold when it is written."""
+
+    file: ClientFile
+    before: bytes | None
+    edit: GatewayEdit
+
+
+def client_files(folder: Path) -> tuple[ClientFile, ...]:
+    """Where the clients have their configuration, there or not: the user's own, and that of the project ``folder``."""
+    found: list[ClientFile] = []
+    for client in CLIENTS:
+        found.append(ClientFile(client, client.user_file(sys.platform, Path.home(), os.environ)))
+        if client.project_file is not None:
+            found.append(ClientFile(client, folder / client.project_file, is_project=True))
+    return tuple(found)
+
+
+def client_file(client_id: str, path: Path | None = None) -> ClientFile:
+    """The file of a client: the one at ``path``, else the user's own. Raises WorkspaceError for an unknown client."""
+    client = client_named(client_id)
+    if path is None:
+        return ClientFile(client, client.user_file(sys.platform, Path.home(), os.environ))
+    return ClientFile(client, path, is_project=_project(path) is not None)
+
+
+def read_client_file(path: Path) -> tuple[ClientServer, ...]:
+    """The servers that a client's file names, as catalogs. Raises WorkspaceError with what is wrong with the file."""
+    return read_servers_of(_text(path, _content(path)), path)
+
+
+def read_servers_of(text: str, path: Path | None = None) -> tuple[ClientServer, ...]:
+    """The servers in the text of a client's file, or in a piece of one. Raises WorkspaceError."""
+    try:
+        return read_servers(text, _surroundings(path))
+    except WorkspaceError as error:
+        raise WorkspaceError(f"`{path}`: {error}" if path is not None else str(error)) from None
+
+
+def gateway_edit(file: ClientFile, catalogs: Sequence[Catalog], policy: Path, agent_id: str) -> ClientEdit:
+    """What would change in a client's file so that it reaches the policy's servers through the gateway alone.
+
+    Nothing is written. Raises WorkspaceError when the file cannot be read.
+    """
+    before = _content(file.path) if os.path.lexists(file.path) else None
+    text = "" if before is None else _text(file.path, before)
+    command = (*gateway_command(), "serve", str(policy.resolve()), "--agent", agent_id)
+    try:
+        return ClientEdit(file, before, put_gateway(text, file.client, catalogs, command, _surroundings(file.path)))
+    except WorkspaceError as error:
+        raise WorkspaceError(f"`{file.path}`: {error}") from None
+
+
+def write_client_file(change: ClientEdit) -> Path | None:
+    """Write it, whole or not at all; the backup of what was there, which lies beside it, None without one.
+
+    Raises WorkspaceError when the file was changed meanwhile or cannot be written; then it is as it was.
+    """
+    path = change.file.path
+    now = _content(path) if os.path.lexists(path) else None
+    if now != change.before:
+        raise WorkspaceError(f"`{path}` was not written: it was changed by another program meanwhile")
+    try:
+        backup = None if now is None else _back_up(Path(os.path.realpath(path)), now)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, change.edit.text.encode(), mode=0o600 if now is None else None)
+    except OSError as error:
+        raise WorkspaceError(f"`{path}` was not written: {(error.strerror or str(error)).lower()}") from None
+    return backup
+
+
+def gateway_command() -> tuple[str, ...]:
+    """What starts this program, whole: a client does not look where a shell would."""
+    beside = Path(sys.executable).with_name("gatewright")
+    found = str(beside) if beside.is_file() else shutil.which("gatewright")
+    return (found,) if found is not None else (sys.executable, "-c", "from gatewright.cli.main import script; script()")
+
+
+def _back_up(path: Path, content: bytes) -> Path:
+    """A copy beside the file, readable by no more than it is; an older copy stays."""
+    names = (f"{path.name}{BACKUP}" + (f"-{number}" if number > 1 else "") for number in range(1, 10_000))
+    backup = next(one for name in names if not os.path.lexists(one := path.with_name(name)))
+    write_atomically(backup, content, mode=stat.S_IMODE(path.stat().st_mode), follow=False)
+    return backup
+
+
+def _surroundings(path: Path | None) -> Surroundings:
+    return Surroundings(Path.home(), None if path is None else _project(path))
+
+
+def _project(path: Path) -> Path | None:
+    """The folder of the project that a file belongs to; None for a user's own."""
+    whole = path.absolute()
+    for written in (client.project_file for client in CLIENTS if client.project_file is not None):
+        parts = Path(written).parts
+        if whole.parts[-len(parts) :] == parts and whole.parents[len(parts) - 1] != Path.home():
+            return whole.parents[len(parts) - 1]
+    return None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise WorkspaceError(f"`{path}` is no ordinary file")
+        with path.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        raise WorkspaceError(f"`{path}` cannot be read: {(said or type(error).__name__).lower()}") from None
+    if len(content) > MAX_BYTES:
+        raise WorkspaceError(
+            f"`{path}` is larger than {MAX_BYTES // 1024 // 1024} MiB: it is no client's configuration"
+        )
+    return content
+
+
+def _text(path: Path, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise WorkspaceError(f"`{path}` is not UTF-8 text (line {line})") from None

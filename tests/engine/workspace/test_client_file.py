@@ -1,0 +1,123 @@
+"""Configuration files of MCP clients on disk: found, read, and written with the gateway in them."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import WorkspaceError
+from gatewright.workspace.client_file import (
+    client_file,
+    client_files,
+    gateway_edit,
+    read_client_file,
+    read_servers_of,
+    write_client_file,
+)
+
+TEXT = '{\n  "mcpServers": { "git": { "command": "git-server", "env": { "KEY": "k" } }, "b": { "command": "b" } }\n}\n'
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "claude_desktop_config.json"
+    path.write_text(TEXT)
+    path.chmod(0o640)
+    return path
+
+
+def test_every_client_has_its_place_and_those_of_projects_theirs(tmp_path: Path) -> None:
+    files = client_files(tmp_path)
+    assert {file.path.relative_to(tmp_path).as_posix() for file in files if file.is_project} == {
+        ".mcp.json",
+        ".vscode/mcp.json",
+        ".cursor/mcp.json",
+        ".zed/settings.json",
+    }
+    assert {file.client.client_id for file in files if not file.is_project} == {
+        "claude-desktop",
+        "claude-code",
+        "vscode",
+        "cursor",
+        "windsurf",
+        "zed",
+    }
+    assert client_file("zed").path == next(
+        file.path for file in files if file.client.client_id == "zed" and not file.is_project
+    )
+
+
+def test_servers_of_a_project_run_in_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / ".vscode" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text('{"servers": {"a": {"command": "${workspaceFolder}/a"}}}')
+    [server] = read_client_file(path)
+    assert server.catalog is not None
+    assert (server.catalog.command, server.catalog.cwd) == (f"{tmp_path}/a", str(tmp_path))
+
+
+def test_file_is_written_whole_with_a_backup_and_its_permissions_and_links_stay(config: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(config.name)
+    catalogs = [server.catalog for server in read_client_file(link) if server.catalog]
+    change = gateway_edit(client_file("claude-desktop", link), catalogs, tmp_path / "policy.toml", "desk")
+    assert config.read_text() == TEXT
+
+    backup = write_client_file(change)
+    assert backup == tmp_path / "claude_desktop_config.json.before-gatewright"
+    assert backup is not None
+    assert backup.read_text() == TEXT
+    assert stat.S_IMODE(backup.stat().st_mode) == stat.S_IMODE(config.stat().st_mode) == 0o640
+    assert link.is_symlink()
+    [entry] = json.loads(config.read_text())["mcpServers"].values()
+    assert Path(entry["command"]).is_absolute()
+    assert entry["args"][-4:] == ["serve", str(tmp_path / "policy.toml"), "--agent", "desk"]
+    assert entry["env"] == {"KEY": "k"}
+    assert [path for path in tmp_path.iterdir() if path.suffix == ".tmp"] == []
+
+    config.write_text(TEXT)
+    again = write_client_file(gateway_edit(client_file("claude-desktop", config), [], tmp_path / "policy.toml", "desk"))
+    assert again == tmp_path / "claude_desktop_config.json.before-gatewright-2"
+
+
+def test_file_that_changed_meanwhile_is_left_alone(config: Path, tmp_path: Path) -> None:
+    change = gateway_edit(client_file("cursor", config), [], tmp_path / "policy.toml", "desk")
+    config.write_text("{}")
+    with pytest.raises(WorkspaceError, match="changed by another program"):
+        write_client_file(change)
+    config.unlink()
+    with pytest.raises(WorkspaceError, match="changed by another program"):
+        write_client_file(change)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_file_that_is_not_there_yet_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "mcp.json"
+    change = gateway_edit(client_file("vscode", path), [], tmp_path / "policy.toml", "desk")
+    assert not path.parent.exists()
+    assert write_client_file(change) is None
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(json.loads(path.read_text())["servers"]) == ["gatewright"]
+
+
+def test_bad_files_are_refused_by_name_and_place(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    for content, why in (
+        (b'{"mcpServers": {"a": }}', f"`{path}`: it is not JSON: expected value at line 1"),
+        (b"\n\xff", "is not UTF-8 text \\(line 2\\)"),
+        (b"{}", "names no MCP servers"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(WorkspaceError, match=why):
+            read_client_file(path)
+    with pytest.raises(WorkspaceError, match="cannot be read: no such file"):
+        read_client_file(tmp_path / "nowhere.json")
+    with pytest.raises(WorkspaceError, match="no ordinary file"):
+        read_client_file(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(WorkspaceError, match="no ordinary file"):
+        read_client_file(tmp_path / "pipe")
+    with pytest.raises(WorkspaceError, match=r"^it names no MCP servers"):
+        read_servers_of('{"a": 1}')
