@@ -20,7 +20,9 @@ from pydantic import ValidationError
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.gate import Approval, ApprovalLimits, Status
+from gatewright.policy.toolname import split_name
 from gatewright.tools import ToolExecutionContext
+from gatewright.tools.server_tool import ServerTool
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -125,13 +127,15 @@ class AgentServer:
                     tool,
                     arguments,
                     session=caller.session,
-                    context=ToolExecutionContext(caller.agent_id, "", user_id=caller.user_id, client=client),
+                    context=ToolExecutionContext(
+                        caller.agent_id, "", user_id=caller.user_id, client=client, progress=progress.pass_on
+                    ),
                     approver=self._consent(context, client, progress),
                 )
             )
         finally:
             telling.cancel()
-        return self._result(outcome)
+        return self._result(tool, outcome)
 
     def _consent(self, context: ServerRequestContext, client: str, progress: _Progress) -> Approver | None:
         """Who is asked where the call asks."""
@@ -139,15 +143,33 @@ class AgentServer:
             return _UserConsent(context, client, progress)
         return _OperatorConsent(self._broker, progress) if self._broker is not None else None
 
-    def _result(self, outcome: Outcome) -> CallToolResult:
-        texts = [outcome.output]
-        if outcome.status is Status.ALLOWED and self._view() is not None:
-            texts += self._gate.reminders(self._caller.agent_id, self._caller.session)
-        return CallToolResult(
-            content=[TextContent(type="text", text=text) for text in texts],
-            is_error=outcome.status is not Status.ALLOWED,
-            _meta=None if outcome.should_continue else {CONTINUE_KEY: False},
-        )
+    def _result(self, tool: str, outcome: Outcome) -> CallToolResult:
+        """What the client gets: of a server's tool the blocks that the server sent, of others a text."""
+        result = self._passed_through(tool, outcome) or CallToolResult(content=[_text(outcome.output)])
+        result.is_error = outcome.status is not Status.ALLOWED
+        if not result.is_error and self._view() is not None:
+            result.content += map(_text, self._gate.reminders(self._caller.agent_id, self._caller.session))
+        if not outcome.should_continue:
+            result.meta = {**(result.meta or {}), CONTINUE_KEY: False}
+        return result
+
+    def _passed_through(self, tool: str, outcome: Outcome) -> CallToolResult | None:
+        """The server's own result, without its secrets; None for what is not the result of a server."""
+        snapshot = self._gate.snapshot()
+        if outcome.data is None or not isinstance(snapshot.registry.get(*split_name(tool)), ServerTool):
+            return None
+        try:
+            result = CallToolResult.model_validate_json(outcome.data)
+        except ValidationError:
+            return None
+        if outcome.truncated:
+            others = [block for block in result.content if not isinstance(block, TextContent)]
+            result.content, result.structured_content = [_text(outcome.output), *others], None
+        size, most = len(json.dumps(result.structured_content)), snapshot.policy.defaults.max_output_bytes
+        if size > most:
+            result.structured_content = None
+            result.content.append(_text(f"[structured result left out: {size:,} bytes]"))
+        return result
 
 
 class _ToolServer(Server[dict[str, Any]]):
@@ -162,17 +184,27 @@ class _ToolServer(Server[dict[str, Any]]):
 
 
 class _Progress:
-    """What a client that asked for it hears of its call while that lasts, so that it does not give up."""
+    """What a client that asked for it hears of its call while that lasts, so that it does not give up.
+
+    The amounts have to grow: as long as the tool tells none, they are millionths of the seconds that have passed.
+    """
 
     def __init__(self, context: ServerRequestContext) -> None:
         self._session = context.session
         self._began = time.monotonic()
         self._what = "running"
+        self._passed_on: tuple[float, float | None, str | None] | None = None
+        self._amount = 0.0
         self._news = asyncio.Event()
 
     def say(self, what: str) -> None:
         """Say from now on, and at once, what the call does."""
         self._what = what
+        self._news.set()
+
+    def pass_on(self, amount: float, whole: float | None, words: str | None) -> None:
+        """Say what the tool tells of its progress; of what comes too fast the latest."""
+        self._passed_on = amount, whole, words
         self._news.set()
 
     async def tell(self) -> None:
@@ -181,7 +213,11 @@ class _Progress:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), PROGRESS_S)
             self._news.clear()
-            await self._session.report_progress(time.monotonic() - self._began, None, self._what)
+            told, self._passed_on = self._passed_on, None
+            amount, whole, words = told or ((time.monotonic() - self._began) / 1e6, None, self._what)
+            if amount > self._amount:
+                self._amount = amount
+                await self._session.report_progress(amount, whole, words)
 
 
 class _OperatorConsent:
@@ -245,6 +281,10 @@ async def _uninterrupted(call: Coroutine[Any, Any, Outcome]) -> Outcome:
         with anyio.CancelScope(shield=True):
             await asyncio.wait({task})
         raise
+
+
+def _text(text: str) -> TextContent:
+    return TextContent(type="text", text=text)
 
 
 def _tools(view: AgentView | None) -> list[dict[str, Any]]:

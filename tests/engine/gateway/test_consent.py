@@ -1,0 +1,135 @@
+"""Calls that ask: the operator in another process answers, the client hears that it waits, and may give up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.types import ElicitRequestParams, ElicitResult
+
+from gatewright.workspace import Approval, ApprovalRequest, PermissionBroker, permission_broker
+from tests.engine.gateway.conftest import Listen, Place, Serve
+from tests.engine.gateway.test_http import connected
+from tests.engine.gateway.test_stdio import text
+
+APPEND = {"op": "append", "path": "a.md", "content": "more\n"}
+
+
+class Operator:
+    """Somebody in another process who is there, and sees every question."""
+
+    def __init__(self, broker: PermissionBroker) -> None:
+        self.broker = broker
+        self.pending: tuple[ApprovalRequest, ...] = ()
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+
+    def hear(self, pending: tuple[ApprovalRequest, ...]) -> None:
+        self.pending = pending
+        self._loop.call_soon_threadsafe(self._news.set)
+
+    async def sees(self, count: int) -> tuple[ApprovalRequest, ...]:
+        async with asyncio.timeout(20):
+            while len(self.pending) != count:
+                await self._news.wait()
+                self._news.clear()
+        return self.pending
+
+
+@asynccontextmanager
+async def operator_of(place: Place) -> AsyncGenerator[Operator]:
+    broker = permission_broker(place.policy)
+    operator = Operator(broker)
+    leave = broker.subscribe(operator.hear)
+    try:
+        yield operator
+    finally:
+        leave()
+        await asyncio.to_thread(broker.close)
+
+
+async def test_the_operator_answers_and_the_client_hears_that_it_waits(place: Place, listen: Listen) -> None:
+    gate, told = listen(), asyncio.Queue[str | None]()
+
+    async def progress(amount: float, whole: float | None, words: str | None) -> None:
+        told.put_nowait(words)
+
+    async with operator_of(place) as operator, connected(gate, place.token("writer", user_id="bob")) as client:
+        call = asyncio.create_task(client.call_tool("file", APPEND, progress_callback=progress))
+        (question,) = await operator.sees(1)
+        async with asyncio.timeout(20):
+            assert await told.get() == "waits for the approval of an operator"
+        operator.broker.answer(question.request_id, Approval(True, "ann"))
+        allowed = await call
+        call = asyncio.create_task(client.call_tool("file", APPEND))
+        (other,) = [one for one in await operator.sees(1) if one.request_id != question.request_id]
+        operator.broker.answer(other.request_id, Approval(False, "ann"))
+        refused = await call
+    gate.end()
+
+    assert (question.agent_id, question.user_id, question.operation) == ("writer", "bob", "append")
+    assert (allowed.is_error, refused.is_error) == (False, True)
+    assert "did not approve" in text(refused)
+    assert [row["body"]["who"] for row in place.rows("ApprovalResolved")] == ["ann", "ann"]
+
+
+async def test_a_client_that_gives_up_takes_its_question_back(place: Place, serve: Serve) -> None:
+    served = serve("writer")
+    await asyncio.to_thread(served.start)
+    async with operator_of(place) as operator:
+        params = {"name": "file", "arguments": APPEND}
+        served.send({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params})
+        await operator.sees(1)
+        cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}}
+        served.send(cancel)
+        await operator.sees(0)
+    after = await asyncio.to_thread(served.ask, 6, "tools/list")
+    await asyncio.to_thread(served.end)
+
+    assert "result" in after
+    assert not [message for message in served.seen if message.get("id") == 5]
+    assert place.rows("ToolAbandoned")[0]["body"]["code"] == "cancelled"
+
+
+async def test_a_client_that_goes_away_over_http_takes_its_question_back(place: Place, listen: Listen) -> None:
+    gate, token = listen(), place.token("writer")
+    async with operator_of(place) as operator:
+        async with connected(gate, token) as client:
+            call = asyncio.create_task(client.call_tool("file", APPEND))
+            await operator.sees(1)
+            call.cancel()
+            await asyncio.wait({call})
+        await operator.sees(0)
+    gate.end()
+
+    assert place.rows("ToolAbandoned")[0]["body"]["code"] == "cancelled"
+
+
+async def test_a_question_goes_to_the_user_of_the_client_only_where_the_token_says_so(
+    place: Place, listen: Listen
+) -> None:
+    gate, asked = listen(), list[str]()
+
+    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"approve": len(asked) == 1})
+
+    async with connected(gate, place.token("writer", elicit=True), "legacy", elicitation_callback=elicit) as client:
+        allowed = await client.call_tool("file", APPEND)
+        refused = await client.call_tool("file", APPEND)
+    async with connected(gate, place.token("writer"), "legacy", elicitation_callback=elicit) as client:
+        nobody = await client.call_tool("file", APPEND)
+    async with connected(gate, place.token("writer", elicit=True), "legacy") as client:
+        cannot = await client.call_tool("file", APPEND)
+    gate.end()
+
+    assert [allowed.is_error, refused.is_error, nobody.is_error, cannot.is_error] == [False, True, True, True]
+    assert len(asked) == 2
+    assert "file append" in asked[0]
+    assert "more" in asked[0]
+    assert [row["body"]["who"] for row in place.rows("ApprovalResolved")] == [
+        "user of tester 1.2, by elicitation",
+        "user of tester 1.2, by elicitation",
+    ]

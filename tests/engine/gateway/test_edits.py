@@ -1,0 +1,112 @@
+"""Edits of the policy file while clients are connected."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import ToolListChangedNotification
+
+from tests.engine.gateway.conftest import Listen, Place, Serve
+from tests.engine.gateway.test_http import READ, connected
+
+ON = 'AllowedOperations = ["read", "list", "append"]'
+LESS = 'AllowedOperations = ["read", "list"]'
+
+
+class Ear:
+    """Hears what a client is told of its tools."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.news = asyncio.Event()
+
+    async def __call__(self, message: Any) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self.times += 1
+            self.news.set()
+
+
+def operations(tools: Any) -> list[str]:
+    return next(tool for tool in tools.tools if tool.name == "file").input_schema["properties"]["op"]["enum"]
+
+
+async def test_those_whose_tools_change_are_told_and_keep_their_connection(place: Place, listen: Listen) -> None:
+    gate, ears = listen(), [Ear(), Ear(), Ear()]
+    async with AsyncExitStack() as stack:
+        clients: list[Client] = []
+        for agent, ear in zip(("reader", "reader", "writer"), ears, strict=True):
+            made = connected(gate, place.token(agent), "legacy", message_handler=ear)
+            clients.append(await stack.enter_async_context(made))
+        assert "append" in operations(await clients[0].list_tools())
+        place.edit(ON, LESS)
+        async with asyncio.timeout(20):
+            await ears[0].news.wait()
+            await ears[1].news.wait()
+        listed = [operations(await client.list_tools(cache_mode="bypass")) for client in clients]
+        denied = await clients[0].call_tool("file", {"op": "append", "path": "a.md", "content": "x"})
+        allowed = await clients[1].call_tool("file", READ)
+
+    assert listed[0] == listed[1] == ["list", "read"]
+    assert "append" in listed[2]
+    assert (denied.is_error, allowed.is_error) == (True, False)
+    assert [ear.times for ear in ears] == [1, 1, 0]
+
+
+async def test_a_client_of_the_new_protocol_hears_it_where_it_listens(place: Place, listen: Listen) -> None:
+    gate = listen()
+    async with connected(gate, place.token("reader")) as client, client.listen(tools_list_changed=True) as changes:
+        place.edit(ON, LESS)
+        async with asyncio.timeout(20):
+            await anext(changes)
+        assert operations(await client.list_tools()) == ["list", "read"]
+
+
+async def test_a_policy_with_errors_raises_the_alarm_and_the_last_good_one_stays(place: Place, listen: Listen) -> None:
+    gate, ear = listen(), Ear()
+    async with connected(gate, place.token("reader"), "legacy", message_handler=ear) as client:
+        good = place.policy.read_text("utf-8")
+        place.edit(ON, 'AllowedOperations = ["read", "lst"]')
+        gate.told("ALARM")
+        allowed = await client.call_tool("file", READ)
+        still = operations(await client.list_tools(cache_mode="bypass"))
+        place.policy.write_text(good, "utf-8")
+        gate.told("took over")
+        await client.call_tool("file", READ)
+    gate.end()
+
+    assert not allowed.is_error
+    assert "append" in still
+    assert ear.times == 0
+    assert any("lst" in line for line in gate.lines)
+    assert [row["body"]["refused"] for row in place.rows("PolicyChanged")] == [True]
+
+
+async def test_an_agent_that_is_taken_out_sees_and_calls_nothing_any_more(place: Place, listen: Listen) -> None:
+    gate, ear = listen(), Ear()
+    async with connected(gate, place.token("writer"), "legacy", message_handler=ear) as client:
+        place.edit("[agents.writer]", "[agents.other]")
+        async with asyncio.timeout(20):
+            await ear.news.wait()
+        listed = (await client.list_tools(cache_mode="bypass")).tools
+        denied = await client.call_tool("file", READ)
+
+    assert listed == []
+    assert denied.is_error
+
+
+@pytest.mark.parametrize("method", ["notifications/tools/list_changed"])
+def test_a_client_on_standard_input_and_output_is_told_too(place: Place, serve: Serve, method: str) -> None:
+    served = serve()
+    served.start()
+    before = served.ask(1, "tools/list")
+    place.edit(ON, LESS)
+    while served.receive().get("method") != method:
+        pass
+    after = served.ask(2, "tools/list")
+
+    assert before["result"] != after["result"]
+    assert served.ask(3, "tools/call", name="file", arguments=READ)["result"]["isError"] is False
