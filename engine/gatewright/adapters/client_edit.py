@@ -30,10 +30,11 @@ class GatewayEdit:
     """A client's file with the gateway in it: ``text`` whole, ``difference`` to show, in which no value stands.
 
     ``replaced``: the servers whose place it takes; ``direct``: those that the client still reaches past it, each with
-    the reason; ``handed``: the variables that the gateway gets from the file.
+    the reason; ``handed``: the variables that the gateway gets from the file; ``entry``: what starts it, without them.
     """
 
     text: str
+    entry: Mapping[str, JsonValue]
     difference: str
     replaced: tuple[str, ...]
     direct: Mapping[str, str]
@@ -63,7 +64,8 @@ def put_gateway(
             after = drop(after, keys, name)
     after = put(after, keys, ENTRY_ID, entry)
     _check(before, after, keys, {*own, *served}, entry)
-    return GatewayEdit(after, _difference(text and before, after, keys), tuple(served), direct, tuple(env))
+    bare = {key: value for key, value in entry.items() if key != "env"}
+    return GatewayEdit(after, bare, _difference(text and before, after, keys), tuple(served), direct, tuple(env))
 
 
 def _sorted(
@@ -75,7 +77,7 @@ def _sorted(
     for server in read_servers(text, around) if entries else ():
         if _is_gateway(entries[server.server_id]):
             continue
-        found = next((one for one in catalogs if server.catalog and _is_same(one, server.catalog)), None)
+        found = next((one for one in catalogs if server.catalog and _stands_for(one, server.catalog)), None)
         if found is not None:
             served[server.server_id] = found
         else:
@@ -83,10 +85,12 @@ def _sorted(
     return served, direct
 
 
-def _is_same(one: Catalog, other: Catalog) -> bool:
-    """Whether two catalogs are one server: by what starts or reaches it, or by their id."""
-    if one.catalog_id.casefold() == other.catalog_id.casefold():
-        return True
+def _stands_for(one: Catalog, other: Catalog) -> bool:
+    return one.catalog_id.casefold() == other.catalog_id.casefold() or is_same_server(one, other)
+
+
+def is_same_server(one: Catalog, other: Catalog) -> bool:
+    """Whether two catalogs are one server: by what starts or reaches it, whatever their ids."""
     if one.command is None:
         return one.url is not None and one.url == other.url
     return (one.command, one.args) == (other.command, other.args)

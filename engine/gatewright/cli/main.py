@@ -23,6 +23,7 @@ NAMES = frozenset(
         "approvals",
         "audit",
         "call",
+        "catalog",
         "check",
         "decide",
         "export",
@@ -39,7 +40,6 @@ NAMES = frozenset(
         "tour",
     }
 )
-PLANNED = frozenset({"catalog"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,7 +69,7 @@ def _run(words: list[str]) -> int:
             return launch(*map(Path, words[1:]))
         from gatewright.cli.table import run
 
-        return run(words, PLANNED)
+        return run(words)
     except PolicyInvalid as error:
         return _report_problems(error, as_json="--json" in words)
     except GatewrightError as error:
@@ -107,7 +107,7 @@ def _with_command(words: list[str]) -> list[str]:
     """
     if not words:
         return ["gui"]
-    if words[0] in NAMES or words[0] in PLANNED or words[0].startswith("-"):
+    if words[0] in NAMES or words[0].startswith("-"):
         return words
     if not Path(words[0]).exists():
         from gatewright.base.problem import near_miss

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
@@ -12,6 +12,7 @@ from gatewright.cli import (
     app,
     approvals,
     audit,
+    catalog,
     check,
     decide,
     export,
@@ -25,9 +26,6 @@ from gatewright.cli import (
 )
 from gatewright.cli.exit import Exit
 from gatewright.cli.output import ErrorLog, print_error, print_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
 
 COMMANDS = {
     "gui": app.gui,
@@ -45,17 +43,14 @@ COMMANDS = {
     "selfcheck": selfcheck.selfcheck,
     "serve": serve.serve,
 }
-GROUPS = {"approvals": approvals.table, "audit": audit.table, "token": token.table}
+GROUPS = {"approvals": approvals.table, "audit": audit.table, "catalog": catalog.table, "token": token.table}
 
 
-def run(words: list[str], planned: Collection[str]) -> int:
-    """Run the command that the words name; its exit code. ``planned``: names that say that they are not supported yet.
-
-    Raises what the command raises.
-    """
+def run(words: list[str]) -> int:
+    """Run the command that the words name; its exit code. Raises what the command raises."""
     logging.lastResort = ErrorLog(logging.WARNING)  # a program that has the engine as a library keeps its own
     try:
-        result: object = typer.main.get_command(_typer(planned)).main(words, "gatewright", standalone_mode=False)
+        result: object = typer.main.get_command(_typer()).main(words, "gatewright", standalone_mode=False)
     except typer.Exit as error:
         return error.exit_code
     except typer.Abort:
@@ -66,7 +61,7 @@ def run(words: list[str], planned: Collection[str]) -> int:
     return result if isinstance(result, int) else Exit.OK
 
 
-def _typer(planned: Collection[str]) -> typer.Typer:
+def _typer() -> typer.Typer:
     table = typer.Typer(
         add_completion=False,
         no_args_is_help=True,
@@ -78,18 +73,8 @@ def _typer(planned: Collection[str]) -> typer.Typer:
         table.command(name)(function)
     for name, group in GROUPS.items():
         table.add_typer(group(), name=name)
-    for name in sorted(planned):
-        table.command(name, hidden=True, context_settings={"ignore_unknown_options": True})(_planned(name))
     table.callback(invoke_without_command=True)(_top)
     return table
-
-
-def _planned(name: str) -> Callable[..., None]:
-    def command(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:  # noqa: ARG001
-        print_error(f"gatewright: `{name}` is not supported yet")
-        raise typer.Exit(Exit.USAGE)
-
-    return command
 
 
 def _top(

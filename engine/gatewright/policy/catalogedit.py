@@ -18,7 +18,7 @@ from gatewright.policy.edit import (
 from gatewright.policy.toolname import split_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gatewright.policy.document import Agent, Catalog, Policy
     from gatewright.policy.policyrule import PolicyRule
@@ -28,8 +28,16 @@ if TYPE_CHECKING:
 
 def add_catalog(policy: Policy, catalog: Catalog) -> Edit:
     """A new catalog, the last one; agents with a list of their tools get none of its."""
-    _check_new(policy, catalog.catalog_id)
-    return Edit(f"add catalog `{catalog.catalog_id}`", (CatalogChange(None, catalog),))
+    return add_catalogs(policy, (catalog,))
+
+
+def add_catalogs(policy: Policy, catalogs: Sequence[Catalog]) -> Edit:
+    """Several new catalogs in one step, behind those there are."""
+    for catalog in catalogs:
+        _check_new(policy, catalog.catalog_id)
+    named = ", ".join(f"`{catalog.catalog_id}`" for catalog in catalogs)
+    label = f"add catalog{'s' if len(catalogs) > 1 else ''} {named}"
+    return Edit(label, tuple(CatalogChange(None, catalog) for catalog in catalogs))
 
 
 def remove_catalog(policy: Policy, catalog_id: str, tool_names: Iterable[str] = ()) -> Edit:

@@ -6,19 +6,30 @@ import os
 import shutil
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright.adapters.client_config import CLIENTS, Client, ClientServer, Surroundings, client_named, read_servers
-from gatewright.adapters.client_edit import GatewayEdit, put_gateway
+from gatewright.adapters.client_config import (
+    CLIENTS,
+    Client,
+    ClientServer,
+    Surroundings,
+    catalog_id,
+    client_named,
+    read_servers,
+)
+from gatewright.adapters.client_edit import GatewayEdit, is_same_server, put_gateway
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
+from gatewright.policy.catalogedit import add_catalogs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from gatewright.policy.document import Catalog
+    from gatewright.policy.document import Catalog, Policy
+    from gatewright.policy.edit import Edit
 
 MAX_BYTES = 16 * 1024 * 1024
 BACKUP = ".before-gatewright"
@@ -31,6 +42,15 @@ class ClientFile:
     client: Client
     path: Path
     is_project: bool = False
+
+
+@frozen
+class ServerImport:
+    """Servers of a client as an edit of the policy; ``ids`` of their catalogs, and ``reasons`` for those left out."""
+
+    edit: Edit | None
+    ids: Mapping[str, str]
+    reasons: Mapping[str, str]
 
 
 @frozen
@@ -71,6 +91,26 @@ def read_servers_of(text: str, path: Path | None = None) -> tuple[ClientServer, 
         return read_servers(text, _surroundings(path))
     except WorkspaceError as error:
         raise WorkspaceError(f"`{path}`: {error}" if path is not None else str(error)) from None
+
+
+def import_servers(policy: Policy, servers: Iterable[ClientServer]) -> ServerImport:
+    """The edit that adds servers to a policy as catalogs, each under an id that is free; none that it has already."""
+    taken = [catalog.catalog_id for catalog in policy.catalogs]
+    added: dict[str, Catalog] = {}
+    reasons: dict[str, str] = {}
+    for server in servers:
+        made = server.catalog
+        if made is None:
+            reasons[server.server_id] = server.refusal
+            continue
+        there = next((one for one in policy.catalogs if is_same_server(one, made)), None)
+        if there is not None:
+            reasons[server.server_id] = f"the policy has it already, as `{there.catalog_id}`"
+            continue
+        added[server.server_id] = replace(made, catalog_id=catalog_id(server.server_id, taken))
+        taken.append(added[server.server_id].catalog_id)
+    edit = add_catalogs(policy, tuple(added.values())) if added else None
+    return ServerImport(edit, {name: catalog.catalog_id for name, catalog in added.items()}, reasons)
 
 
 def gateway_edit(file: ClientFile, catalogs: Sequence[Catalog], policy: Path, agent_id: str) -> ClientEdit:

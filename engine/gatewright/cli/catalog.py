@@ -1,0 +1,136 @@
+"""``catalog``: the MCP servers of a policy, taken out of a client's configuration and put behind the gateway there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gatewright.base.problem import near_miss
+from gatewright.cli.exit import Exit, UsageProblem
+from gatewright.cli.opening import AgentOption, JsonOption, PolicyArgument, StateOption, opened, require_agent
+from gatewright.cli.output import decode, print_error, print_json, print_line, read_content
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gatewright.workspace.client_file import ClientServer
+
+ClientOption = Annotated[
+    str,
+    typer.Option("--client", metavar="NAME", help="claude-desktop, claude-code, vscode, cursor, windsurf or zed"),
+]
+
+
+def table() -> typer.Typer:
+    """The commands, as a group."""
+    group = typer.Typer(
+        add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="MCP servers and their clients."
+    )
+    group.command("import")(import_)
+    group.command("client-config")(client_config)
+    return group
+
+
+def import_(
+    policy: PolicyArgument,
+    file: Annotated[
+        str, typer.Option("--from", metavar="FILE", help="the configuration file of an MCP client, or `-` for stdin")
+    ],
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="this server alone; more than once for several")
+    ] = None,
+    json: JsonOption = False,
+    state: StateOption = None,
+) -> None:
+    """Add the servers of a client's configuration to the policy; nothing is started, and no value of a variable taken.
+
+    Those that the client has switched off are left out unless --only names them.
+    """
+    from gatewright.workspace.client_file import import_servers, read_client_file, read_servers_of
+
+    found = read_servers_of(decode(read_content(file), "stdin")) if file == "-" else read_client_file(Path(file))
+    chosen = _chosen(found, only or ())
+    with opened(policy, state=state) as workspace:
+        result = import_servers(workspace.policy, chosen)
+        if result.edit is not None:
+            workspace.apply(result.edit)
+            workspace.save()
+    off = {server.server_id: "switched off in the client" for server in found if server not in chosen}
+    reasons = {**off, **result.reasons}
+    if json:
+        print_json(
+            [
+                {
+                    "server": server.server_id,
+                    "catalog": result.ids.get(server.server_id),
+                    "reason": reasons.get(server.server_id),
+                    "notes": list(server.notes),
+                }
+                for server in found
+            ]
+        )
+    else:
+        for server in found:
+            added = result.ids.get(server.server_id)
+            print_line(
+                f"{server.server_id}: "
+                + (f"added as `{added}`" if added else f"not added: {reasons[server.server_id]}")
+            )
+            for note in server.notes if added else ():
+                print_line(f"  {note}")
+    if any(server.catalog is None for server in chosen):
+        raise typer.Exit(Exit.PROBLEMS)
+
+
+def client_config(
+    policy: PolicyArgument,
+    client: ClientOption,
+    agent: AgentOption,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="change this file; a backup is kept beside it")
+    ] = None,
+    json: JsonOption = False,
+    state: StateOption = None,
+) -> None:
+    """Show what a client's configuration becomes with the gateway in the place of the policy's servers.
+
+    Without --write nothing is changed, and the user's own file of the client is what is compared.
+    """
+    from gatewright.workspace.client_file import client_file, gateway_edit, write_client_file
+
+    with opened(policy, state=state) as workspace:
+        agent_id = require_agent(workspace, agent)
+        change = gateway_edit(client_file(client, write), workspace.policy.catalogs, workspace.policy_path, agent_id)
+    backup = write_client_file(change) if write is not None and change.edit.difference else None
+    edit = change.edit
+    if json:
+        print_json(
+            {
+                "file": str(change.file.path),
+                "entry": edit.entry,
+                "difference": edit.difference,
+                "replaced": list(edit.replaced),
+                "direct": dict(edit.direct),
+                "handed": list(edit.handed),
+                "written": write is not None and bool(edit.difference),
+                "backup": str(backup) if backup else None,
+            }
+        )
+        return
+    for line in edit.difference.splitlines():
+        print_line(line)
+    told = "it is so already" if not edit.difference else "written" if write is not None else "nothing is written"
+    print_error(f"gatewright: {change.file.path}: {told}" + (f", as it was: {backup}" if backup else ""))
+    for name, why in edit.direct.items():
+        print_error(f"gatewright: `{name}` is still reached directly: {why}")
+
+
+def _chosen(found: tuple[ClientServer, ...], only: Sequence[str]) -> tuple[ClientServer, ...]:
+    names = [server.server_id for server in found]
+    for name in only:
+        if name not in names:
+            near = near_miss(name, names)
+            raise UsageProblem(f"no server `{name}` there" + (f" (did you mean `{near}`?)" if near else ""))
+    return tuple(server for server in found if (server.server_id in only if only else not server.is_disabled))
