@@ -38,6 +38,7 @@ def concerned(old: Policy, new: Policy, agent_id: str, facts: Iterable[ToolFacts
         lambda: _policy_rules(old, new, agent_id),
         lambda: _NONE if before is after else _agent(before, after, facts),
         lambda: _sources(old.sources_of(before), new.sources_of(after), facts),
+        lambda: _paths(old, new, facts),
     ]
     found = _NONE
     for part in parts:
@@ -112,6 +113,14 @@ def _sources(before: tuple[Source, ...], after: tuple[Source, ...], facts: Itera
     if ANY_TOOL in named:
         return None
     return frozenset(named) | frozenset(row.name for row in facts if row.needs_source)
+
+
+def _paths(old: Policy, new: Policy, facts: Iterable[ToolFacts]) -> Tools:
+    """The tools with arguments that are paths: what is below the base of any source has its level."""
+    if old.sources == new.sources or [_reach(one) for one in old.sources] == [_reach(one) for one in new.sources]:
+        return _NONE
+    declared = {split_name(name)[0] for name, settings in new.tools.items() if settings.paths}
+    return frozenset(declared).union(row.name for row in facts if any(op.paths for op in row.operations))
 
 
 def _reach(source: Source) -> tuple[object, ...]:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.compile.finding import Finding
-from gatewright.policy.permission import Action
+from gatewright.policy.permission import Action, PathUse
 from gatewright.policy.right import OperationRight
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict, strictest
-from gatewright.schema.fieldpath import holds_batch
+from gatewright.schema.fieldpath import EACH, EACH_MEMBER, holds_batch, steps_of
+from gatewright.tools.parameter import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from gatewright.compile.condition import CompiledPolicyRule, Constraint
     from gatewright.policy.kinds.capability import CapabilityKind
+    from gatewright.policy.right import OperationFacts
+    from gatewright.tools.mark import At
     from gatewright.tools.parameter import Parameter
     from gatewright.tools.tool import Tool
 
@@ -34,8 +37,37 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 64
 _TIERS = tuple(SafetyTier)
+_STEPS = {EACH: Step.ITEMS, EACH_MEMBER: Step.VALUES}
 _ORDER = {Verdict.DENY: 0, Verdict.ASK: 1, Verdict.ALLOW: 2}
 _ANY_OF_THEM: Mapping[str, int] = {"": 1}
+
+
+@frozen
+class PathPlan:
+    """An argument that is a path on disk, and what a call does there; ``action`` None: the policy says it is none.
+
+    ``at`` leads to it in the arguments; ``default``: what stands for it where it is left out.
+    """
+
+    argument: str
+    at: At
+    action: Action | None
+    default: str | None = None
+
+
+def path_plans(facts: OperationFacts) -> tuple[PathPlan, ...]:
+    """The paths that count, and those that are declared to be none; the tier tells what is done where nothing does."""
+    found: list[PathPlan] = []
+    unknown = Action.READ if facts.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
+    for one in facts.paths:
+        if one.counts or one.confidence == "declared":
+            steps = steps_of(one.argument)
+            at = tuple(_STEPS.get(step, step) for step in steps)
+            schema = facts.schemas.get(steps[0])
+            default = schema.get("default") if isinstance(schema, dict) and len(steps) == 1 else None
+            action = None if one.use is PathUse.NONE else unknown if one.use is None else one.use.action
+            found.append(PathPlan(one.argument, at, action, default if isinstance(default, str) else None))
+    return tuple(found)
 
 
 @frozen
@@ -45,6 +77,7 @@ class OperationPlan:
     ``actions``: what it may do to a place, the mildest first. ``capabilities``: the kinds that it needs.
     ``policy_rules``: those that may match, deny before ask before allow, then file order. ``constraints``: the agent's,
     the tool's own, and those of its sources. ``source_denials``: by source, why a call that goes there is denied.
+    ``paths``: its arguments that are paths on disk, though its author did not mark them.
     ``parts``: the operations of a batch, whose plans together this is.
     """
 
@@ -57,6 +90,7 @@ class OperationPlan:
     policy_rules: tuple[CompiledPolicyRule, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     source_denials: Mapping[str, Finding] = field(default_factory=dict[str, Finding], hash=False)
+    paths: tuple[PathPlan, ...] = ()
     parts: tuple[OperationPlan, ...] = ()
 
     @property
@@ -135,6 +169,7 @@ def _combined(parts: list[OperationPlan], known: frozenset[str]) -> OperationPla
         policy_rules=tuple(sorted(rules, key=_rule_order)),
         constraints=_distinct((one for part in parts for one in part.constraints), lambda one: id(one.bound)),
         source_denials=denials,
+        paths=_distinct((one for part in parts for one in part.paths), lambda one: (one.argument, one.action)),
         parts=tuple(parts),
     )
 

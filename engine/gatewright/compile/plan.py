@@ -14,7 +14,7 @@ from gatewright.base.errors import GatewrightError
 from gatewright.compile.bound_rule import BoundRule
 from gatewright.compile.condition import Constraint, compiled_rules, constraints_of
 from gatewright.compile.finding import Finding
-from gatewright.compile.operation_plan import CombinedPlans, OperationPlan
+from gatewright.compile.operation_plan import CombinedPlans, OperationPlan, path_plans
 from gatewright.compile.redactor import Redactor
 from gatewright.policy.permission import Action
 from gatewright.policy.reach import source_rules
@@ -219,6 +219,7 @@ class _Parts:
             compiled_rules(((rule, address_of(index)) for index, rule in matching), self._conditions),
             tuple(self._constraints(name)),
             dict(self._denials(name)),
+            path_plans(declared) if declared.paths else (),
         )
 
     def _constraints(self, operation: str) -> Iterator[Constraint]:

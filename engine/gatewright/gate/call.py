@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from gatewright.gate.recorder import Recorder
     from gatewright.gate.reuse import PureResults
     from gatewright.gate.session import Reservation, Session, SessionFacts
-    from gatewright.policy.target import Assessment, BlockTarget, CapabilityCheck, FileTarget, Located, NameTarget
+    from gatewright.policy.target import (
+        Assessment,
+        BlockTarget,
+        CapabilityCheck,
+        FileTarget,
+        Located,
+        NamedPlace,
+        NameTarget,
+    )
     from gatewright.tools.blockport import BlockPort
     from gatewright.tools.context import Progress
     from gatewright.tools.port import RootPort, SourcePort
@@ -90,6 +98,7 @@ class CallState:
     key.
     ``arguments`` are what the tool is given, ``policy_arguments`` (from the arguments stage on) the same as conditions
     and constraints see them: a path on disk relative to its root instead of absolute.
+    ``named``: where texts of the arguments lead that no marker speaks of.
     ``uses``: how often a batch uses each operation; None: it calls one, once.
     ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
     are the bytes that stand for it. ``execution``: the call was recorded and began; ``stopped``: the
@@ -110,6 +119,7 @@ class CallState:
     urls: tuple[UrlTarget, ...] = ()
     files: tuple[FileTarget, ...] = ()
     names: tuple[NameTarget, ...] = ()
+    named: tuple[NamedPlace, ...] = ()
     blocks: tuple[BlockTarget, ...] = ()
     checks: tuple[CapabilityCheck, ...] = ()
     assessment: Assessment | None = None

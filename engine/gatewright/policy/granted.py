@@ -28,7 +28,7 @@ def lacking(agent: Agent, granted: frozenset[CapabilityKind], facts: ToolFacts, 
     if missing:
         text = f"{what} needs {_and(missing)}, which agent `{agent.agent_id}` is not granted"
         return Reason(Layer.CAPABILITY, Verdict.DENY, "capability-not-granted", text, where)
-    limited = frozenset(kind_of(one) for one in bounded(agent, op)) - op.judged
+    limited = frozenset(kind_of(one) for one in bounded(agent, op)) - op.judgeable
     if limited:
         text = f"{what} names nothing that {_and(limited)} of agent `{agent.agent_id}` could be judged by"
         return Reason(Layer.CAPABILITY, Verdict.DENY, "capability-unjudgeable", text, where)

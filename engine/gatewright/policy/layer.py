@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gatewright.policy.granted import bounded, granted_kinds, lacking
 from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.reach import Reach, source_rules
+from gatewright.policy.reach import Reach, path_outcomes, source_rules
 from gatewright.policy.right import Layer, Limit, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import (
     ANY_TOOL,
@@ -198,7 +198,12 @@ class _Rows:
     def row(self, op: OperationFacts) -> OperationRight:
         """The right on one operation; reasons that deny come first, each kind in the order of the stages."""
         left_out = list(self._left_out(op)) if self._lists else _NONE
-        more = self._may_say_more or op.capabilities or TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
+        more = (
+            self._may_say_more
+            or op.capabilities
+            or (op.paths and self._layers.policy.sources)
+            or TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
+        )
         reasons = (*self._whole, *left_out, *self._others(op)) if more else (*self._whole, *left_out)
         if not (reasons or more or self._narrowing_rules):
             return _plain(op.name, op.tier)
@@ -238,6 +243,8 @@ class _Rows:
                     pass
                 case _:
                     by_value |= _DENIALS
+        if op.paths and layers.policy.sources:
+            by_path |= path_outcomes(layers.policy.sources, op)
         if self._policy_speaks:
             by_value |= outcomes(layers.policy, rules_for_operation(self._policy_rules, op.name))
         return stricter(by_path, verdict), stricter(by_value, verdict)

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gatewright.policy.permission import verdict_for
+from gatewright.policy.permission import Action, verdict_for
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gatewright.base.problem import Address
     from gatewright.policy.document import Agent, Source
-    from gatewright.policy.permission import Action, Permission
+    from gatewright.policy.permission import Permission
     from gatewright.policy.right import OperationFacts, ToolFacts
     from gatewright.policy.rule import ToolRule
 
@@ -109,6 +112,13 @@ class Reach:
             return Reason(Layer.SOURCE, best, "level-asks", text)
         text = f"no rule or default of {named} permits `{op.name}`"
         return Reason(Layer.SOURCE, best, "no-level-permits", text, ("sources", sources[0].source_id))
+
+
+def path_outcomes(sources: Iterable[Source], op: OperationFacts) -> frozenset[Verdict]:
+    """What the levels of all sources may come to for calls that name a path as an argument that counts as one."""
+    unknown = Action.READ if op.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
+    actions = {one.use.action if one.use is not None else unknown for one in op.paths if one.counts}
+    return frozenset(verdict_for(level, action) for one in sources for level in one.levels for action in actions)
 
 
 def _by_action(level: Permission, actions: tuple[Action, ...]) -> frozenset[Verdict]:

@@ -22,6 +22,7 @@ from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 
+_FILES = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
 Limit = ToolRule | PolicyRule | Capability
 """A rule on the tool (of its sources or its own too), a policy rule with a condition, a grant with bounds."""
 
@@ -108,6 +109,11 @@ class OperationFacts:
     schemas: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False, repr=False)
     defaulted: frozenset[str] = frozenset()
     paths: tuple[PathArgument, ...] = ()
+
+    @property
+    def judgeable(self) -> frozenset[CapabilityKind]:
+        """The kinds whose reach a call can be judged by, paths that nobody marked included."""
+        return self.judged | _FILES if any(one.counts for one in self.paths) else self.judged
 
 
 @frozen

@@ -111,6 +111,24 @@ class LevelDecision:
 
 
 @frozen
+class NamedPlace:
+    """Where a text of a call leads on disk: ``absolute`` has no links, ``relative`` is below the base of ``source_id``.
+
+    ``level`` None: no source holds it. ``start``: the folder that a relative text was taken to start from. ``inside``:
+    the path below the base of what in that folder has the level. ``argument`` and ``action``: of the call.
+    """
+
+    absolute: str
+    source_id: str | None
+    relative: str
+    level: LevelDecision | None
+    start: str | None = None
+    inside: str = ""
+    argument: str = ""
+    action: Action = Action.READ
+
+
+@frozen
 class Assessment:
     """What a call would do: the action it needs, why it should ask by itself, and the change to the text.
 

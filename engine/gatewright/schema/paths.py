@@ -104,7 +104,8 @@ class PathCandidate:
     def use(self, operation: str = "") -> PathUseName | None:
         """What a call of ``operation`` (empty: of a tool without any) does there, by the words; None: nothing says."""
         names = [step for step in steps_of(self.argument) if step not in {EACH, EACH_MEMBER}]
-        return _use(_words(names[-1]), (*_words(operation), *_words(self.tool)), saves=self.saves)
+        own = _words(self.tool.rpartition(".")[2])  # what comes before a dot may be the name of its catalog
+        return _use(_words(names[-1]), (*_words(operation), *own, *_words(self.tool)), saves=self.saves)
 
 
 def discover_paths(schema: Schema, *, tool: str = "", description: str = "") -> tuple[PathCandidate, ...]:
@@ -203,7 +204,7 @@ def _said(node: Schema) -> str:
 
 
 def _words(name: str) -> list[str]:
-    return snake(name).split("_")
+    return re.split(r"[_.:/ ]", snake(name))
 
 
 def _use(name: list[str], verbs: tuple[str, ...], *, saves: bool) -> PathUseName | None:

@@ -25,6 +25,7 @@ from gatewright.policy.target import (
     FileText,
     LevelDecision,
     Located,
+    NamedPlace,
     Refusal,
 )
 from gatewright.record import fork_safe_lock
@@ -201,6 +202,14 @@ class SourceManager:
 
         roots = DiskPaths(self._running.values(), self._protection.now(), folder, prefixes)
         return roots.find(path, parameter=parameter, writes=writes)
+
+    def named_by(
+        self, text: str, action: Action, *, folders: Sequence[str] | None, contents: bool
+    ) -> tuple[NamedPlace, ...]:
+        """Every place on disk that some program may take ``text`` for, each with its level; touches metadata only."""
+        from gatewright.sources.named_place import NamedPlaces
+
+        return NamedPlaces(self._places, self._protection.now()).of(text, action, folders=folders, contents=contents)
 
     def label_of(self, at: Located) -> str:
         """The block label of a place."""

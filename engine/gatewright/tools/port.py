@@ -11,7 +11,16 @@ from typing import Protocol
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action
-from gatewright.policy.target import Approved, Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
+from gatewright.policy.target import (
+    Approved,
+    Assessment,
+    FileTarget,
+    FileText,
+    LevelDecision,
+    Located,
+    NamedPlace,
+    Refusal,
+)
 
 
 class SourcePort(Protocol):
@@ -36,6 +45,16 @@ class SourcePort(Protocol):
         """Where a path on disk leads, links resolved: inside a source, ``folder`` or one of ``prefixes`` (absolute).
 
         Protected files, and folders that hold one, are refused. Touches metadata only.
+        """
+        ...
+
+    def named_by(
+        self, text: str, action: Action, *, folders: Sequence[str] | None, contents: bool
+    ) -> tuple[NamedPlace, ...]:
+        """Every place on disk that some program may take ``text`` for, each with its level; touches metadata only.
+
+        ``folders`` None: absolute paths alone; else where relative ones may start from. ``contents``: a folder has
+        the strictest level of what is in it.
         """
         ...
 

@@ -113,7 +113,7 @@ def _is_ours(facts: ToolFacts) -> bool:
 
 def _may_need(kind: CapabilityKind, op: OperationFacts) -> bool:
     """Whether a grant of the kind may be of use: it is needed, or some path may be given that is in no source."""
-    return kind in op.capabilities or (kind in op.judged and not op.actions)
+    return kind in op.capabilities or (kind in op.judgeable and not op.actions)
 
 
 def _problem(

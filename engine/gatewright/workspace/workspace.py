@@ -749,7 +749,7 @@ class Workspace:
         if policy is not None:
             yield from server_problems(policy, self.policy_path, self._records, loaded.places.place)
             yield from grant_problems(policy, self.folder, lambda: self._facts_of(loaded), loaded.places.place)
-        yield from lints(loaded)
+        yield from lints(loaded, lambda: self._facts_of(loaded))
 
     def _facts_of(self, loaded: LoadedPolicy) -> tuple[ToolFacts, ...]:
         """The tools that a text was held to; of one with edited agents, those of now."""

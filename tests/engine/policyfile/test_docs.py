@@ -13,7 +13,7 @@ from gatewright.policyfile import CatalogFacts
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.registry import ToolRegistry
-from tests.engine.policyfile.catalog import CALENDAR, STRANGERS, known_with, load
+from tests.engine.policyfile.catalog import CALENDAR, STRANGERS, known_with, load, stranger
 
 PAGE = Path(__file__).parents[3] / "docs" / "policy.md"
 SOME: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
@@ -30,6 +30,7 @@ SEND_MAIL = DefinedTool(ToolDefinition("send_mail", "Sends a mail.", MAIL), orig
 KNOWN = known_with(
     *STRANGERS,
     SEND_MAIL,
+    stranger("convert", input=None, target=None, route=None),
     manifests={"calendar.json": CatalogFacts(tuple(tool.facts() for tool in CALENDAR))},
 )
 BOTH: list[Any] = ["ann@example.org", "ben@example.org"]

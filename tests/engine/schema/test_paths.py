@@ -120,6 +120,12 @@ def test_an_operation_says_more_than_its_tool() -> None:
     ]
 
 
+def test_the_name_of_a_catalog_before_a_tools_name_says_less_than_the_tool() -> None:
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    found = [discover_paths(schema, tool=name)[0].use() for name in ("delete.read_file", "files.read", "copy.x")]
+    assert found == ["read", "read", "write"]
+
+
 def test_a_schema_that_holds_itself_ends() -> None:
     node = {"type": "object", "properties": {"path": {"type": "string"}, "next": {"$ref": "#/$defs/node"}}}
     schema = {"type": "object", "$defs": {"node": node}, "properties": {"first": {"$ref": "#/$defs/node"}}}

@@ -16,6 +16,7 @@ from gatewright.arguments.url import UrlRefused, UrlTarget, parse_host, parse_ur
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult, denied
+from gatewright.gate.named import look_at_names
 from gatewright.gate.precondition import unmet
 from gatewright.gate.scope import file_prefixes
 from gatewright.policy.kinds.capability import CapabilityKind
@@ -94,12 +95,18 @@ def _run(state: CallState) -> StageResult:
         return denied("arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
     if not operation.roles:
         state.policy_arguments = state.arguments
-        return StageResult(note="none of them is a path")
-    return _canonical(state)
-
-
-def _canonical(state: CallState) -> StageResult:
+        return look_at_names(state, ()) or StageResult(note="none of them is a path")
     given: list[_Given] = []
+    result = _canonical(state, given)
+    if result.findings:
+        return result
+    more = look_at_names(state, [item.pointer for item in given])
+    if more is None or more.findings:
+        return more or result
+    return StageResult(note=f"{result.note}; {more.note}")
+
+
+def _canonical(state: CallState, given: list[_Given]) -> StageResult:
     for parameter, mark, pointer, value in _marked(state):
         if len(given) == MAX_MARKED:
             reason = f"more than {MAX_MARKED:,} paths and addresses"

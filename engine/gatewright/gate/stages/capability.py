@@ -18,6 +18,7 @@ from gatewright.gate.scope import covers_name, granted, hosts_of, names_of, pref
 from gatewright.policy.granted import granted_kinds
 from gatewright.policy.hostpattern import host_matches
 from gatewright.policy.kinds.capability import SCOPED, CapabilityKind
+from gatewright.policy.permission import Action
 from gatewright.policy.prefix import common_depth, covers
 from gatewright.policy.target import CapabilityCheck
 from gatewright.policy.verdict import Verdict
@@ -139,6 +140,11 @@ def _targets(state: CallState) -> Iterator[_Target]:
             for place in state.places:
                 if place not in on_disk:
                     yield _path_target(kind, place.absolute, folder)
+    needed = state.chosen.capabilities & _FS
+    for place in state.named if needed else ():
+        if place.start in {None, folder}:
+            kind = CapabilityKind.FS_READ if place.action is Action.READ else CapabilityKind.FS_WRITE
+            yield _path_target(kind if kind in needed else next(iter(needed)), place.absolute, folder)
 
 
 def _host_target(kind: CapabilityKind, url: UrlTarget) -> _Target:

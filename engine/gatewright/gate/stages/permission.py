@@ -18,7 +18,7 @@ from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.context import context_of
 from gatewright.gate.stages.rules import routed
 from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.target import NOT_PERMITTED, Assessment, BlockTarget, LevelDecision, Located
+from gatewright.policy.target import NOT_PERMITTED, Assessment, BlockTarget, LevelDecision, Located, NamedPlace
 from gatewright.policy.verdict import Verdict
 
 _NONE, _ALLOW = Permission.NONE, Verdict.ALLOW
@@ -32,6 +32,9 @@ def _run(state: CallState) -> StageResult:
     for place, level in levels:
         if level.permission is _NONE or level.protected:
             return StageResult((_closed(place, level),))
+    for place in state.named:
+        if place.level is not None and (place.level.permission is _NONE or place.level.protected):
+            return StageResult((_named_closed(place, place.level),))
     unseen = next((block for block in state.blocks if block.permission is _NONE), None)
     if unseen is not None:
         return StageResult((_no_block(unseen),))
@@ -52,6 +55,7 @@ def _run(state: CallState) -> StageResult:
         for action in _actions(state, assessment, place)
         if (finding := _finding(place, level, action, _called(state, action))) is not None
     ]
+    findings += [found for place in state.named if (found := _named_finding(state, place)) is not None]
     if state.blocks and assessment.action is not None:
         called = _called(state, assessment.action)
         judged = (_block_finding(block, assessment.action, called) for block in state.blocks)
@@ -94,6 +98,7 @@ def _judged(
     if len(findings) > 1:
         findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
     notes = [f"`{place.relative}` is {level.permission}" for place, level in levels]
+    notes += [f"`{one.relative}` of `{one.source_id}` is {one.level.permission}" for one in state.named if one.level]
     note = ", ".join([*notes, *(f"block `{block.label}` is {block.permission}" for block in state.blocks)])
     return StageResult(tuple(findings), note=note or "no place named")
 
@@ -142,6 +147,35 @@ def _finding(place: Located, level: LevelDecision, action: Action, called: str) 
         return Finding(verdict, "level-asks", asks, _address(place, level), about=place.relative)
     model = message.PLACE if action is Action.READ else message.PLACE_FIXED
     return Finding(verdict, "level-denies", f"{what}, which denies {action}", _address(place, level), model=model)
+
+
+def _named_closed(place: NamedPlace, level: LevelDecision) -> Finding:
+    if level.protected or place.source_id is None:
+        closed = "is protected, or in the folder of a source that was moved: no tool reaches it"
+        return Finding(Verdict.DENY, "protected", f"{_named(place)} {closed}", model=message.PLACE)
+    at = Located(place.source_id, place.inside or place.relative, place.absolute)
+    reason = f"{_named(place)} is none by {_by(at, level)}"
+    return Finding(Verdict.DENY, "level-none", reason, _address(at, level), model=message.PLACE)
+
+
+def _named_finding(state: CallState, place: NamedPlace) -> Finding | None:
+    level = place.level
+    if level is None or place.source_id is None:
+        return None
+    at = Located(place.source_id, place.inside or place.relative, place.absolute)
+    found = _finding(at, level, place.action, _called(state, place.action))
+    return None if found is None else replace(found, reason=f"{_named(place)}: {found.reason}")
+
+
+def _named(place: NamedPlace) -> str:
+    """The argument, where it leads, and what there the level is of."""
+    start = f", from `{place.start}`," if place.start is not None else ""
+    what = f"`{place.argument}`{start} is `{place.absolute}`"
+    if place.source_id is None:
+        return f"{what}, which"
+    if place.inside:
+        return f"{what}, and `{place.inside}` of `{place.source_id}` in it"
+    return f"{what}: `{place.relative}` of `{place.source_id}`"
 
 
 def _by(place: Located, level: LevelDecision) -> str:

@@ -1,0 +1,116 @@
+"""Texts of a call that name places on disk though no marker says so: paths of strangers' tools, and the net below them.
+
+An argument that is a path (declared in the policy, or found and sure enough) is judged wherever it leads, a relative
+one from everywhere it may start. Below that, every text of any tool that as a whole is an absolute path or a URL of a
+file is judged too, so that no argument is a way around a source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from gatewright.arguments.disk_name import may_be_path
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate.call import CallState, StageResult, denied
+from gatewright.policy.permission import Action
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.mark import Pointer, replaced, values_at
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from gatewright.policy.target import NamedPlace
+
+MAX_TEXTS = 10_000
+"""Of the texts of one call that may be paths."""
+_SHOWN = 200
+_NOTED = 20
+
+
+def look_at_names(state: CallState, judged: Collection[Pointer]) -> StageResult | None:
+    """Note in ``state`` where the texts lead that are not ``judged`` by a marker; None where none leads anywhere.
+
+    A path that lies in a source is handed on without links and detours; conditions see every absolute one so.
+    """
+    sources = state.ports.sources
+    paths = state.chosen.paths
+    if sources is None or not (paths or _may_name(state.arguments)):
+        return None
+    given = dict(_paths(state))
+    silent = {p for plan in paths if plan.action is None for p, _ in values_at(state.arguments, plan.at)}
+    unknown = Action.READ if state.chosen.right.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
+    texts = [(pointer, text, action, True) for (pointer, action), text in given.items()]
+    taken = {pointer for pointer, _ in given}.union(judged)
+    texts += [(p, text, unknown, False) for p, text in _whole_paths(state.arguments) if p not in taken]
+    if len(texts) > MAX_TEXTS:
+        reason = f"more than {MAX_TEXTS:,} texts that may be paths"
+        return denied("too-many-targets", reason, f"{reason} in one call; make several calls")
+    folders = (state.ports.folder,) if state.ports.folder is not None else ()
+    named: list[NamedPlace] = []
+    tool: dict[Pointer, str] = {}
+    seen: dict[Pointer, str] = {}
+    notes: list[str] = []
+    for pointer, text, action, is_path in texts:
+        where = ".".join(map(str, pointer))
+        places = sources.named_by(
+            text, action, folders=folders if is_path else None, contents=is_path or pointer not in silent
+        )
+        held = [one for one in places if is_path or one.level is not None]
+        named += (replace(one, argument=where, action=action) for one in held)
+        first = next((one for one in held if one.start is None), None)
+        if is_path and first is not None and text.startswith("/"):
+            seen[pointer] = first.absolute
+            if first.source_id is not None:
+                tool[pointer] = first.absolute
+        notes += (_note(where, text, one) for one in held if one.level is not None)
+    state.named = tuple(named)
+    state.arguments = cast("dict[str, JsonValue]", replaced(state.arguments, tool))
+    state.policy_arguments = cast("dict[str, JsonValue]", replaced(state.policy_arguments, seen))
+    more = f"; and {len(notes) - _NOTED} more" if len(notes) > _NOTED else ""
+    return StageResult(note="; ".join(notes[:_NOTED]) + more) if notes else None
+
+
+def _paths(state: CallState) -> Iterator[tuple[tuple[Pointer, Action], str]]:
+    for plan in state.chosen.paths:
+        if plan.action is None:
+            continue
+        for pointer, value in values_at(state.arguments, plan.at):
+            if isinstance(value, str):
+                yield (pointer, plan.action), value
+        if plan.default is not None and plan.argument not in state.arguments:
+            yield ((plan.argument,), plan.action), plan.default
+
+
+def _may_name(arguments: dict[str, JsonValue]) -> bool:
+    """Whether some text may be a path, judged quickly: most calls hold none."""
+    for name, value in arguments.items():
+        if may_be_path(name) or (
+            may_be_path(value) if isinstance(value, str) else value and isinstance(value, dict | list)
+        ):
+            return True
+    return False
+
+
+def _whole_paths(arguments: JsonValue) -> Iterator[tuple[Pointer, str]]:
+    """Every text that may be a path as a whole, keys too, without recursion."""
+    stack: list[tuple[Pointer, JsonValue]] = [((), arguments)]
+    while stack:
+        pointer, value = stack.pop()
+        if isinstance(value, str):
+            if may_be_path(value):
+                yield pointer, value
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                if may_be_path(name):
+                    yield (*pointer, name, ""), name
+                stack.append(((*pointer, name), item))
+        elif isinstance(value, list):
+            stack += (((*pointer, index), item) for index, item in enumerate(value))
+
+
+def _note(where: str, text: str, place: NamedPlace) -> str:
+    what = f"`{where}` `{text[:_SHOWN]}`" + (f", from `{place.start}`," if place.start is not None else "")
+    if place.source_id is None:
+        return f"{what} is `{place.absolute}`"
+    return f"{what} is `{place.absolute}`, `{place.relative}` of `{place.source_id}`"

@@ -1,0 +1,255 @@
+"""Where a text in the arguments of any tool leads: every place of a source that some reading of it may mean.
+
+Readings come from ``arguments``; here links are resolved, and what stands there is looked at. What a stranger's tool
+does to a folder it may do to all that is in it, so a folder has the strictest level of what is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import unicodedata
+from typing import TYPE_CHECKING
+
+from gatewright.arguments.disk_name import parent_of_glob, readings
+from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
+from gatewright.policy.permission import Action, Permission
+from gatewright.policy.target import LevelDecision, NamedPlace
+from gatewright.sources.basefolder import BaseFolder
+from gatewright.sources.descriptor import identity_of, look
+from gatewright.sources.filesource import BASE
+from gatewright.sources.level import strictest_level
+from gatewright.sources.spelling import as_on_disk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gatewright.sources.filesource import FileSource
+    from gatewright.sources.known import KnownPlaces
+    from gatewright.sources.protection import ProtectedSet
+
+MAX_ENTRIES = 20_000
+"""Entries below a folder that are looked at to tell what is in it; beyond, the strictest level there could be holds."""
+_NONE = LevelDecision(Permission.NONE)
+_PROTECTED = LevelDecision(Permission.NONE, protected=True)
+_TOP = BaseFolder("/")
+
+
+@frozen
+class NamedPlaces:
+    """The running sources, and what is protected now."""
+
+    places: KnownPlaces
+    protected: ProtectedSet
+
+    def of(self, text: str, action: Action, *, folders: Sequence[str] | None, contents: bool) -> tuple[NamedPlace, ...]:
+        """Every place that ``text`` may mean, with its level for ``action``. Never raises.
+
+        ``folders`` None: only absolute paths count; else where a relative one may start from, besides the bases of the
+        sources, and then folders above a base count as well. ``contents``: what is in a folder counts.
+        """
+        absolute, relative = readings(text)
+        found: dict[str, NamedPlace] = {}
+        for path in absolute:
+            for place in self._at(path, action, contents=contents, above=folders is not None):
+                found.setdefault(f"{place.absolute}\0{place.inside}", place)
+        for path in relative if folders is not None else ():
+            for start, joined in self._starts(path, folders or ()):
+                for place in self._at(joined, action, contents=contents, above=start in (folders or ()), start=start):
+                    found.setdefault(f"{place.absolute}\0{place.inside}", place)
+        return tuple(found.values())
+
+    def _starts(self, path: str, folders: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """From which folder a relative path may start, and where it leads then.
+
+        From a base, and from a folder above it whose name on the way the path begins with: only where something could
+        stand, or where nobody may look.
+        """
+        for folder in folders:
+            yield folder, f"{folder}/{path}"
+        parts = [part for part in os.path.normpath(path).split("/") if part not in {"..", "."}]
+        for source in self.places.running.values():
+            base = source.base.strip("/").split("/")
+            for count in range(min(len(base), len(parts)) + 1):
+                if count and base[-count:] != parts[:count]:
+                    continue
+                joined = "/".join([source.base.rstrip("/"), *parts[count:]]) or "/"
+                if os.path.lexists(os.path.dirname(joined)) or self._is_closed(source, joined):  # noqa: PTH120
+                    yield "/" + "/".join(base[: len(base) - count]), joined
+
+    def _is_closed(self, source: FileSource, absolute: str) -> bool:
+        relative = source.relative_of(absolute)
+        try:
+            return relative is not None and self.places.known(source, relative).is_closed
+        except ToolFailure:
+            return True
+
+    def _at(
+        self, path: str, action: Action, *, contents: bool, above: bool, start: str | None = None
+    ) -> Iterator[NamedPlace]:
+        """What a path means, links resolved: places in sources, what is protected, or one place in no source."""
+        real = self._real(path)
+        if real is None:
+            return
+        glob = parent_of_glob(path) if contents and not os.path.lexists(path) else None
+        if glob is not None:
+            yield from self._at(glob, action, contents=True, above=above, start=start)
+        status = _status(real)
+        if self._is_protected(real):
+            yield NamedPlace(real, None, BASE, _PROTECTED, start)
+            return
+        held = [
+            (source, rel) for source in self.places.running.values() if (rel := source.relative_of(real)) is not None
+        ]
+        if held:
+            source, relative = max(held, key=lambda one: len(one[0].base))
+            yield self._judged(source, relative, status, action, start, contents=contents)
+        else:
+            yield NamedPlace(real, None, BASE, None, start)
+        if status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            yield from self._other_names(real, status, start)
+        if contents and above and not held:
+            yield from self._below(real, action, start)
+
+    def _real(self, path: str) -> str | None:
+        """The path with links resolved, and spelled as on disk where that leads to a source. None: no path at all."""
+        try:
+            real = os.path.realpath(path)
+            real.encode()
+        except (OSError, ValueError):
+            return None
+        folded = _folded(real)
+        for source in self.places.running.values():
+            if not real.startswith(source.base) and folded.startswith(_folded(source.base)):
+                return as_on_disk(real)
+        return real
+
+    def _is_protected(self, real: str) -> bool:
+        try:
+            identities = look(_TOP, tuple(part for part in real.split("/") if part)).identities
+        except ToolFailure:
+            identities = ()
+        return self.protected.covers(real, identities)
+
+    def _judged(
+        self,
+        source: FileSource,
+        relative: str,
+        status: os.stat_result | None,
+        action: Action,
+        start: str | None,
+        *,
+        contents: bool,
+    ) -> NamedPlace:
+        absolute = source.absolute(relative)
+        inside, level = "", self._level(source, relative)
+        if contents and status is not None and stat.S_ISDIR(status.st_mode) and level.permission is not Permission.NONE:
+            inside, level = self._strictest_in(source, relative, level, action)
+        return NamedPlace(absolute, source.source.source_id, relative, level, start, inside)
+
+    def _level(self, source: FileSource, relative: str) -> LevelDecision:
+        try:
+            known = self.places.known(source, relative)
+            standing = source.look(relative)
+        except ToolFailure as failure:
+            missing = failure.code in {"source-missing", "not-a-folder"}
+            return self.places.by_rules(source, relative, folder=False) if missing else _NONE
+        if standing.status is None and known.is_closed:
+            both = (known.file.level, known.folder.level)
+            return next((one for one in both if one is not None and one.permission is Permission.NONE), _PROTECTED)
+        return known.place(standing, self.protected).level or _NONE
+
+    def _strictest_in(
+        self, source: FileSource, relative: str, own: LevelDecision, action: Action
+    ) -> tuple[str, LevelDecision]:
+        """The strictest level in a folder and where it is, empty for the folder itself.
+
+        For reading only what is none is stricter than another level.
+        """
+        levels = {level for one in self.places.running.values() for level in one.source.levels}
+        reads = action is Action.READ
+        if (levels <= {own.permission} or (reads and Permission.NONE not in levels)) and not self._protects_below(
+            source
+        ):
+            return "", own
+        found, where, strictest = 0, "", own
+        folders = [relative]
+        while folders:
+            folder = folders.pop()
+            prefix = "" if folder == BASE else f"{folder}/"
+            try:
+                entries = list(os.scandir(source.absolute(folder)))
+            except OSError:
+                continue
+            for entry in entries:
+                found += 1
+                if found > MAX_ENTRIES:
+                    return "", LevelDecision(Permission.NONE) if Permission.NONE in levels else strictest_of(levels)
+                below = f"{prefix}{entry.name}"
+                is_folder = entry.is_dir(follow_symlinks=False)
+                try:
+                    identities = (
+                        (identity_of(entry.stat(follow_symlinks=False)),) if self._protects_below(source) else ()
+                    )
+                    level = self.places.decide(source, below, identities, self.protected, folder=is_folder)
+                except (OSError, ToolFailure):
+                    level = _NONE
+                if level.permission is Permission.NONE:
+                    return below, level
+                stricter = level if reads else strictest_level((strictest, level))
+                if not reads and stricter.permission is not strictest.permission:
+                    strictest, where = level, below
+                if is_folder:
+                    folders.append(below)
+        return where, strictest
+
+    def _protects_below(self, source: FileSource) -> bool:
+        base = source.base.rstrip("/") + "/"
+        return any(prefix.startswith(base) for prefix in self.protected.prefixes)
+
+    def _other_names(self, real: str, status: os.stat_result, start: str | None) -> Iterator[NamedPlace]:
+        """The names that a file with several has in sources: by each of them the level is that file's."""
+        left = MAX_ENTRIES
+        for source in self.places.running.values():
+            folders = [BASE]
+            while folders:
+                folder = folders.pop()
+                try:
+                    entries = list(os.scandir(source.absolute(folder)))
+                except OSError:
+                    continue
+                for entry in entries:
+                    left -= 1
+                    below = entry.name if folder == BASE else f"{folder}/{entry.name}"
+                    if left < 0:
+                        yield NamedPlace(real, source.source.source_id, below, _NONE, start)
+                        return
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(below)
+                    elif entry.inode() == status.st_ino and source.absolute(below) != real:
+                        level = self.places.by_rules(source, below, folder=False)
+                        yield NamedPlace(source.absolute(below), source.source.source_id, below, level, start)
+
+    def _below(self, real: str, action: Action, start: str | None) -> Iterator[NamedPlace]:
+        """The sources whose base is somewhere in the folder."""
+        prefix = real.rstrip("/") + "/"
+        for source in self.places.running.values():
+            if source.base.startswith(prefix):
+                yield self._judged(source, BASE, _status(source.base), action, start, contents=True)
+
+
+def strictest_of(levels: set[Permission]) -> LevelDecision:
+    """The strictest of several levels, without what decided it."""
+    return strictest_level([LevelDecision(level) for level in sorted(levels)])
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except (OSError, ValueError):
+        return None
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFC", path).casefold()

@@ -1,0 +1,294 @@
+"""Paths that strangers' tools are given: a source's levels hold whatever the argument and however it is spelled."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewright.policy.verdict import Verdict
+from gatewright.workspace import Workspace
+
+TEXT = {"type": "string"}
+POLICY = """gatewright = 1
+
+[[catalogs]]
+id = "team"
+type = "host"
+manifest = "tools.json"
+
+[agents.a]
+tools = ["read_text_file", "write_file", "move_file", "list_directory", "read_multiple_files",
+  "note", "get_blob", "both"]
+approvals = { privileged = "allow" }
+sources = []
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "notes"
+
+[[sources.permission_rules]]
+pattern = "/secrets/"
+permission = "none"
+
+[[sources.permission_rules]]
+pattern = "/drafts/"
+permission = "read_write"
+
+[[sources.permission_rules]]
+pattern = "/shared/"
+permission = "partner"
+
+[[sources.permission_rules]]
+pattern = "/log/"
+permission = "append"
+"""
+
+
+def _tool(name: str, **properties: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object", "properties": properties}}
+
+
+TOOLS = [
+    _tool("read_text_file", path=TEXT),
+    _tool("write_file", path=TEXT, content=TEXT),
+    _tool("move_file", source=TEXT, destination=TEXT),
+    _tool("list_directory", path=TEXT),
+    _tool("read_multiple_files", paths={"type": "array", "items": TEXT}),
+    {"name": "note", "inputSchema": {"type": "object"}},
+    _tool("get_blob", path=TEXT, bucket=TEXT),
+    _tool("both", op={"type": "string", "enum": ["read", "write", "remove"]}, path=TEXT),
+]
+
+
+class Place:
+    """A workspace with a folder of notes, and what decides calls in it."""
+
+    def __init__(self, folder: Path, policy: str = POLICY) -> None:
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self.notes = folder / "notes"
+        for name in ("secrets/key1.txt", "drafts/a.md", "shared/s.md", "log/l.md", "open.md", "pub/p.md"):
+            (self.notes / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.notes / name).write_text("x", encoding="utf-8")
+        (folder / "policy.toml").write_text(policy, encoding="utf-8")
+        (folder / "tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
+        self.workspace = Workspace.open(folder / "policy.toml", state=folder / "state", keys=folder / "keys")
+
+    def decide(self, tool: str, **arguments: Any) -> Verdict:
+        return self.decision(tool, **arguments).verdict
+
+    def decision(self, tool: str, **arguments: Any) -> Any:
+        return self.workspace.decide("a", tool, arguments)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    made.workspace.close()
+
+
+ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
+
+
+@pytest.mark.parametrize(
+    ("relative", "read", "write", "moved_away"),
+    [
+        ("secrets/key1.txt", DENY, DENY, DENY),
+        ("secrets/new.txt", DENY, DENY, DENY),
+        ("secrets", DENY, DENY, DENY),
+        ("open.md", ALLOW, DENY, DENY),
+        ("drafts/a.md", ALLOW, ALLOW, ASK),
+        ("shared/s.md", ALLOW, ASK, ASK),
+        ("log/l.md", ALLOW, DENY, DENY),
+    ],
+)
+def test_the_level_of_the_place_decides_by_what_the_tool_does_there(
+    place: Place, relative: str, read: Verdict, write: Verdict, moved_away: Verdict
+) -> None:
+    path = str(place.notes / relative)
+    assert place.decide("read_text_file", path=path) is read
+    assert place.decide("read_multiple_files", paths=["/srv/x", path]) is read
+    assert place.decide("write_file", path=path, content="x") is write
+    assert place.decide("move_file", source=path, destination="/srv/x") is moved_away
+    assert place.decide("move_file", source="/srv/x", destination=path) is write
+    assert place.decide("both", op="read", path=path) is read
+    assert place.decide("both", op="write", path=path) is write
+    assert place.decide("both", op="remove", path=path) is moved_away
+
+
+def test_the_decision_names_the_argument_the_place_the_source_and_the_rule(place: Place) -> None:
+    path = place.notes / "x" / ".." / "secrets" / "key1.txt"
+    decision = place.decision("read_text_file", path=f"{place.notes}/x/../secrets/key1.txt")
+    real = os.path.realpath(path)
+    assert (decision.stage, decision.code) == ("permission", "level-none")
+    assert f"`path` is `{real}`: `secrets/key1.txt` of `docs` is none by rule 1 `/secrets/`" in decision.reason
+    assert decision.rule.address == ("sources", "docs", "permission_rules", 0)
+    assert "secrets" not in decision.model_message
+    notes = {step.stage: step.reason for step in decision.trace}
+    assert f"`{real}`, `secrets/key1.txt` of `docs`" in notes["arguments"]
+
+
+def test_a_relative_path_is_judged_from_everywhere_it_may_start(place: Place) -> None:
+    for path in ("notes/secrets/key1.txt", "secrets/key1.txt", "./secrets/key1.txt", "../notes/secrets/key1.txt"):
+        decision = place.decision("read_text_file", path=path)
+        assert (decision.verdict, decision.code) == (DENY, "level-none"), path
+        assert ", from `" in decision.reason
+    assert place.decide("read_text_file", path="notes/open.md") is ALLOW
+    assert place.decide("write_file", path="open.md", content="") is DENY
+    assert place.decide("write_file", path="elsewhere/open.md", content="") is ALLOW
+
+
+def test_a_folder_counts_as_the_strictest_thing_in_it(place: Place) -> None:
+    inside = "`secrets` of `docs` in it is none by rule 1"
+    for path in (place.notes, place.folder, "/", f"{place.notes}/*", f"{place.notes}/s*/key1.txt", "notes"):
+        decision = place.decision("list_directory", path=str(path))
+        assert (decision.verdict, decision.code) == (DENY, "level-none"), path
+        assert inside in decision.reason
+    assert place.decide("list_directory", path=str(place.notes / "pub")) is ALLOW
+    (place.notes / "drafts" / "deep").mkdir()
+    assert place.decide("move_file", source=str(place.notes / "drafts"), destination="/srv/x") is ASK
+
+
+def test_a_folder_above_a_source_is_closed_for_a_path_and_not_for_any_text(place: Place) -> None:
+    assert place.decide("list_directory", path=str(place.folder)) is DENY
+    assert place.decide("note", page="/", text=str(place.folder)) is ALLOW
+
+
+@pytest.mark.parametrize("key", ["where", "path", "anything at all"])
+def test_any_text_of_any_argument_that_is_a_whole_path_takes_the_level(place: Place, key: str) -> None:
+    secret, public = str(place.notes / "secrets/key1.txt"), str(place.notes / "drafts/a.md")
+    for value in (secret, [secret], {"deep": [{"er": secret}]}, {secret: 1}, [[["x", {"y": {secret: None}}]]]):
+        decision = place.decision("note", **{key: value})
+        assert (decision.verdict, decision.code) == (DENY, "level-none"), value
+    assert place.decide("note", **{key: [public, "/srv/other", "text", 3, None]}) is ALLOW
+
+
+def test_a_text_that_only_mentions_a_path_is_a_text(place: Place) -> None:
+    secret = place.notes / "secrets/key1.txt"
+    assert place.decide("note", text=f"I may not read {secret}") is ALLOW
+    assert place.decide("note", text=f"cat {secret}") is ALLOW
+
+
+def test_what_no_source_holds_is_left_alone(place: Place) -> None:
+    for path in ("/etc/passwd", "/srv/x/../y", "~/nothing", "file:///srv/x", "C:\\Users\\x", "/", "."):
+        assert place.decide("note", path=path) is ALLOW, path
+    assert place.decide("get_blob", path="secrets/key1.txt", bucket="b") is ALLOW
+
+
+def test_the_policy_itself_is_closed_for_every_text(place: Place) -> None:
+    for tool in ("read_text_file", "note"):
+        decision = place.decision(tool, path=str(place.folder / "policy.toml"))
+        assert (decision.verdict, decision.code) == (DENY, "protected")
+
+
+SPELLINGS = [
+    "{notes}/secrets/key1.txt",
+    "{notes}//secrets///key1.txt",
+    "{notes}/./secrets/./key1.txt",
+    "{notes}/secrets/key1.txt/",
+    "{notes}/secrets/../secrets/key1.txt",
+    "{notes}/nowhere/../secrets/key1.txt",
+    "//{bare}/secrets/key1.txt",
+    "{notes}/secrets/",
+    "{notes}/secrets/.",
+    " {notes}/secrets/key1.txt\n",
+    '"{notes}/secrets/key1.txt"',
+    "{notes}/secrets/key1.txt\0.png",
+    "file://{notes}/secrets/key1.txt",
+    "file:{notes}/secrets/key1.txt",
+    "FILE://{notes}/secrets/key1.txt",
+    "file://localhost{notes}/secrets/key1.txt",
+    "file://127.0.0.1{notes}/secrets/key1.txt",
+    "file://{notes}/secrets/key1.txt?x#y",
+    "file://{notes}/%73ecrets/key1%2Etxt",
+    "file://{notes}/%2573ecrets/key1.txt",
+    "{notes}/%73ecrets/key1.txt",
+    "{notes}%2Fsecrets%2Fkey1.txt",
+    "view-source:file://{notes}/secrets/key1.txt",
+    "~/notes/secrets/key1.txt",
+    "$HOME/notes/secrets/key1.txt",
+    "${{HOME}}/notes/secrets/key1.txt",
+    "%HOME%/notes/secrets/key1.txt",
+    "{windows}\\secrets\\key1.txt",
+    "C:{windows}\\secrets\\key1.txt",
+    "{notes}/pub/link/key1.txt",
+    "{folder}/outside/key1.txt",
+    "/proc/self/root{notes}/secrets/key1.txt",
+    "{folder}/outside/../secrets/key1.txt",
+    "{notes}/secr?ts/key1.txt",
+    "{notes}/*/key1.txt",
+]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_no_spelling_is_a_way_around(place: Place, spelling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(place.folder))
+    (place.folder / "outside").symlink_to(place.notes / "secrets")
+    (place.notes / "pub" / "link").symlink_to("../secrets")
+    notes = str(place.notes)
+    path = spelling.format(notes=notes, bare=notes.lstrip("/"), folder=place.folder, windows=notes.replace("/", "\\"))
+    for tool, arguments in (("read_text_file", {"path": path}), ("note", {"x": [{"y": path}]}), ("note", {path: 1})):
+        assert place.decide(tool, **arguments) is DENY, (tool, path)
+
+
+def test_another_name_of_a_closed_file_is_closed(place: Place) -> None:
+    other = place.folder / "other.txt"
+    os.link(place.notes / "secrets/key1.txt", other)
+    os.link(place.notes / "secrets/key1.txt", place.notes / "pub/open.txt")
+    for path in (other, place.notes / "pub/open.txt"):
+        for tool in ("read_text_file", "note"):
+            decision = place.decision(tool, path=str(path))
+            assert (decision.verdict, decision.code) == (DENY, "level-none")
+
+
+def declared(paths: str) -> str:
+    return f"{POLICY}\n[tools.note]\npaths = {{ {paths} }}\n"
+
+
+@pytest.mark.parametrize(("use", "verdict"), [("read", ALLOW), ("write", DENY), ("delete", DENY), ("none", DENY)])
+def test_what_the_policy_declares_counts(tmp_path: Path, use: str, verdict: Verdict) -> None:
+    place = Place(tmp_path, declared(f'where = "{use}"'))
+    assert place.decide("note", where=str(place.notes / "open.md")) is verdict
+    assert place.decide("note", where=str(place.notes / "secrets/key1.txt")) is DENY
+    assert place.decide("note", where="secrets/key1.txt") is (ALLOW if use == "none" else DENY)
+    place.workspace.close()
+
+
+def test_declared_as_no_path_a_folder_counts_as_itself(tmp_path: Path) -> None:
+    policy = POLICY + '\n[tools.list_directory]\nsafety_tier = "read_only"\npaths = { path = "none" }\n'
+    place = Place(tmp_path, policy)
+    assert place.decide("list_directory", path=str(place.notes)) is ALLOW
+    assert place.decide("list_directory", path=str(place.notes / "secrets")) is DENY
+    place.workspace.close()
+
+
+def test_what_nothing_settles_is_a_warning_until_the_policy_says_it(tmp_path: Path) -> None:
+    def warned(folder: Path, policy: str) -> list[tuple[int, str]]:
+        place = Place(folder, policy)
+        problems = [one for one in place.workspace.current_problems() if one.code == "undeclared-paths"]
+        place.workspace.close()
+        return [(one.place.line if one.place else 0, one.message.partition(" of ")[0]) for one in problems]
+
+    tools = next(at for at, line in enumerate(POLICY.splitlines(), 1) if line.startswith("tools ="))
+    assert warned(tmp_path / "1", POLICY) == [(tools, "`path`")]
+    said = '\n[tools.get_blob]\npaths = { path = "none" }\n'
+    assert warned(tmp_path / "2", POLICY + said) == []
+    assert warned(tmp_path / "3", POLICY.replace('"note", "get_blob", "both"', '"note"')) == []
+
+
+def test_the_right_is_by_path_and_the_self_check_agrees(place: Place) -> None:
+    rights = place.workspace.rights("a")
+    (row,) = rights["read_text_file"].operations
+    assert (row.verdict, row.by_path) == (ALLOW, {DENY})
+    (row,) = rights["write_file"].operations
+    assert row.by_path == {ASK, DENY}
+    (row,) = rights["note"].operations
+    assert row.by_path == frozenset()
+    assert not place.workspace.selfcheck().differences
