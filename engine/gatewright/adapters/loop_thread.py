@@ -39,6 +39,10 @@ class LoopThread:
             future.cancel()
             raise
 
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """The same for a caller that waits for nothing."""
+        asyncio.run_coroutine_threadsafe(work, self._running())
+
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:

@@ -14,20 +14,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.adapters.loop_thread import loop_thread, told_in
-from gatewright.adapters.mcp_transport import Connection, Endpoint, ServerFailed, over_http, over_stdio
+from gatewright.adapters.mcp_transport import Connection, Endpoint, Sender, ServerFailed, over_http, over_stdio
 from gatewright.adapters.server_process import Command
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
+from gatewright.record import renew_after_fork
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
-    from mcp.client._transport import WriteStream
     from mcp.shared.dispatcher import CallOptions, DispatchContext, OnNotify, OnRequest, ProgressFnT
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-    from mcp.shared.message import SessionMessage
     from mcp.shared.transport_context import TransportContext
 
     from gatewright.base.jsonvalue import JsonValue
@@ -131,6 +130,11 @@ class McpServer:
         self._stderr = bytearray()
         self._run: _Run | None = None
         self._failures, self._next_start_s = 0, 0.0
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """A child of a fork has no connection: that of its parent goes on there."""
+        self._run, self._state = None, ServerState()
 
     @property
     def state(self) -> ServerState:
@@ -150,6 +154,11 @@ class McpServer:
     async def stop(self) -> None:
         """Disconnect; a process ends, and all that it started. Calls that wait for it fail."""
         await loop_thread().run(self._stop())
+
+    def begin_stop(self) -> None:
+        """The same for a caller that does not wait for it."""
+        if self._run is not None:
+            loop_thread().begin(self._stop())
 
     def close(self) -> None:
         """The same for a caller without a loop; it waits for a few seconds at most."""
@@ -241,7 +250,7 @@ class McpServer:
         target = self._target()
         opened = over_stdio(target, run, self._stderr) if isinstance(target, Command) else over_http(target, run)
         async with opened as (read, sink):
-            write = _Sender(sink)
+            write = Sender(sink)
             dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(read, write)
 
             async def run_to_its_end(*, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
@@ -370,33 +379,7 @@ class McpServer:
         return f"it last wrote `{lines[-1][:300]}`" if lines and not lines[-1].startswith(_ENDED) else ""
 
 
-class _Sender:
-    """The stream to a server, which knows how many messages wait for a server that does not read."""
-
-    def __init__(self, stream: WriteStream[SessionMessage]) -> None:
-        self._stream = stream
-        self.waiting = 0
-
-    async def send(self, item: SessionMessage, /) -> None:
-        """Send it; waits until it is taken."""
-        self.waiting += 1
-        try:
-            await self._stream.send(item)
-        finally:
-            self.waiting -= 1
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
-        await self.aclose()
-
-
-def _refuses(run: _Run, write: _Sender) -> OnRequest:
+def _refuses(run: _Run, write: Sender) -> OnRequest:
     """Answers what a server asks of us: that it is there, and nothing else."""
 
     async def answer(_: DispatchContext[TransportContext], method: str, __: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from gatewright.adapters.server_process import LEAVE_S, MAX_LINE_BYTES, Command, LineTooLong, ServerProcess
 from gatewright.base.errors import WorkspaceError
@@ -65,6 +65,32 @@ class Connection:
         """What was noted; may be read from any thread."""
         notes = [*self._notes.items()]
         return tuple(f"it {text}" if count == 1 else f"it {text} ({count:,} times)" for text, count in notes)
+
+
+class Sender:
+    """The stream to a server, which knows how many messages wait for a server that does not read."""
+
+    def __init__(self, stream: WriteStream[SessionMessage]) -> None:
+        self._stream = stream
+        self.waiting = 0
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send it; waits until it is taken."""
+        self.waiting += 1
+        try:
+            await self._stream.send(item)
+        finally:
+            self.waiting -= 1
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
+        await self.aclose()
 
 
 @asynccontextmanager

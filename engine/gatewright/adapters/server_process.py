@@ -86,6 +86,10 @@ class ServerProcess:
             await self._leaves()
         _signal_group(pid, signal.SIGKILL)
         await self._leaves()
+        for _tries in range(100):  # those that it started are not our children: nobody tells us of their end
+            if not _signal_group(pid, 0):
+                break
+            await asyncio.sleep(0.01)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -157,6 +161,9 @@ class ServerProcess:
             del self._stderr[:-STDERR_BYTES]
 
 
-def _signal_group(pid: int, number: int) -> None:
+def _signal_group(pid: int, number: int) -> bool:
+    """Send a signal to a process group; whether there is anybody in it."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
+        return True
+    return False

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Policy, Source
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.tools import DefinedTool, Tool
+    from gatewright.tools.schemashape import Runner
     from gatewright.workspace.attachment import Attachments
 
 
@@ -151,12 +152,14 @@ def catalog_book(
     records: TrustRecords | None = None,
     trust: Callable[[], bool] = bool,
     given: Mapping[str, bytes] = MappingProxyType({}),
+    runner: Callable[[str, str], Runner] | None = None,
 ) -> CatalogBook:
     """What a policy file may name: the built-ins, ``tools``, and what the policy's own catalogs give.
 
     Manifests outside its folder are read where ``records`` (the user's own, if None) or ``trust`` say so; of those in
-    ``given`` that is taken instead. What is planned is refused as not supported. Raises AlreadyRegistered for one of
-    ``tools`` that has the name and major version of another.
+    ``given`` that is taken instead. ``runner``: what executes a tool of a server, by the id of its catalog and the name
+    that the server knows; without it such tools are only decided. What is planned is refused as not supported. Raises
+    AlreadyRegistered for one of ``tools`` that has the name and major version of another.
     """
 
     def trusted(catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
@@ -170,7 +173,7 @@ def catalog_book(
     known = KnownTools(registry.facts(), declare=declare_rooted, rooted=rooted())
     names = (tool.name for tool in ours)
     return CatalogBook(
-        policy_path.parent, known, registry.tools(), before, builtins=names, trusted=trusted, given=given
+        policy_path.parent, known, registry.tools(), before, builtins=names, trusted=trusted, given=given, runner=runner
     )
 
 

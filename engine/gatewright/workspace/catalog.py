@@ -21,6 +21,7 @@ from gatewright.policyfile.known import CatalogFacts
 from gatewright.record import fork_safe_lock
 from gatewright.tools import DefinedTool, read_definitions
 from gatewright.tools.naming import check_tool_name
+from gatewright.tools.server_tool import ServerTool
 from gatewright.workspace.manifest import few, read_manifest, set_aside, trust_none
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile import KnownTools
     from gatewright.tools import Tool, ToolDefinition, ToolRegistry
+    from gatewright.tools.schemashape import Runner
     from gatewright.workspace.manifest import Entry, Finding, Key, Manifest, Trusted
 
 _TAKEN = "one of the program's own tools bears the name, and a bare name means the highest version"
@@ -60,8 +62,9 @@ class CatalogBook:
         builtins: Iterable[str] = (),
         trusted: Trusted = trust_none,
         given: Mapping[str, bytes] = MappingProxyType({}),
+        runner: Callable[[str, str], Runner] | None = None,
     ) -> None:
-        self._folder, self._trusted, self._given = folder, trusted, given
+        self._folder, self._trusted, self._given, self._runner = folder, trusted, given, runner
         self._own: Mapping[Key, Tool] = {(tool.name, tool.major): tool for tool in own}
         self._reserved = frozenset((facts.name, facts.major) for facts in known.facts)
         self._builtins = frozenset(builtins) | {one.facts.name for one in known.rooted}
@@ -219,10 +222,12 @@ class CatalogBook:
         accepted, definition = entry.acceptance, replace(entry.definition, name=name)
         if accepted is not None:
             definition = replace(definition, safety_tier=accepted.tier, operation_tiers=accepted.operation_tiers)
-        tool = DefinedTool(
+        is_server = catalog.kind is CatalogType.MCP
+        tool = (ServerTool if is_server else DefinedTool)(
             definition,
             origin=catalog.catalog_id,
-            trusted=accepted is not None or (catalog.trusted and catalog.kind is CatalogType.HOST),
+            trusted=accepted is not None or (catalog.trusted and not is_server),
+            runner=self._runner(catalog.catalog_id, entry.definition.name) if self._runner and is_server else None,
             listed_name=entry.definition.name,
             held=entry.held,
             side_effects=accepted.side_effects if accepted else frozenset(),

@@ -74,10 +74,12 @@ if TYPE_CHECKING:
     from gatewright.sources.folderwatch import FolderNews, FolderWatch
     from gatewright.tools import Tool, ToolExecutionContext
     from gatewright.tools.pin import Listing, Pin
+    from gatewright.tools.schemashape import Runner
     from gatewright.workspace.catalog import CatalogBook
     from gatewright.workspace.pathrow import PathRow
     from gatewright.workspace.pins import CatalogState
     from gatewright.workspace.sandbox import Sandbox
+    from gatewright.workspace.servers import Servers
     from gatewright.workspace.tokens import TokenBook
 
 
@@ -104,6 +106,7 @@ class Workspace:
         durable: bool,
         approvals: ApprovalLimits | None = None,
         manifests: Mapping[str, bytes] | None = None,
+        runs_servers: bool = True,
     ) -> None:
         self.policy_path = policy_path
         self.folder = policy_path.parent
@@ -112,6 +115,8 @@ class Workspace:
         self._lock, self._changing = fork_safe_lock(), fork_safe_lock()
         self._records, self._saved_views = TrustRecords(folders.keys), SavedViews()
         self._tools, self._manifests, self._trusting = tools, manifests or {}, trust
+        self._runs_servers = runs_servers
+        self._servers: Servers | None = None
         self._book = self._read_catalogs(None)
         loaded, policy, self.problems = self._read(self._book, trust=trust)
         self._trusting = False
@@ -216,6 +221,22 @@ class Workspace:
             return self.gate.session(agent_id, user_id=user_id)
         self.gate.view(agent_id)  # refuses an unknown agent
         return self.sessions.resume(session_id, agent_id=agent_id)
+
+    @property
+    def servers(self) -> Servers:
+        """The MCP servers of the policy's catalogs; none of them starts before it is asked to."""
+        from gatewright.workspace.servers import Servers
+
+        with self._lock:
+            if self._servers is None:
+                self._servers = Servers(
+                    self.folder,
+                    lambda: self.policy.catalogs,
+                    pin=lambda catalog: self.pin(catalog.catalog_id),
+                    trusts=lambda catalog: self._records.trusts_server(self.policy_path, catalog),
+                    record=self.record_listing,
+                )
+            return self._servers
 
     @property
     def sources(self) -> SourceManager:
@@ -552,7 +573,14 @@ class Workspace:
         def open_copy(policy_path: Path, state: Path, keys: Path) -> Workspace:
             folders = Folders.of(policy_path, state=state, keys=keys)
             return Workspace(
-                policy_path, folders, self._clock, self._tools, trust=False, durable=False, manifests=outside
+                policy_path,
+                folders,
+                self._clock,
+                self._tools,
+                trust=False,
+                durable=False,
+                manifests=outside,
+                runs_servers=False,
             )
 
         return Sandbox(self, text.of(policy).text, bases, open_copy, files=files, left_out=left_out, watch=watch)
@@ -573,6 +601,8 @@ class Workspace:
         watching, self._watching = self._watching, None
         if watching is not None:
             watching.close()
+        if self._servers is not None:
+            self._servers.close()
         self._parts.close()
 
     def catalog_states(self) -> tuple[CatalogState, ...]:
@@ -702,7 +732,14 @@ class Workspace:
             records=self._records,
             trust=lambda: self._trusting,
             given={**self._manifests, **(given or {})},
+            runner=self._runner if self._runs_servers else None,
         )
+
+    def _runner(self, catalog_id: str, name: str) -> Runner:
+        async def run(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> object:
+            return await self.servers.run(catalog_id, name, arguments, context)
+
+        return run
 
     def _put_in_force(
         self,
@@ -730,6 +767,8 @@ class Workspace:
         )
         withdraw_idle()
         self._adopt(after, text, book)
+        if self._servers is not None:
+            self._servers.follow()
         self.revision += 1
 
     def _detach_untrusted(self) -> None:
