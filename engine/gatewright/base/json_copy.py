@@ -17,9 +17,12 @@ def copied(value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, dict):
-        return {_plain(key): copied(item) for key, item in _OBJECT.items(value)}
+        return {
+            key if type(key) is str else _plain(key): item if type(item) in _PLAIN else copied(item)
+            for key, item in _OBJECT.items(value)
+        }
     if isinstance(value, list):
-        return [copied(item) for item in _ARRAY.__iter__(value)]
+        return [item if type(item) in _PLAIN else copied(item) for item in _ARRAY.__iter__(value)]
     return _plain(value)
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Agent, Policy, Source
 
 _ANY_MAJOR: tuple[int | None, ...] = (None,)
-_NONE: list[Reason] = []
+_NOTHING = frozenset[str]()
 _DENIALS = frozenset({Verdict.DENY})
 _SAME = frozenset[Verdict]()
 """No call comes to anything stricter than the verdict."""
@@ -93,9 +93,9 @@ class Layers:
         facts = overridden(self.policy, facts)
         unlisted = self._listing(facts)
         rules = self.rules(facts)
-        whole = tuple(reason for reason in (unlisted, shut or self._shut(facts, rules)) if reason is not None)
+        whole = tuple([reason for reason in (unlisted, shut or self._shut(facts, rules)) if reason is not None])
         rows = _Rows(self, facts, unlisted, rules, whole)
-        return ToolRight(facts, unlisted is None, tuple([rows.row(op) for op in facts.operations]), whole)
+        return ToolRight(facts, unlisted is None, whole, rows.shown(), rows.all)
 
     def closing(self, facts: ToolFacts) -> Reason | None:
         """What of the policy, as it is written, closes the tool whole."""
@@ -140,11 +140,10 @@ class Layers:
         if facts.held:
             text = f"`{facts.name}` is held until the operator accepts it: {facts.held}"
             return Reason(Layer.TOOLS, Verdict.DENY, "tool-held", text, ("catalogs", facts.origin))
-        wrong = next(
-            (found for address, rule in self._placed(facts, rules) if (found := misfit(facts, rule, address))), None
-        )
-        wrong = wrong or setting_misfit(self.policy, facts)
-        return wrong or (self._closed(facts) if self._closed is not None else None)
+        for address, rule in self._placed(facts, rules):
+            if wrong := misfit(facts, rule, address):
+                return wrong
+        return setting_misfit(self.policy, facts) or (self._closed(facts) if self._closed is not None else None)
 
     def _placed(self, facts: ToolFacts, rules: tuple[_Numbered, ...]) -> Iterator[_Placed]:
         """Every rule on the tool with its address: the agent's, those of its sources, the tool's own."""
@@ -160,7 +159,7 @@ class Layers:
 
 
 class _Rows:
-    """The rows of one tool; what is the same for all its operations is looked up once."""
+    """The rows of one tool; what is the same for all its operations is looked up once. ``whole``: what denies all."""
 
     def __init__(
         self,
@@ -177,47 +176,70 @@ class _Rows:
         agent_id = layers.agent.agent_id
         placed: list[_Placed] = [(("agents", agent_id, "tool_rules", index), rule) for index, rule in rules]
         placed += [(None, rule) for rule in facts.tool_rules if names_tool(rule.tool_name, facts.name, facts.major)]
-        self._lists = [
-            (address, rule, rule.rule_type.operations)
-            for address, rule in placed
-            if isinstance(rule.rule_type, AllowedOperations)
-        ]
-        self._leaving_out: dict[int, Reason] = {}
-        self._refusals = list(_refusals(facts, placed)) if facts.selection is not None else []
-        self._consents = [row for row in placed if isinstance(row[1].rule_type, RequiresConsent)]
+        self._lists: list[tuple[Address | None, ToolRule, frozenset[str]]] = []
+        self._consents: list[_Placed] = []
+        self._narrowing_rules: list[ToolRule] = []
+        for address, rule in placed:
+            if isinstance(rule.rule_type, AllowedOperations):
+                self._lists.append((address, rule, rule.rule_type.operations))
+            elif not isinstance(rule.rule_type, ContinueLoop):
+                self._narrowing_rules.append(rule)
+                if isinstance(rule.rule_type, RequiresConsent):
+                    self._consents.append((address, rule))
         theirs = [rule for source in layers.sources if source.required_tools for _, rule in source_rules(source, facts)]
-        self._narrowing_rules = [
-            rule for rule in (*(rule for _, rule in placed), *theirs) if not isinstance(rule.rule_type, _NARROW_NOTHING)
-        ]
+        self._narrowing_rules += [rule for rule in theirs if not isinstance(rule.rule_type, _NARROW_NOTHING)]
+        self._leaving_out: dict[int, Reason] = {}
+        self._refusals = list(_refusals(facts, placed)) if placed and facts.selection is not None else []
         self._policy_rules = layers.policy_rules(facts)
         self._policy_speaks = bool(self._policy_rules) or layers.policy.default is not Verdict.ALLOW
         self._has_approvals = bool(layers.agent.approvals or layers.policy.defaults.approvals)
         speaks = self._policy_speaks or self._has_approvals or facts.needs_source
         self._may_say_more = speaks or bool(self._consents) or bool(self._refusals)
 
-    def row(self, op: OperationFacts) -> OperationRight:
+    def shown(self) -> frozenset[str]:
+        """The operations that no layer denies."""
+        if self._whole:
+            return _NOTHING
+        return _shared(frozenset([op.name for op in self._facts.operations if not self._is_denied(op)]))
+
+    def all(self) -> tuple[OperationRight, ...]:
+        """The right on each operation."""
+        return tuple([self._row(op) for op in self._facts.operations])
+
+    def _is_denied(self, op: OperationFacts) -> bool:
+        for _, _, operations in self._lists:
+            if op.name not in operations:
+                return True
+        return self._says_more(op) and any(reason.verdict is Verdict.DENY for reason in self._others(op))
+
+    def _says_more(self, op: OperationFacts) -> bool:
+        """Whether any layer but the agent's list and rules may deny some call of it or ask."""
+        on_disk = op.paths and self._layers.policy.sources
+        asks = TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
+        return bool(self._may_say_more or op.capabilities or on_disk or asks)
+
+    def _row(self, op: OperationFacts) -> OperationRight:
         """The right on one operation; reasons that deny come first, each kind in the order of the stages."""
-        left_out = list(self._left_out(op)) if self._lists else _NONE
-        more = (
-            self._may_say_more
-            or op.capabilities
-            or (op.paths and self._layers.policy.sources)
-            or TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
-        )
-        reasons = (*self._whole, *left_out, *self._others(op)) if more else (*self._whole, *left_out)
-        if not (reasons or more or self._narrowing_rules):
-            return _plain(op.name, op.tier)
+        left_out = tuple(self._left_out(op)) if self._lists else ()
+        reasons = self._whole + left_out
+        ticked = self._unlisted is None and (not left_out or all(reason.address is None for reason in left_out))
+        more = self._says_more(op)
+        if not (more or self._narrowing_rules):
+            if not reasons:
+                return _plain(op.name, op.tier)
+            return OperationRight(op.name, ticked, Verdict.DENY, op.tier, reasons)
+        if more:
+            reasons += tuple(self._others(op))
         if len(reasons) > 1:
             reasons = tuple(sorted(reasons, key=_denies_not))
-        verdict = reasons[0].verdict if len(reasons) == 1 else strictest(*(reason.verdict for reason in reasons))
-        if verdict is Verdict.DENY or not (more or self._narrowing_rules):
+        verdict = strictest(*(reason.verdict for reason in reasons))
+        if verdict is Verdict.DENY:
             limits, by_path, by_value = (), _SAME, _SAME
         else:
             limits = self._limits_of(op)
             by_path, by_value = self._depending(op, verdict, limits)
         if not reasons and not limits and not by_path and not by_value:
             return _plain(op.name, op.tier)
-        ticked = self._unlisted is None and all(reason.address is None for reason in left_out)
         return OperationRight(op.name, ticked, verdict, op.tier, reasons, by_path, by_value, limits)
 
     def _limits_of(self, op: OperationFacts) -> tuple[Limit, ...]:
@@ -309,6 +331,12 @@ def _refusals(facts: ToolFacts, placed: list[_Placed]) -> Iterator[tuple[ToolRul
 
 def _denies_not(reason: Reason) -> bool:
     return reason.verdict is not Verdict.DENY
+
+
+@lru_cache(maxsize=16_384)
+def _shared(names: frozenset[str]) -> frozenset[str]:
+    """The same set for equal ones, since many agents see the same of a tool."""
+    return names
 
 
 @lru_cache(maxsize=65_536)

@@ -5,12 +5,11 @@ The table is the contract's: partner and human mean one thing here, "ask before 
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from gatewright.base.word import Word
 from gatewright.policy.verdict import Verdict
 
 
-class Permission(StrEnum):
+class Permission(Word):
     """A level, from none (not even read or listed) to admin (delete too)."""
 
     NONE = "none"
@@ -22,7 +21,7 @@ class Permission(StrEnum):
     ADMIN = "admin"
 
 
-class Action(StrEnum):
+class Action(Word):
     """What an operation does to a file or block, the mildest first."""
 
     READ = "read"
@@ -31,7 +30,7 @@ class Action(StrEnum):
     DELETE = "delete"
 
 
-class PathUse(StrEnum):
+class PathUse(Word):
     """What a tool does at a path that an argument of it names; none: the argument is no path."""
 
     READ = "read"

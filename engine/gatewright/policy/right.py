@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from enum import StrEnum
-from functools import lru_cache
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
+from gatewright.base.word import Word
 from gatewright.policy.kinds.capability import Capability, CapabilityKind
 from gatewright.policy.permission import Action, PathUse
 from gatewright.policy.policyrule import PolicyRule
@@ -22,12 +21,15 @@ from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _FILES = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
 Limit = ToolRule | PolicyRule | Capability
 """A rule on the tool (of its sources or its own too), a policy rule with a condition, a grant with bounds."""
 
 
-class Layer(StrEnum):
+class Layer(Word):
     """Who may turn an operation off or make it ask."""
 
     TOOLS = "tools"
@@ -120,6 +122,7 @@ class OperationFacts:
 class ToolFacts:
     """What the policy needs to know of a registered tool; a tool without operations has one, named ``""``.
 
+    ``operation_names``: the operations in the tool's own order; empty for a tool without operations.
     ``tool_rules`` are the tool's own; ``selection`` is how calls name its operations, None where nothing says.
     ``extra_arguments``: what its schema says of arguments that it does not name, None where it says nothing.
     ``texts``: where its arguments hold texts (``edits[].path``), of which the policy may say that they are paths; None
@@ -139,16 +142,16 @@ class ToolFacts:
     extra_arguments: Verdict | None = None
     texts: tuple[str, ...] | None = None
     held: str = ""
+    operation_names: tuple[str, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        names = tuple([row.name for row in self.operations])
+        object.__setattr__(self, "operation_names", () if names == ("",) else names)
 
     @property
     def has_operations(self) -> bool:
         """Whether it is gated operation by operation."""
         return not (len(self.operations) == 1 and not self.operations[0].name)
-
-    @property
-    def operation_names(self) -> tuple[str, ...]:
-        """The operations in the tool's own order; empty for a tool without operations."""
-        return tuple(o.name for o in self.operations) if self.has_operations else ()
 
     def asked_by(self, rule: ToolRule, operation: OperationFacts) -> tuple[str, ...]:
         """The arguments that the rule makes a call of the operation give.
@@ -209,23 +212,49 @@ class OperationRight:
         return self.verdict is Verdict.ALLOW and (Verdict.ASK in self.by_path or Verdict.ASK in self.by_value)
 
 
-@frozen
 class ToolRight:
-    """One tool of one agent: its facts and the right on each operation, in the tool's own order.
+    """One tool of one agent: its facts and the right on each operation.
 
-    ``shown``: the operations that the model sees.
+    ``listed``: whether the agent's list has it; ``reasons``: what closes it whole; ``shown``: the operations that the
+    model sees. ``rows``: the rights on its operations in the tool's own order, or what works them out when they are
+    asked for: a list of tools only needs to know what is shown. It does not change.
     """
 
-    facts: ToolFacts
-    listed: bool
-    operations: tuple[OperationRight, ...]
-    reasons: tuple[Reason, ...] = ()
-    shown: frozenset[str] = field(init=False, compare=False, repr=False)
+    __slots__ = ("_rows", "facts", "listed", "reasons", "shown")
 
-    def __post_init__(self) -> None:
-        deny = Verdict.DENY
-        shown = frozenset(row.operation for row in self.operations if row.verdict is not deny)
-        object.__setattr__(self, "shown", _shared(shown))
+    def __init__(
+        self,
+        facts: ToolFacts,
+        listed: bool,
+        reasons: tuple[Reason, ...],
+        shown: frozenset[str],
+        rows: tuple[OperationRight, ...] | Callable[[], tuple[OperationRight, ...]],
+    ) -> None:
+        self.facts = facts
+        self.listed = listed
+        self.reasons = reasons
+        self.shown = shown
+        self._rows = rows
+
+    def __repr__(self) -> str:
+        return f"ToolRight({self.facts.name}, listed={self.listed}, {self.operations}, {self.reasons})"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, ToolRight) and self.__reduce__() == other.__reduce__())
+
+    def __hash__(self) -> int:
+        return hash((self.facts, self.listed, self.reasons, self.shown))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ToolRight, (self.facts, self.listed, self.reasons, self.shown, self.operations)
+
+    @property
+    def operations(self) -> tuple[OperationRight, ...]:
+        """The right on each operation, in the tool's own order."""
+        rows = self._rows
+        if callable(rows):
+            rows = self._rows = rows()
+        return rows
 
     @property
     def is_hidden(self) -> bool:
@@ -236,9 +265,3 @@ class ToolRight:
     def ticked_count(self) -> int:
         """How many of its boxes are ticked."""
         return sum(o.ticked for o in self.operations)
-
-
-@lru_cache(maxsize=16_384)
-def _shared(names: frozenset[str]) -> frozenset[str]:
-    """The same set for equal ones, since many agents see the same of a tool."""
-    return names

@@ -40,12 +40,11 @@ def mismatch(facts: ToolFacts, rule: ToolRule) -> str | None:
     kind = rule.rule_type
     if rule.tool_name == ANY_TOOL:
         return "an AllowedOperations rule must name one tool" if isinstance(kind, AllowedOperations) else None
-    named = frozenset(rule.operations or ())
     if isinstance(kind, AllowedOperations):
         if not facts.has_operations:
             return f"`{facts.name}` has no operations that a rule could allow"
-        named |= kind.operations
-    return _unknown(facts, named)
+        return _unknown(facts, (*(rule.operations or ()), *kind.operations))
+    return _unknown(facts, rule.operations) if rule.operations else None
 
 
 def unknown_tools(
@@ -158,9 +157,11 @@ def _policy_reason(index: int, rule: PolicyRule, unknown: list[str]) -> Reason:
 
 
 def _unknown(facts: ToolFacts, named: Iterable[str]) -> str | None:
-    missing = sorted(frozenset(named) - frozenset(facts.operation_names))
-    listed = ", ".join(f"`{name}`" for name in missing)
-    return f"a rule names {listed}, which `{facts.name}` does not have" if missing else None
+    missing = set(named).difference(facts.operation_names)
+    if not missing:
+        return None
+    listed = ", ".join(f"`{name}`" for name in sorted(missing))
+    return f"a rule names {listed}, which `{facts.name}` does not have"
 
 
 def _reason(text: str | None, address: Address | None, rule_id: str | None) -> Reason | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from gatewright.base.word import Word
 from gatewright.policy.verdict import Verdict
 
 
-class SafetyTier(StrEnum):
+class SafetyTier(Word):
     """How much an operation can do, the least first; spelt as in the policy file's ``approvals``."""
 
     READ_ONLY = "read_only"

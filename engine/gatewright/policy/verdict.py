@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import lru_cache
 
+from gatewright.base.word import Word
 
-class Verdict(StrEnum):
+
+class Verdict(Word):
     """What a decision says; the order of strictness is allow < ask < deny."""
 
     ALLOW = "allow"

@@ -64,6 +64,8 @@ def clean_text(
     tags` of `Manage tags: list them`), or nothing.
     """
     words = _words(frozenset(hidden), frozenset(kept), None if operations is None else frozenset(operations))
+    if not words.may_stand_in(text):
+        return text
     shorter = words.cut_enumerations(text)
     if not words.hits(shorter):
         return shorter

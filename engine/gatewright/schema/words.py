@@ -32,6 +32,12 @@ class Words:
         spelled_kept = frozenset(map(_spelled, self.kept))
         self._spelled_hidden = frozenset(map(_spelled, self.hidden - self.kept)) - spelled_kept - {""}
         self._spelled = self._spelled_hidden | (spelled_kept - {""})
+        self._pieces = {name.casefold() for name in self.hidden} | {name.split()[0] for name in self._spelled_hidden}
+
+    def may_stand_in(self, text: str) -> bool:
+        """Whether the letters of a hidden name, or of its first word, occur at all; mostly they do not."""
+        folded = text.casefold()
+        return any(map(folded.__contains__, self._pieces))
 
     def hits(self, text: str) -> bool:
         """Whether a hidden name that nothing allowed bears stands in ``text``."""

@@ -6,9 +6,9 @@ What each operation needs is told in the description of the operation field.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
 
 from gatewright.base.errors import RegistrationError
+from gatewright.base.json_copy import copied
 from gatewright.schema import clean_text
 from gatewright.schema.walk import Schema, map_children
 from gatewright.tools.operation import OperationSpec
@@ -19,12 +19,12 @@ Clean = Callable[[str], str]
 
 def cleaner(hidden: frozenset[str], kept: frozenset[str]) -> Clean:
     """What takes the names of ``hidden`` operations out of a text, unless something in ``kept`` bears them."""
-    return lambda text: clean_text(text, hidden, kept) if hidden else text
+    return (lambda text: clean_text(text, hidden, kept)) if hidden else str
 
 
 def plain_schema(parameters: Sequence[Parameter]) -> Schema:
     """The input schema of a tool without operations."""
-    properties = {parameter.name: _property([parameter], lambda text: text) for parameter in parameters}
+    properties = {parameter.name: _property([parameter], str) for parameter in parameters}
     required = [parameter.name for parameter in parameters if parameter.required]
     return _closed(properties, required, parameters)
 
@@ -91,7 +91,7 @@ def _line(spec: OperationSpec, clean: Clean) -> str:
 
 def _property(same: Sequence[Parameter], clean: Clean) -> Schema:
     """The schema of a parameter that all of ``same`` declare alike; a default only if it holds for all."""
-    schema = _cleaned(deepcopy(same[0].schema), clean)
+    schema = copied(same[0].schema) if clean is str else _cleaned(copied(same[0].schema), clean)
     described = next((text for parameter in same if (text := clean(parameter.description))), "")
     if described:
         schema["description"] = described
@@ -115,4 +115,4 @@ def _closed(properties: Schema, required: list[str], parameters: Sequence[Parame
         schema["required"] = required
     schema["additionalProperties"] = False
     held = definitions("schema", parameters)
-    return {**schema, "$defs": deepcopy(held)} if held else schema
+    return {**schema, "$defs": copied(held)} if held else schema

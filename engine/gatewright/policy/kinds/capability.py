@@ -6,7 +6,6 @@ that kind. Scopes are as written: hosts as patterns, prefixes relative to the po
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Self, get_args
 
 from gatewright.base.duration import plain_duration
@@ -16,6 +15,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Row, name_error, seconds_of, size_of, whole_number
 from gatewright.base.size import format_size
+from gatewright.base.word import Word
 from gatewright.policy.kinds.typed import listed_limits, listed_words, memory_limit, memory_text
 from gatewright.policy.prefix import check_prefix
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class CapabilityKind(StrEnum):
+class CapabilityKind(Word):
     """The kinds, spelt as in the policy file and in a tool's ``required_capabilities``."""
 
     NET_READ = "NetRead"
