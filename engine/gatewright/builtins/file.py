@@ -6,7 +6,7 @@ What the model is told names no operation outside that operation's own line, sin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -17,7 +17,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import agreed, done, place
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
-from gatewright.policy.target import Approved, Assessment, Located
+from gatewright.policy.target import Approved, Assessment, Later, Located
 from gatewright.policy.tier import SafetyTier
 from gatewright.sources.filesource import MAX_LISTED
 from gatewright.sources.filetext import in_line_ending_of, with_change, with_lines, with_patch
@@ -235,8 +235,7 @@ class FileTool(Tool):
             case "create":
                 return sources.assess_create(_of(arguments, context), _text(arguments, "content") or "")
             case "append" | "replace" | "insert" | "patch":
-                later = partial(_diff_at, context, _of(arguments, context), _edit_of(operation, arguments))
-                return Assessment(known.action, later=cache(later))
+                return Assessment(known.action, later=Later(partial(_diff_of, operation, arguments, context)))
             case _:
                 return known
 
@@ -315,6 +314,11 @@ def _added(content: str) -> _Edit:
 
 def _edit_agreed(context: ToolExecutionContext, at: Located, edit: _Edit) -> Approved:
     return agreed(context, lambda: _diff_at(context, at, edit))
+
+
+def _diff_of(operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> str | None:
+    """What an edit would change, of a call that was not carried out yet. Raises ToolFailure for a refused place."""
+    return _diff_at(context, _of(arguments, context), _edit_of(operation, arguments))
 
 
 def _diff_at(context: ToolExecutionContext, at: Located, edit: _Edit) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -13,7 +13,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import WRITTEN, Input, RootTool, text_of
 from gatewright.policy.permission import Action
-from gatewright.policy.target import Assessment
+from gatewright.policy.target import Assessment, Later
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds, SideEffect
@@ -48,7 +48,7 @@ class FileDeleteTool(RootTool):
     ) -> Assessment:
         """The file or folder is deleted; whoever is asked sees what goes."""
         roots = context.require_roots()
-        return Assessment(Action.DELETE, later=cache(partial(_change, roots, text_of(arguments, "path"))))
+        return Assessment(Action.DELETE, later=Later(partial(_change, roots, text_of(arguments, "path"))))
 
     async def run(self, arguments: FileDelete, context: ToolExecutionContext) -> JsonValue:
         """Remove it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -12,7 +12,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import WRITTEN, Input, RootTool, text_of
 from gatewright.policy.permission import Action
-from gatewright.policy.target import Assessment
+from gatewright.policy.target import Assessment, Later
 from gatewright.policy.tier import SafetyTier
 from gatewright.sources.filetext import with_change
 from gatewright.tools.context import ToolExecutionContext
@@ -49,7 +49,7 @@ class FileEditTool(RootTool):
     ) -> Assessment:
         """The file is overwritten."""
         texts = (text_of(arguments, name) for name in ("path", "old_text", "new_text"))
-        return Assessment(Action.OVERWRITE, later=cache(partial(_change, context.require_roots(), *texts)))
+        return Assessment(Action.OVERWRITE, later=Later(partial(_change, context.require_roots(), *texts)))
 
     async def run(self, arguments: FileEdit, context: ToolExecutionContext) -> JsonValue:
         """Change it."""

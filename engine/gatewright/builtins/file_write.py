@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -13,7 +13,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import WRITTEN, Input, RootTool, text_of
 from gatewright.policy.permission import Action
-from gatewright.policy.target import Assessment
+from gatewright.policy.target import Assessment, Later
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds, SideEffect
@@ -51,7 +51,7 @@ class FileWriteTool(RootTool):
         """A new file is appended to its folder; one that is there is overwritten."""
         roots, path = context.require_roots(), text_of(arguments, "path")
         action = Action.OVERWRITE if roots.stands(path) else Action.APPEND
-        return Assessment(action, later=cache(partial(_change, roots, path, text_of(arguments, "content"))))
+        return Assessment(action, later=Later(partial(_change, roots, path, text_of(arguments, "content"))))
 
     async def run(self, arguments: FileWrite, context: ToolExecutionContext) -> JsonValue:
         """Write it."""

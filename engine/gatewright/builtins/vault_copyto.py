@@ -7,7 +7,7 @@ is told to nobody, not even to whoever approves the call: size and digest stand 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -17,7 +17,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import agreed, done
 from gatewright.builtins.rooted import FROM_VAULT, OPEN_ROOTS, VAULT, WRITTEN, Input, RootTool, text_of
 from gatewright.policy.permission import Action
-from gatewright.policy.target import Assessment
+from gatewright.policy.target import Assessment, Later
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds, SideEffect
@@ -56,7 +56,7 @@ class VaultCopyTool(RootTool):
         roots = context.require_roots()
         source, destination = text_of(arguments, "source_path"), text_of(arguments, "destination_path")
         action = Action.OVERWRITE if roots.stands(destination) else Action.APPEND
-        return Assessment(action, later=cache(partial(_change, roots, source, destination)))
+        return Assessment(action, later=Later(partial(_change, roots, source, destination)))
 
     async def run(self, arguments: VaultCopy, context: ToolExecutionContext) -> JsonValue:
         """Copy it."""

@@ -6,12 +6,11 @@ What it answers is plain JSON. Reading one record is done at once; whatever open
 from __future__ import annotations
 
 import asyncio
-from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.policy.permission import Action, Permission
-from gatewright.policy.target import Assessment, BlockTarget, Refusal
+from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,8 +62,8 @@ class AgentBlocks:
 
         service = self._service(agent_id)
         if isinstance(change, str):
-            return Assessment(Action.OVERWRITE, later=cache(lambda: _noted(service, label, change)))
-        return Assessment(action_of(change), later=cache(lambda: service.preview(label, change, owner_of(agent_id))))
+            return Assessment(Action.OVERWRITE, later=Later(lambda: _noted(service, label, change)))
+        return Assessment(action_of(change), later=Later(lambda: service.preview(label, change, owner_of(agent_id))))
 
     # in a thread
 

@@ -110,6 +110,22 @@ class LevelDecision:
     source_id: str | None = None
 
 
+class Later:
+    """A change that is worked out when somebody asks for it, and only once."""
+
+    __slots__ = ("_known", "_work_out")
+
+    def __init__(self, work_out: Callable[[], str | None]) -> None:
+        self._work_out = work_out
+        self._known: tuple[str | None] | None = None
+
+    def __call__(self) -> str | None:
+        """The change. Raises ToolFailure where it cannot be done."""
+        if self._known is None:
+            self._known = (self._work_out(),)
+        return self._known[0]
+
+
 @frozen
 class NamedPlace:
     """Where a text of a call leads on disk: ``absolute`` has no links, ``relative`` is below the base of ``source_id``.

@@ -12,12 +12,12 @@ import hashlib
 import os
 from contextlib import contextmanager
 from copy import copy
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.policy.permission import Action
-from gatewright.policy.target import Assessment, FileText
+from gatewright.policy.target import Assessment, FileText, Later
 from gatewright.sources import descriptor
 from gatewright.sources.descriptor import CONFLICT, Standing
 from gatewright.sources.filetext import (
@@ -144,7 +144,7 @@ class FileSource:
         else:
             mine = block.text.text if block is not None and block.unsaved else None
             ask = None if mine is None else "edits that were not written to disk would be thrown away"
-        return Assessment(Action.READ, ask, later=cache(partial(self._lost, relative, mine)))
+        return Assessment(Action.READ, ask, later=Later(partial(self._lost, relative, mine)))
 
     def assess_reload(self, relative: str) -> Assessment:
         """As ``assess_load``, of a block that is there."""
@@ -179,7 +179,7 @@ class FileSource:
 
     def assess_create(self, relative: str, content: str) -> Assessment:
         """Append, with the text of the new file."""
-        return Assessment(Action.APPEND, later=cache(partial(self._text_new, relative, content)))
+        return Assessment(Action.APPEND, later=Later(partial(self._text_new, relative, content)))
 
     def _text_new(self, relative: str, content: str) -> str:
         from gatewright.blocks import diff_text

@@ -43,7 +43,7 @@ class Known:
 
     def place(self, standing: Standing, protected: ProtectedSet) -> Located:
         """The place with its level, by what stands there and what is protected now."""
-        if self.is_covered or protected.holds(self.file.absolute, standing.identities):
+        if self.is_covered or protected.holds(self.file.absolute, standing.identities, self.steps):
             return self.protected
         return self.folder if standing.is_folder else self.file
 

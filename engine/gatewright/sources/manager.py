@@ -12,7 +12,7 @@ import asyncio
 import copy
 import os
 from contextlib import nullcontext
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
@@ -23,6 +23,7 @@ from gatewright.policy.target import (
     Assessment,
     FileTarget,
     FileText,
+    Later,
     LevelDecision,
     Located,
     NamedPlace,
@@ -277,7 +278,7 @@ class SourceManager:
 
         source = self._source(at)
         if not (recursive and source.look(at.relative).is_folder):
-            return Assessment(Action.DELETE, later=cache(partial(source.text_gone, at.relative)))
+            return Assessment(Action.DELETE, later=Later(partial(source.text_gone, at.relative)))
         going = doomed(source, at.relative, self.overlay(at.source_id).level_of)
         ask = f"{going.asks:,} of {len(going.files):,} files go only when somebody agrees" if going.asks else None
         return Assessment(Action.DELETE, ask, going.shown())

@@ -8,7 +8,7 @@ that is met elsewhere than where it was opened is closed: no rule of another sou
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -33,11 +33,18 @@ class ProtectedSet:
         """Whether a place is protected: ``identities`` are those of it and of the folders passed on the way."""
         return any(_is_below(absolute, prefix) for prefix in self.prefixes) or self.holds(absolute, identities)
 
-    def holds(self, absolute: str, identities: Iterable[Identity]) -> bool:
-        """Whether it is protected by what stands there, or on the way, alone."""
-        return any(
-            one in self.identities or (one in self.bases and self._was_moved(one, absolute)) for one in identities
-        )
+    def holds(self, absolute: str, identities: Iterable[Identity], steps: Sequence[str] = ()) -> bool:
+        """Whether it is protected by what stands there, or on the way, alone.
+
+        ``steps``: the paths at which the identities were found just now, one for each, where that is known.
+        """
+        for index, one in enumerate(identities):
+            if one in self.identities:
+                return True
+            at_its_own_path = index < len(steps) and steps[index] in self.bases.get(one, ())
+            if one in self.bases and not at_its_own_path and self._was_moved(one, absolute):
+                return True
+        return False
 
     def _was_moved(self, base: Identity, absolute: str) -> bool:
         """Whether the folder of a source that stands on the way to a path is not the one at the source's own path."""
