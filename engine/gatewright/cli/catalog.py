@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gatewright.base.problem import near_miss
+from gatewright.cli.acceptance import accept, list_
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.opening import AgentOption, JsonOption, PolicyArgument, StateOption, opened, require_agent
 from gatewright.cli.output import decode, print_error, print_json, print_line, read_content
@@ -28,7 +29,9 @@ def table() -> typer.Typer:
     group = typer.Typer(
         add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="MCP servers and their clients."
     )
+    group.command("list")(list_)
     group.command("import")(import_)
+    group.command("accept")(accept)
     group.command("client-config")(client_config)
     return group
 

@@ -658,10 +658,11 @@ class Workspace:
         instructions: bool = False,
         who: str = "",
     ) -> Pin:
-        """Accept tools of a server as it lists them (None: all that wait); agents that list them see them from now on.
+        """Accept tools of a server as it lists them; agents that list them see them from now on.
 
-        The options: as of `gatewright.tools.pin.accept`; ``who`` goes to the log. Raises EditRefused for a name that is
-        not there, WorkspaceError, and PolicyInvalid for a policy that could not be loaded then.
+        None: all that wait, but those that vanished and that the policy still names. The options: as of
+        `gatewright.tools.pin.accept`; ``who`` goes to the log. Raises EditRefused for a name that is not there,
+        WorkspaceError, and PolicyInvalid for a policy that could not be loaded then.
         """
         from gatewright.tools.pin import accept
         from gatewright.workspace.pins import accepted_row
@@ -669,17 +670,26 @@ class Workspace:
         catalog, before = self._server(catalog_id), self.pin(catalog_id)
         if before is None:
             raise WorkspaceError(f"the tools of catalog `{catalog_id}` were never imported")
-        after = accept(
-            before,
-            names,
-            tiers=tiers or {},
-            trusted=catalog.trusted,
-            needs_capabilities=needs_capabilities,
-            instructions=instructions,
-        )
-        if after != before:
-            self._replace_pin(catalog, after, accepted_row(catalog, before, after, who))
-        return after
+
+        def take(wanted: Iterable[str] | None) -> Pin:
+            after = accept(
+                before,
+                wanted,
+                tiers=tiers or {},
+                trusted=catalog.trusted,
+                needs_capabilities=needs_capabilities,
+                instructions=instructions,
+            )
+            if after != before:
+                self._replace_pin(catalog, after, accepted_row(catalog, before, after, who))
+            return after
+
+        try:
+            return take(names)
+        except PolicyInvalid:
+            if names is not None or not before.drift.vanished:
+                raise
+            return take((*before.drift.new, *before.drift.changed))
 
     def _replace_pin(self, catalog: Catalog, pin: Pin, row: AuditEntry | None = None) -> None:
         """Write a pin and put it in force, if the policy as it is edited can be loaded with it."""

@@ -307,7 +307,7 @@ def test_a_tool_that_fails_itself_exits_5(demo: Path, run: Runner) -> None:
         (("permission", "{demo}", "--source", "archiv", "a"), 2, "did you mean `archive`"),
         (("preview", "{demo}", "--agent", "archivist", "--format", "yaml"), 2, "no format `yaml`"),
         (("preview", "{demo}"), 2, "--agent"),
-        (("catalog", "{demo}"), 2, "not supported yet"),
+        (("catalog", "accept", "{demo}", "git"), 2, "no catalog `git`"),
         (("filter", "missing.json", "--allow", "a"), 2, "cannot read"),
         (("init", "{demo}", "--template", "demo"), 2, "exists already"),
         (("decide", "{demo}", "--agent", "archivist", "--tool", "file", "--args", "{not json"), 4, ""),

@@ -1,0 +1,266 @@
+"""``catalog list`` and ``accept``: the catalogs of a policy as they stand, and tools of MCP servers accepted."""
+
+from __future__ import annotations
+
+import getpass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gatewright.base.problem import near_miss
+from gatewright.cli.exit import UsageProblem
+from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, opened
+from gatewright.cli.output import print_json, print_line, print_passage
+from gatewright.policy.tier import SafetyTier
+from gatewright.workspace.pins import text_difference, waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gatewright.policy.document import Catalog
+    from gatewright.tools.pin import Acceptance, Pin
+    from gatewright.workspace.pins import CatalogState, Waiting
+    from gatewright.workspace.workspace import Workspace
+
+_TIERS = {str(tier).replace("_", ""): tier for tier in SafetyTier}
+
+
+def list_(policy: PolicyArgument, json: JsonOption = False, state: StateOption = None) -> None:
+    """Print each catalog: what it is, whether its server is trusted, which of its tools are held and why."""
+    with opened(policy, state=state) as workspace:
+        states = workspace.catalog_states()
+    if json:
+        print_json([_state_json(one) for one in states])
+        return
+    for one in states:
+        _print_state(one)
+    if not states:
+        print_line("the policy has no catalogs")
+
+
+def accept(
+    policy: PolicyArgument,
+    catalog_id: Annotated[str, typer.Argument(metavar="ID", help="the catalog")],
+    names: Annotated[list[str] | None, typer.Argument(metavar="[TOOL]...", help="the tools; none: only show")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="all that waits, the server's instructions too")] = False,
+    tiers: Annotated[
+        list[str] | None,
+        typer.Option("--tier", metavar="TOOL[.OPERATION]=TIER", help="read_only, side_effecting or privileged"),
+    ] = None,
+    no_capabilities: Annotated[
+        bool, typer.Option("--no-capabilities", help="new tools need no capability, whatever they touch")
+    ] = False,
+    instructions: Annotated[bool, typer.Option("--instructions", help="the server's instructions too")] = False,
+    json: JsonOption = False,
+    state: StateOption = None,
+) -> None:
+    """Show what of a server's tools waits to be accepted, with what changed; accept those that are named, or --all."""
+    with opened(policy, state=state) as workspace:
+        pin, catalog = workspace.pin(catalog_id), workspace.policy.catalog(catalog_id)
+        if pin is None or catalog is None:
+            hint = f"`gatewright catalog import {policy} --id {catalog_id}` asks its server"
+            raise UsageProblem(f"the tools of catalog `{catalog_id}` were never imported: {hint}")
+        rows = waiting(pin, trusted=catalog.trusted, needs_capabilities=not no_capabilities)
+        wanted = tuple(_listed_name(name, catalog, pin) for name in names or ())
+        given = dict(_tier(text, catalog, pin) for text in tiers or ())
+        acts = bool(all_ or wanted or given or instructions)
+        after = (
+            _accepted(
+                workspace,
+                catalog_id,
+                None if all_ else wanted,
+                given,
+                needs_capabilities=not no_capabilities,
+                instructions=instructions or all_,
+            )
+            if acts
+            else pin
+        )
+    if json:
+        print_json(_accept_json(catalog_id, rows, pin, after))
+    else:
+        _print_accept(catalog_id, rows, pin, after, all_=all_, acts=acts)
+
+
+def _accepted(
+    workspace: Workspace,
+    catalog_id: str,
+    names: Iterable[str] | None,
+    tiers: Mapping[tuple[str, str], SafetyTier],
+    *,
+    needs_capabilities: bool,
+    instructions: bool,
+) -> Pin:
+    return workspace.accept_tools(
+        catalog_id,
+        names,
+        tiers=tiers,
+        needs_capabilities=needs_capabilities,
+        instructions=instructions,
+        who=_user(),
+    )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "command line"
+
+
+def _listed_name(name: str, catalog: Catalog, pin: Pin) -> str:
+    """The server's name of a tool, also where it is given as the policy names it."""
+    known = {*pin.listing.definitions, *pin.accepted}
+    bare = name.removeprefix(f"{catalog.prefix or catalog.catalog_id}.")
+    found = next((one for one in (name, bare) if one in known), None)
+    if found is None:
+        near = near_miss(bare, sorted(known))
+        hint = f" (did you mean `{near}`?)" if near else ""
+        raise UsageProblem(f"the server of catalog `{catalog.catalog_id}` lists no tool `{name}`{hint}")
+    return found
+
+
+def _tier(text: str, catalog: Catalog, pin: Pin) -> tuple[tuple[str, str], SafetyTier]:
+    """``TOOL[.OPERATION]=TIER``; of names with dots the longest one that is there counts."""
+    whole, equals, written = text.rpartition("=")
+    tier = _TIERS.get(written.replace("_", "").casefold())
+    if not equals or tier is None:
+        options = ", ".join(f"`{one}`" for one in SafetyTier)
+        raise UsageProblem(f"--tier `{text}`: say TOOL=TIER or TOOL.OPERATION=TIER, the tier one of {options}")
+    known = {*pin.listing.definitions, *pin.accepted}
+    for start in dict.fromkeys((whole, whole.removeprefix(f"{catalog.prefix or catalog.catalog_id}."))):
+        if start in known:
+            return (start, ""), tier
+        fitting = [name for name in known if start.startswith(f"{name}.")]
+        if fitting:
+            name = max(fitting, key=len)
+            return (name, start[len(name) + 1 :]), tier
+    return (_listed_name(whole, catalog, pin), ""), tier
+
+
+def _print_state(state: CatalogState) -> None:
+    catalog, pin = state.catalog, state.pin
+    trust = "" if state.is_trusted is None else ", trusted" if state.is_trusted else ", not trusted"
+    print_line(f"{catalog.catalog_id}  {catalog.kind}{trust}: {_source(catalog)}")
+    open_count = len(state.tool_names) - len(state.held)
+    print_line(f"  {open_count:,} tools, {len(state.held):,} held{_drift_words(pin)}")
+    if pin is not None:
+        server = f"{pin.listing.name} {pin.listing.version}".strip()
+        print_line(f"  digest {pin.digest}" + (f", server {server}" if server else ""))
+    elif state.is_trusted is not None:
+        print_line("  its tools were never imported")
+
+
+def _drift_words(pin: Pin | None) -> str:
+    if pin is None or pin.drift.is_empty:
+        return ""
+    drift = pin.drift
+    rows = (("new", drift.new), ("changed", drift.changed), ("vanished", drift.vanished))
+    told = [f"{len(names):,} {what} ({', '.join(names)})" for what, names in rows if names]
+    return ": " + ", ".join([*told, *(["other instructions"] if drift.instructions else [])])
+
+
+def _source(catalog: Catalog) -> str:
+    if catalog.command is not None:
+        return " ".join((catalog.command, *catalog.args))
+    return catalog.url or catalog.manifest
+
+
+def _print_accept(
+    catalog_id: str, rows: tuple[Waiting, ...], before: Pin, after: Pin, *, all_: bool, acts: bool
+) -> None:
+    for row in rows:
+        if not acts or after.accepted.get(row.name) != before.accepted.get(row.name):
+            _print_waiting(row, after.accepted.get(row.name) if acts else row.after)
+    if before.instructions != before.listing.instructions and (not acts or after.instructions != before.instructions):
+        print_line("instructions of the server")
+        _print_lines(text_difference(before.instructions, before.listing.instructions))
+    left = len(after.drift.new) + len(after.drift.changed) + len(after.drift.vanished)
+    if acts:
+        changed = sum(before.accepted.get(name) != row for name, row in after.accepted.items())
+        gone = sum(name not in after.accepted for name in before.accepted)
+        print_line(f"accepted {changed:,} tools, forgot {gone:,}; {left:,} of catalog `{catalog_id}` still wait")
+        if all_ and after.drift.vanished:
+            print_line(f"vanished, and the policy still names them: {', '.join(after.drift.vanished)}")
+    elif rows or after.drift.instructions:
+        print_line(f"{left:,} tools wait: name those to accept, or say --all; --tier TOOL=TIER says otherwise")
+    else:
+        print_line(f"nothing of catalog `{catalog_id}` waits to be accepted")
+
+
+def _print_waiting(row: Waiting, counts_as: Acceptance | None) -> None:
+    print_line(f"{row.change} {row.name}")
+    if counts_as is not None:
+        print_passage(f"  counts as {counts_as.tier}: ", row.why)
+        for operation, tier in counts_as.operation_tiers.items():
+            print_line(f"    {operation}: {tier}")
+        if counts_as.side_effects:
+            print_line(f"  touches {', '.join(sorted(counts_as.side_effects))}")
+        if counts_as.capabilities:
+            print_line(f"  needs {', '.join(sorted(counts_as.capabilities))}: agents without it do not see the tool")
+    _print_lines(row.difference)
+
+
+def _print_lines(text: str) -> None:
+    for line in text.splitlines():
+        print_line(f"  | {line}")
+
+
+def _state_json(state: CatalogState) -> dict[str, object]:
+    catalog, pin = state.catalog, state.pin
+    how: dict[str, object] = {"command": catalog.command, "args": list(catalog.args), "env": list(catalog.env)}
+    how |= {"cwd": catalog.cwd, "url": catalog.url, "headers_env": dict(catalog.headers_env)}
+    return {
+        "id": catalog.catalog_id,
+        "type": str(catalog.kind),
+        "prefix": catalog.prefix,
+        "file": catalog.file,
+        **({} if state.is_trusted is None else how),
+        "trusted": state.is_trusted,
+        "tools": [name for name in state.tool_names if name not in state.held],
+        "held": list(state.held),
+        "drift": None if pin is None else _drift_json(pin),
+        "digest": None if pin is None else pin.digest,
+        "server": None if pin is None else {"name": pin.listing.name, "version": pin.listing.version},
+    }
+
+
+def _drift_json(pin: Pin) -> dict[str, object]:
+    drift = pin.drift
+    rows = {"new": drift.new, "changed": drift.changed, "vanished": drift.vanished}
+    return {**{what: list(names) for what, names in rows.items()}, "instructions": drift.instructions}
+
+
+def _accept_json(catalog_id: str, rows: tuple[Waiting, ...], before: Pin, after: Pin) -> dict[str, object]:
+    other = before.instructions != before.listing.instructions
+    words = text_difference(before.instructions, before.listing.instructions)
+    return {
+        "catalog": catalog_id,
+        "waiting": [
+            {
+                "tool": row.name,
+                "change": row.change,
+                "before": _acceptance_json(row.before),
+                "proposed": _acceptance_json(row.after),
+                "why": row.why,
+                "difference": row.difference,
+            }
+            for row in rows
+        ],
+        "instructions": words if other else None,
+        "accepted": [name for name, row in after.accepted.items() if before.accepted.get(name) != row],
+        "forgotten": [name for name in before.accepted if name not in after.accepted],
+        "left": _drift_json(after),
+        "digest": after.digest,
+    }
+
+
+def _acceptance_json(row: Acceptance | None) -> dict[str, object] | None:
+    if row is None:
+        return None
+    return {
+        "tier": str(row.tier),
+        "operation_tiers": {name: str(tier) for name, tier in row.operation_tiers.items()},
+        "side_effects": sorted(row.side_effects),
+        "capabilities": sorted(row.capabilities),
+    }

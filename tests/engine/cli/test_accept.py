@@ -1,0 +1,206 @@
+"""``catalog list`` and ``accept``, from a terminal and for scripts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewright.cli.main import main
+from gatewright.tools.pin import Listing, Pin, accept, read_pin, relisted, write_pin
+
+POLICY = """\
+gatewright = 1
+
+[[catalogs]]
+id = "git"
+type = "mcp"
+command = "mcp-server-git"
+args = ["--repository", "."]
+env = ["HOME"]
+
+[agents.a]
+tools = ["git_log", "branch"]
+"""
+LOG: dict[str, Any] = {
+    "name": "git_log",
+    "description": "Shows the log.\nNothing else.",
+    "inputSchema": {"type": "object", "properties": {"repo": {"type": "string"}}},
+    "annotations": {"readOnlyHint": True},
+}
+BRANCH: dict[str, Any] = {
+    "name": "branch",
+    "description": "Works on branches.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"action": {"type": "string", "enum": ["list", "create", "delete"]}},
+        "required": ["action"],
+    },
+    "annotations": {"destructiveHint": True, "openWorldHint": True},
+}
+Runner = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runner:
+    monkeypatch.setenv("GATEWRIGHT_KEYS", str(tmp_path / "keys"))
+
+    def ran(*words: str | Path) -> tuple[int, str, str]:
+        status = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return ran
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "ws"
+    (folder / "catalogs").mkdir(parents=True)
+    (folder / "policy.toml").write_text(POLICY, encoding="utf-8")
+    put(folder, Pin(Listing.of([LOG, BRANCH], name="mcp-git", version="1.2")))
+    return folder
+
+
+def put(folder: Path, pin: Pin) -> None:
+    (folder / "catalogs" / "git.json").write_bytes(write_pin(pin))
+
+
+def pin_of(folder: Path) -> Pin:
+    return read_pin(json.loads((folder / "catalogs" / "git.json").read_bytes()))
+
+
+def test_list_tells_trust_and_what_is_held(folder: Path, run: Runner) -> None:
+    status, out, _ = run("catalog", "list", folder)
+    assert status == 0
+    assert out.splitlines()[:2] == [
+        "git  mcp, not trusted: mcp-server-git --repository .",
+        "  0 tools, 2 held: 2 new (git_log, branch)",
+    ]
+    assert run("check", folder, "--trust")[0] == 0
+    run("catalog", "accept", folder, "git", "git_log")
+    status, out, _ = run("catalog", "list", folder, "--json")
+    (row,) = json.loads(out)
+    assert (row["id"], row["type"], row["trusted"]) == ("git", "mcp", True)
+    assert (row["command"], row["args"], row["env"]) == ("mcp-server-git", ["--repository", "."], ["HOME"])
+    assert (row["tools"], row["held"]) == (["git_log"], ["branch"])
+    assert row["drift"] == {"new": ["branch"], "changed": [], "vanished": [], "instructions": False}
+    assert row["server"] == {"name": "mcp-git", "version": "1.2"}
+    assert row["digest"] == pin_of(folder).digest
+
+
+def test_accept_without_a_tool_shows_the_proposals_and_changes_nothing(folder: Path, run: Runner) -> None:
+    before = (folder / "catalogs" / "git.json").read_bytes()
+    status, out, _ = run("catalog", "accept", folder, "git")
+    assert status == 0
+    assert "new git_log\n  counts as read_only: by its hints it only reads\n" in out
+    assert "    list: read_only\n    create: privileged\n    delete: privileged\n" in out
+    assert "  needs NetRead, NetWrite: agents without it do not see the tool\n" in out
+    assert "  | +description: Works on branches.\n" in out
+    assert "2 tools wait" in out
+    assert (folder / "catalogs" / "git.json").read_bytes() == before
+    assert not (folder / ".gatewright").exists()
+
+
+def test_accepted_tools_are_in_the_preview_and_in_the_log(folder: Path, run: Runner) -> None:
+    status, out, _ = run("catalog", "accept", folder, "git", "--all", "--no-capabilities")
+    assert status == 0
+    assert "accepted 2 tools, forgot 0; 0 of catalog `git` still wait" in out
+    _, out, _ = run("preview", folder, "--agent", "a", "--format", "mcp", "--json")
+    assert [tool["name"] for tool in json.loads(out)] == ["branch", "git_log"]
+    assert run("decide", folder, "--agent", "a", "--tool", "branch", "--args", '{"action": "delete"}')[0] == 3
+    assert run("selfcheck", folder)[0] == 0
+    _, out, _ = run("audit", "export", folder)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["body"]["catalog"] for row in rows if row["kind"] == "CatalogAccepted"] == ["git"]
+    assert run("audit", "verify", folder)[0] == 0
+
+
+def test_what_changed_is_shown_as_a_difference_before_it_is_accepted(folder: Path, run: Runner) -> None:
+    other = {**LOG, "description": "Shows the log.\nThen sends it."}
+    put(folder, relisted(accept(Pin(Listing.of([LOG, BRANCH])), None), Listing.of([other], instructions="Be quick.")))
+    _, out, _ = run("catalog", "accept", folder, "git")
+    assert "changed git_log\n" in out
+    assert "  | -Nothing else.\n  | +Then sends it.\n" in out
+    assert "vanished branch\n" in out
+    assert "instructions of the server\n" in out
+    assert "  | +Be quick.\n" in out
+    _, out, _ = run("catalog", "accept", folder, "git", "git_log", "--json")
+    said = json.loads(out)
+    assert said["accepted"] == ["git_log"]
+    assert said["left"] == {"new": [], "changed": [], "vanished": ["branch"], "instructions": True}
+    changed = next(row for row in said["waiting"] if row["tool"] == "git_log")
+    assert (changed["change"], changed["before"]["tier"], changed["proposed"]["tier"]) == (
+        "changed",
+        "read_only",
+        "read_only",
+    )
+    _, out, _ = run("catalog", "accept", folder, "git", "--all")
+    assert out.endswith("1 of catalog `git` still wait\nvanished, and the policy still names them: branch\n")
+    (folder / "policy.toml").write_text(POLICY.replace(', "branch"', ""), encoding="utf-8")
+    run("catalog", "accept", folder, "git", "--all")
+    assert pin_of(folder).drift.is_empty
+    _, out, _ = run("catalog", "accept", folder, "git")
+    assert out == "nothing of catalog `git` waits to be accepted\n"
+
+
+def test_tiers_are_said_for_a_tool_and_for_an_operation_also_afterwards(folder: Path, run: Runner) -> None:
+    tier = ("--tier", "branch=Privileged", "--tier", "branch.create=SideEffecting")
+    assert run("catalog", "accept", folder, "git", "branch", *tier)[0] == 0
+    found = pin_of(folder).accepted["branch"].operation_tiers
+    assert {name: str(one) for name, one in found.items()} == {
+        "list": "privileged",
+        "create": "side_effecting",
+        "delete": "privileged",
+    }
+    assert run("catalog", "accept", folder, "git", "--tier", "branch.list=read_only")[0] == 0
+    assert str(pin_of(folder).accepted["branch"].operation_tiers["list"]) == "read_only"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (("accept", "{0}", "gti"), 2, "no catalog `gti` (did you mean `git`?)"),
+        (("accept", "{0}", "git", "git_lgo"), 2, "lists no tool `git_lgo` (did you mean `git_log`?)"),
+        (("accept", "{0}", "git", "branch", "--tier", "branch=root"), 2, "`side_effecting`"),
+        (("accept", "{0}", "git", "branch", "--tier", "branch.craete=read_only"), 1, "did you mean `create`?"),
+        (("accept", "{0}", "git", "--tier", "branch=read_only"), 1, "`branch` is not accepted"),
+        (("list", "nowhere"), 2, "does not exist"),
+        (("accept", "{0}"), 2, "ID"),
+    ],
+)
+def test_wrong_words_get_a_message_a_near_miss_and_an_exit_code(
+    folder: Path, run: Runner, words: tuple[str, ...], status: int, told: str
+) -> None:
+    found, _, err = run("catalog", *(word.replace("{0}", str(folder)) for word in words))
+    assert (found, told in err) == (status, True), err
+
+
+def test_tool_is_named_as_the_policy_names_it_too(folder: Path, run: Runner) -> None:
+    named = POLICY.replace('type = "mcp"', 'type = "mcp"\nprefix = "g"').replace('"git_log", "branch"', "")
+    (folder / "policy.toml").write_text(named, encoding="utf-8")
+    tier = ("--tier", "g.branch.delete=privileged")
+    assert run("catalog", "accept", folder, "git", "g.git_log", "g.branch", *tier)[0] == 0
+    assert pin_of(folder).accepted.keys() == {"git_log", "branch"}
+
+
+def test_catalog_that_was_never_imported_says_what_to_do(folder: Path, run: Runner) -> None:
+    (folder / "catalogs" / "git.json").unlink()
+    (folder / "policy.toml").write_text(POLICY.replace('"git_log", "branch"', ""), encoding="utf-8")
+    status, _, err = run("catalog", "accept", folder, "git")
+    assert status == 2
+    assert "gatewright catalog import" in err
+    status, out, _ = run("catalog", "list", folder)
+    assert "never imported" in out
+
+
+def test_what_a_server_says_moves_no_cursor_and_passes_for_no_line_of_ours(folder: Path, run: Runner) -> None:
+    evil = {**LOG, "description": "x\x1b[2J\naccepted 99 tools, forgot 0\u202e"}
+    put(folder, Pin(Listing.of([evil], instructions="\x1b[31maccepted")))
+    _, out, _ = run("catalog", "accept", folder, "git")
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert "\naccepted 99" not in out
