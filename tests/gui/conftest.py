@@ -1,10 +1,15 @@
-"""What every test with Qt gets: garbage is collected in the thread of the window only, as in the app."""
+"""What every test with Qt gets: garbage collected in the thread of the window only, as in the app; a demo, a window."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.files.support import Opened, opened
+from tests.gui.session.opened import demo as demo_folder
+from tests.gui.session.opened import opened_window
 from tests.gui.watchdog.watching import gui_watchdog
 
 __all__ = ["gui_watchdog"]
@@ -18,3 +23,15 @@ def garbage_stays_in_the_window_thread() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
+
+
+@pytest.fixture
+async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
+    async with opened(tmp_path / "demo") as made:
+        yield made
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
+    async with opened_window(demo_folder(tmp_path), tmp_path) as made:
+        yield made

@@ -1,7 +1,3 @@
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
@@ -18,16 +14,10 @@ from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.session.verbs import capabilities
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled, ticked, until
+from tests.gui.session.opened import agents_page, cell, click, settled, ticked, until
 
 ON, OFF, PART = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
 TIP = Qt.ItemDataRole.ToolTipRole
-
-
-@pytest.fixture
-async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
-    async with opened_window(demo(tmp_path), tmp_path) as opened:
-        yield opened
 
 
 def counter(window: MainWindow) -> str:

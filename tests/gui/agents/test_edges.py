@@ -49,12 +49,6 @@ rule_type = { ArgumentConstraints = { path = { pattern = "^notes/" }, content = 
 
 
 @pytest.fixture
-async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
-    async with opened_window(demo(tmp_path), tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture
 async def odd(tmp_path: Path) -> AsyncIterator[MainWindow]:
     policy = demo(tmp_path)
     text = policy.read_text("utf-8")

@@ -1,8 +1,5 @@
 """Presets, copied rights, filters and many agents: through the window."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
@@ -19,15 +16,9 @@ from gatewright_gui.pages.agents.rights_dialog import CopyDialog, PresetDialog, 
 from gatewright_gui.pages.agents.tool_filter import Filters, State
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.models.values import LIMITED, rights_of
-from tests.gui.session.opened import agents_page, cell, demo, opened_window, settled, until
+from tests.gui.session.opened import agents_page, cell, settled, until
 
 CTRL = Qt.KeyboardModifier.ControlModifier
-
-
-@pytest.fixture
-async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
-    async with opened_window(demo(tmp_path), tmp_path) as opened:
-        yield opened
 
 
 async def opened_dialog(window: MainWindow) -> RightsDialog:

@@ -1,23 +1,27 @@
-"""A console page as the operator has it before him, from its showing to its end."""
+"""A console page from its showing to its end, and what tests do with one."""
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.session.calls import CallRecord
 from tests.gui.console.dress import dressed
-from tests.gui.console.test_console_page import choose
 from tests.gui.files.support import Opened, until
 
 
 @asynccontextmanager
-async def operator_page(demo: Opened) -> AsyncGenerator[ConsolePage]:
-    """With the agent `operator` chosen; whatever runs at the end is given up."""
+async def console_page(demo: Opened, agent_id: str | None = None) -> AsyncGenerator[ConsolePage]:
+    """With the agent chosen, if one is named, and the tool `file`; whatever runs at the end is given up."""
     made = dressed(ConsolePage(demo.context))
     made.resize(1228, 720)
     made.show()
     made.page_shown()
     await until(lambda: made.request.tool.count() > 0)
-    await choose(made, "operator")
+    if agent_id is None:
+        made.request.choose_tool("file")
+    else:
+        await choose(made, agent_id)
     yield made
     made.cancel()
     await until(lambda: not made.console.is_busy)
@@ -25,3 +29,20 @@ async def operator_page(demo: Opened) -> AsyncGenerator[ConsolePage]:
     made.console.close()
     made.close()
     made.deleteLater()
+
+
+async def choose(page: ConsolePage, agent_id: str) -> None:
+    page.request.choose_agent(agent_id)
+    page.request.agent_chosen.emit(agent_id)
+    await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
+    page.request.choose_tool("file")
+
+
+async def settled(page: ConsolePage, count: int) -> CallRecord:
+    await until(lambda: len(page.console.records) >= count and not page.console.is_busy)
+    return page.console.records[-1]
+
+
+def call(page: ConsolePage, **arguments: object) -> None:
+    page.request.mode.set_current("json")
+    page.request.raw.set_text(json.dumps(arguments))

@@ -14,10 +14,9 @@ from gatewright_gui.pages.console import history_model as callhistory
 from gatewright_gui.pages.console.conversation import HOLDS, STATE, ConversationModel
 from gatewright_gui.qt.widget import Chip, ElidedLabel
 from gatewright_gui.session.conversation import Fact, SessionState, Window
-from tests.gui.console.standing import operator_page
+from tests.gui.console.standing import call, choose, console_page, settled
 from tests.gui.console.test_approvals import DELETE, asked, names, paused, states
-from tests.gui.console.test_console_page import call, choose, settled
-from tests.gui.files.support import Opened, opened, until
+from tests.gui.files.support import Opened, until
 from tests.gui.session.opened import demo as demo_policy
 from tests.gui.session.opened import opened_window
 from tests.gui.session.opened import settled as window_settled
@@ -26,14 +25,8 @@ READ = {"op": "read", "path": "README.md"}
 
 
 @pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
-
-
-@pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    async with operator_page(demo) as made:
+    async with console_page(demo, "operator") as made:
         yield made
 
 

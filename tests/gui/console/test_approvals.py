@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
@@ -14,23 +13,16 @@ from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.console import ConsolePage, conversation, stages
 from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.session.question import PendingApproval, Reply
-from tests.gui.console.standing import operator_page
-from tests.gui.console.test_console_page import call, choose, settled
-from tests.gui.files.support import Opened, opened, until
+from tests.gui.console.standing import call, choose, console_page, settled
+from tests.gui.files.support import Opened, until
 
 DELETE = {"op": "delete", "path": "drafts/report.md"}
 APPEND = {"op": "append", "path": "notes/species.md", "content": "an otter\n"}
 
 
 @pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
-
-
-@pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    async with operator_page(demo) as made:
+    async with console_page(demo, "operator") as made:
         yield made
 
 

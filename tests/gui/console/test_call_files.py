@@ -15,13 +15,7 @@ from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.session.call_paths import file_choices
 from gatewright_gui.session.calls import shown_tools
 from tests.gui.console.dress import dressed
-from tests.gui.files.support import Opened, opened, until
-
-
-@pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
+from tests.gui.files.support import Opened, until
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The Console page over the real demo workspace, the real gate and a real copy."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,49 +13,11 @@ from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.console import ConsolePage, stages
 from gatewright_gui.pages.console.large_text import LargeTextEdit
 from gatewright_gui.qt.prose import ProseLabel
-from gatewright_gui.session.calls import CallRecord, StageRow, change_words
+from gatewright_gui.session.calls import StageRow, change_words
 from gatewright_gui.session.verbs import rights, sources
 from tests.gui.console.dress import dressed
-from tests.gui.files.support import SOURCE, Opened, opened, until
-
-
-@pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
-
-
-@pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = dressed(ConsolePage(demo.context))
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.request.tool.count() > 0)
-    made.request.choose_tool("file")
-    yield made
-    made.cancel()
-    await until(lambda: not made.console.is_busy)
-    made.console.close()
-    made.close()
-    made.deleteLater()
-
-
-async def choose(page: ConsolePage, agent_id: str) -> None:
-    page.request.choose_agent(agent_id)
-    page.request.agent_chosen.emit(agent_id)
-    await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
-    page.request.choose_tool("file")
-
-
-async def settled(page: ConsolePage, count: int) -> CallRecord:
-    await until(lambda: len(page.console.records) >= count and not page.console.is_busy)
-    return page.console.records[-1]
-
-
-def call(page: ConsolePage, **arguments: object) -> None:
-    page.request.mode.set_current("json")
-    page.request.raw.set_text(json.dumps(arguments))
+from tests.gui.console.standing import call, choose, settled
+from tests.gui.files.support import SOURCE, Opened, until
 
 
 async def test_every_control_has_a_name_for_code_and_for_people(page: ConsolePage) -> None:

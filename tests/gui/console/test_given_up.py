@@ -12,21 +12,14 @@ from PySide6.QtWidgets import QLabel
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console import history_model as callhistory
 from gatewright_gui.session.calls import CallRecord
-from tests.gui.console.standing import operator_page
+from tests.gui.console.standing import call, console_page, settled
 from tests.gui.console.test_approvals import DELETE, asked, names
-from tests.gui.console.test_console_page import call, settled
-from tests.gui.files.support import Opened, opened, until
-
-
-@pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
+from tests.gui.files.support import Opened, until
 
 
 @pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    async with operator_page(demo) as made:
+    async with console_page(demo, "operator") as made:
         yield made
 
 

@@ -15,7 +15,7 @@ from gatewright_gui.pages.console import json_tree_model as jsontree
 from gatewright_gui.pages.console.result import slow_value
 from gatewright_gui.session.calls import MAX_LINE, MAX_SHOWN, CallRecord, cut
 from gatewright_gui.session.verbs import rights
-from tests.gui.console.dress import dressed
+from tests.gui.console.standing import console_page
 from tests.gui.files.support import Opened, opened, until
 from tests.gui.watchdog.watching import Watching, gui_watchdog
 
@@ -42,20 +42,8 @@ async def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 @pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = dressed(ConsolePage(demo.context))
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.request.tool.count() > 0)
-    made.request.choose_agent("operator")
-    made.request.agent_chosen.emit("operator")
-    await until(lambda: "console.tools" not in demo.context.tasks.names)
-    yield made
-    made.cancel()
-    await until(lambda: not made.console.is_busy)
-    made.console.close()
-    made.close()
-    made.deleteLater()
+    async with console_page(demo, "operator") as made:
+        yield made
 
 
 async def ran(page: ConsolePage, kind: str) -> CallRecord:

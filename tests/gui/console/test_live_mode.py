@@ -1,6 +1,5 @@
 """Live mode and the copy: asked for, said loudly, real; and the copy thrown away by a key."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,32 +12,9 @@ from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console import history_model as callhistory
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.window.status_bar import StatusBar
-from tests.gui.console.dress import dressed
-from tests.gui.files.support import Opened, opened, until
+from tests.gui.files.support import Opened, until
 
 FRESH = {"op": "create", "path": "drafts/fresh.md", "content": "hello"}
-
-
-@pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
-
-
-@pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = dressed(ConsolePage(demo.context))
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.request.tool.count() > 0)
-    made.request.choose_tool("file")
-    yield made
-    made.cancel()
-    await until(lambda: not made.console.is_busy)
-    made.console.close()
-    made.close()
-    made.deleteLater()
 
 
 async def answer(key: str) -> None:

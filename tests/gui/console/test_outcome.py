@@ -2,11 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import TypeVar
 
-import pytest
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester, QTest
@@ -24,33 +21,12 @@ from gatewright_gui.session.calls import CallRecord, RuleLink, StageRow
 from gatewright_gui.session.navigator import DEFAULT_LEVEL
 from gatewright_gui.session.ruleplace import LevelPlace, LinePlace, ToolPlace, place_of
 from gatewright_gui.session.verbs import rights, sources
-from tests.gui.console.dress import dressed
-from tests.gui.files.support import SOURCE, Opened, opened, until
+from tests.gui.console.standing import settled
+from tests.gui.files.support import SOURCE, Opened, until
 
 READ = {"op": "read", "path": "README.md"}
 CREATE = {"op": "create", "path": "drafts/fresh.md", "content": "hello\n"}
 Dialog = TypeVar("Dialog", bound=QDialog)
-
-
-@pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
-
-
-@pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = dressed(ConsolePage(demo.context))
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.request.tool.count() > 0)
-    yield made
-    made.cancel()
-    await until(lambda: not made.console.is_busy)
-    made.console.close()
-    made.close()
-    made.deleteLater()
 
 
 async def choose(page: ConsolePage, agent_id: str) -> None:
@@ -73,11 +49,6 @@ async def made(page: ConsolePage, arguments: object, *, run: bool = True) -> Cal
     else:
         page.decide()
     return await settled(page, count + 1)
-
-
-async def settled(page: ConsolePage, count: int) -> CallRecord:
-    await until(lambda: len(page.console.records) >= count and not page.console.is_busy)
-    return page.console.records[-1]
 
 
 async def dialog(kind: type[Dialog]) -> Dialog:

@@ -17,7 +17,7 @@ from gatewright_gui.pages.console import ConsolePage, stages
 from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.window.live_frame import WIDTH, LiveFrame
-from tests.gui.console.dress import dressed
+from tests.gui.console.standing import console_page
 from tests.gui.files.support import Opened, opened, until
 
 ROW = stages.STAGE_NAMES.index("execute")
@@ -62,23 +62,11 @@ async def demo(tmp_path: Path, slow: Slow, monkeypatch: pytest.MonkeyPatch) -> A
 
 @pytest.fixture
 async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
-    made = dressed(ConsolePage(demo.context))
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.request.tool.count() > 0)
-    made.request.choose_agent("operator")
-    made.request.agent_chosen.emit("operator")
-    await until(lambda: "console.tools" not in demo.context.tasks.names)
-    made.request.mode.set_current("json")
-    made.request.tool.setEditText("dawdle")
-    made.request.raw.set_text("{}")
-    yield made
-    made.cancel()
-    await until(lambda: not made.console.is_busy)
-    made.console.close()
-    made.close()
-    made.deleteLater()
+    async with console_page(demo, "operator") as made:
+        made.request.mode.set_current("json")
+        made.request.tool.setEditText("dawdle")
+        made.request.raw.set_text("{}")
+        yield made
 
 
 async def test_stages_stand_there_one_by_one_while_the_call_runs(page: ConsolePage, slow: Slow) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -17,13 +16,7 @@ from gatewright_gui.session.call_paths import FileChoice, FileChoices
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.theme import Theme
 from tests.gui.console.dress import dressed
-from tests.gui.files.support import Opened, opened, until
-
-
-@pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
+from tests.gui.files.support import Opened, until
 
 
 @pytest.fixture

@@ -1,38 +1,17 @@
 """Files with blocks on the Files page: their states, and bringing block and disk into step by real clicks."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton
 
 from gatewright_gui.pages.files import FilesPage, folder_tree
 from gatewright_gui.qt.widget import CodeView
-from tests.gui.files.support import SOURCE, Opened, opened, until
+from tests.gui.files.support import SOURCE, Opened, until
 
 PATH = "README.md"
-
-
-@pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
-
-
-@pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[FilesPage]:
-    made = FilesPage(demo.context)
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
-    yield made
-    made.outside.close()
-    made.close()
-    made.deleteLater()
 
 
 def disk(demo: Opened) -> Path:

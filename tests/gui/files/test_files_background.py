@@ -32,19 +32,6 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
         yield made
 
 
-@pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[FilesPage]:
-    made = FilesPage(demo.context)
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
-    yield made
-    made.outside.close()
-    made.close()
-    made.deleteLater()
-
-
 class Painted(QObject):
     """Whether the tree was drawn with rows in it when counting began."""
 

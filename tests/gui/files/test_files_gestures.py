@@ -1,7 +1,7 @@
 """What one does on the Files page by mouse and keys: order rules, type patterns, filter, jump, follow the disk."""
 
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,28 +16,9 @@ from gatewright_gui.pages.files import FilesPage, folder_tree, rule_model
 from gatewright_gui.pages.files.rule_table import edit_at_once
 from gatewright_gui.pages.files.source_dialog import SourceDialog
 from gatewright_gui.session.verbs import sources
-from tests.gui.files.support import SOURCE, Opened, opened, until
+from tests.gui.files.support import SOURCE, Opened, until
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-
-
-@pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
-
-
-@pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[FilesPage]:
-    made = FilesPage(demo.context)
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
-    yield made
-    made.outside.close()
-    made.close()
-    made.deleteLater()
 
 
 def patterns(page: FilesPage) -> list[str]:

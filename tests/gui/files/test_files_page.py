@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,25 +17,7 @@ from gatewright_gui.pages.files import FilesPage, folder_tree, rule_model
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.session.files import pattern_of
 from gatewright_gui.session.verbs import sources
-from tests.gui.files.support import SOURCE, Opened, opened, until
-
-
-@pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
-
-
-@pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[FilesPage]:
-    made = FilesPage(demo.context)
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
-    yield made
-    made.close()
-    made.deleteLater()
+from tests.gui.files.support import SOURCE, Opened, until
 
 
 def row_of(page: FilesPage, pattern: str) -> int:

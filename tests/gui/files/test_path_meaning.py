@@ -1,8 +1,5 @@
 """What is said of the level of a path: for the operations of the `file` tool, and for which agents."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from gatewright.policy.document import Source
@@ -13,26 +10,7 @@ from gatewright_gui.pages.files.decided_panel import PathMeaning, meaning_of
 from gatewright_gui.pages.files.level import LEVELS
 from gatewright_gui.session.files import PathLevel
 from gatewright_gui.session.verbs import agents
-from tests.gui.files.support import SOURCE, Opened, opened, until
-
-
-@pytest.fixture
-async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
-    async with opened(tmp_path / "demo") as made:
-        yield made
-
-
-@pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[FilesPage]:
-    made = FilesPage(demo.context)
-    made.resize(1228, 720)
-    made.show()
-    made.page_shown()
-    await until(lambda: made.rules.model.hits is not None and not made.tree_model.is_reading)
-    yield made
-    made.outside.close()
-    made.close()
-    made.deleteLater()
+from tests.gui.files.support import SOURCE, Opened
 
 
 def source_of(demo: Opened) -> Source:

@@ -1,8 +1,5 @@
-from collections.abc import AsyncIterator
 from itertools import pairwise
-from pathlib import Path
 
-import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
@@ -13,15 +10,9 @@ from gatewright_gui.pages.preview.preview_pane import COUNTING, PreviewPane
 from gatewright_gui.pages.preview.token_table import TokenColumn
 from gatewright_gui.session.verbs import agents, rights
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import agents_page, cell, click, demo, opened_window, settled, until
+from tests.gui.session.opened import agents_page, cell, click, settled, until
 
 LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-
-
-@pytest.fixture
-async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
-    async with opened_window(demo(tmp_path), tmp_path) as opened:
-        yield opened
 
 
 async def chosen(window: MainWindow, agent_id: str, tool: str = "file") -> PreviewPane:

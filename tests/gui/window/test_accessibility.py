@@ -1,8 +1,5 @@
 """What assistive technology is told, asked through the accessibility interface that it uses."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface
@@ -10,16 +7,10 @@ from PySide6.QtWidgets import QAbstractScrollArea, QAbstractSpinBox, QComboBox, 
 
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import PAGES
-from tests.gui.session.opened import demo, opened_window, settled
+from tests.gui.session.opened import settled
 
 Role, Text = QAccessible.Role, QAccessible.Text
 NO_ROLE = {Role.NoRole, Role.Client}
-
-
-@pytest.fixture
-async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
-    async with opened_window(demo(tmp_path), tmp_path) as opened:
-        yield opened
 
 
 def interface(of: QObject) -> QAccessibleInterface:

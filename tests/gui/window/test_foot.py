@@ -1,22 +1,13 @@
 """What the foot of the window says of a step back, and where its items lead."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import click, demo, opened_window, settled
+from tests.gui.session.opened import click, settled
 
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
-
-
-@pytest.fixture
-async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
-    async with opened_window(demo(tmp_path), tmp_path) as opened:
-        yield opened
 
 
 async def test_undo_and_redo_say_what_they_did(window: MainWindow) -> None:

@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QModelIndex, Qt
@@ -15,7 +13,7 @@ from gatewright_gui.models.keys import DOES, KEYS, PARTS, KeysModel
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.window.help_dialog import CATALOG_LINES, HelpDialog
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import demo, opened_window, settled
+from tests.gui.session.opened import settled
 from tests.support.checkout import ROOT
 
 PAGES = ("agents", "files", "console", "toml", "problems")
@@ -24,12 +22,6 @@ TOOL: dict[str, object] = {
     "description": "Pages somebody.",
     "inputSchema": {"type": "object", "properties": {}},
 }
-
-
-@pytest.fixture
-async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
-    async with opened_window(demo(tmp_path), tmp_path) as opened:
-        yield opened
 
 
 def told(model: KeysModel) -> list[str]:

@@ -1,7 +1,3 @@
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QListView, QToolButton
@@ -9,15 +5,9 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QListView, QToolButton
 from gatewright_gui.models.palette import MAX_ROWS, PaletteEntry, PaletteModel
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.palette import CommandPalette
-from tests.gui.session.opened import demo, opened_window, settled
+from tests.gui.session.opened import settled
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
-
-
-@pytest.fixture
-async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
-    async with opened_window(demo(tmp_path), tmp_path) as opened:
-        yield opened
 
 
 def entry(text: str, kind: str = "tool", detail: str = "") -> PaletteEntry:

@@ -1,9 +1,5 @@
 """The self-check's count at the foot of the window and the dialog behind it."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester, QTest
@@ -12,18 +8,12 @@ from gatewright_gui.models.selfcheck import AgentCheckModel, CheckNoteModel, Not
 from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, Checking, CheckNote, CheckProgress, check_count
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import demo, opened_window, settled
+from tests.gui.session.opened import settled
 
 LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 WRONG = CheckNote("operator", "file", "delete", "listed, valid, not passed")
 UNTRIED = CheckNote("archivist", "file", "list", "no call could be made", is_wrong=False)
 FOUND = CheckCount((AgentCheck("operator", 15, 12, 43, 1, 0),), (WRONG,), (UNTRIED,), 1.0)
-
-
-@pytest.fixture
-async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
-    async with opened_window(demo(tmp_path), tmp_path) as opened:
-        yield opened
 
 
 async def test_click_on_the_count_opens_what_was_checked_of_each_agent(window: MainWindow) -> None:

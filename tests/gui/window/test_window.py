@@ -1,6 +1,6 @@
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,12 +34,6 @@ from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.status_bar import ago
 from tests.gui.session.opened import agents_page, broken, click, demo, end, forget, opened_window, settled, until
-
-
-@pytest.fixture
-async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
-    async with opened_window(demo(tmp_path), tmp_path) as opened:
-        yield opened
 
 
 def edit(window: MainWindow) -> None:
