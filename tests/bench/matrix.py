@@ -7,56 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Gate
 from gatewright.policy.document import Agent, Defaults, Policy
 from gatewright.policy.rule import AllowedOperations, ToolRule
-from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-from gatewright.tools import Tool, ToolRegistry, operation
-from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.tools import ToolRegistry
 from tests.bench.measure import Ask, Triple
+from tests.support.manyoperations import SIX, SixOperations
 
-OPERATIONS = ("read", "find", "write", "append", "move", "delete")
 _SEED = 20_240_611
-
-
-class SixOperations(Tool, abstract=True):
-    """Operations only; a measurement runs none of them."""
-
-    safety_tier = SafetyTier.READ_ONLY
-    result_type = ResultType.STRING
-    normalization = Normalization.JSON
-
-    @operation
-    async def read(self, path: str) -> JsonValue:
-        """Read one."""
-        return path
-
-    @operation
-    async def find(self, path: str) -> JsonValue:
-        """List what there is."""
-        return path
-
-    @operation
-    async def write(self, path: str, content: str) -> JsonValue:
-        """Write one."""
-        return path + content
-
-    @operation
-    async def append(self, path: str, content: str) -> JsonValue:
-        """Add to one."""
-        return path + content
-
-    @operation
-    async def move(self, path: str, to: str) -> JsonValue:
-        """Give one another name."""
-        return path + to
-
-    @operation
-    async def delete(self, path: str) -> JsonValue:
-        """Remove one."""
-        return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +38,7 @@ class Matrix:
     def queries(self, count: int) -> list[Triple]:
         """Random questions, from the same seed every time."""
         draw = random.Random(_SEED + count)
-        return [(draw.choice(self.agents), draw.choice(self.tools), draw.choice(OPERATIONS)) for _ in range(count)]
+        return [(draw.choice(self.agents), draw.choice(self.tools), draw.choice(SIX)) for _ in range(count)]
 
     def policy(self) -> Policy:
         """The same as a policy: tools listed, operations limited by AllowedOperations."""
@@ -131,12 +90,10 @@ def _says_yes(answer: object) -> bool:
 
 
 def _agent(agent: str, tools: Mapping[str, frozenset[str]]) -> Agent:
-    rules = tuple(
-        ToolRule(name, AllowedOperations(some)) for name, some in tools.items() if len(some) < len(OPERATIONS)
-    )
+    rules = tuple(ToolRule(name, AllowedOperations(some)) for name, some in tools.items() if len(some) < len(SIX))
     return Agent(agent, tools=tuple(tools), tool_rules=rules)
 
 
 def _some(draw: random.Random, tools: Sequence[str]) -> dict[str, frozenset[str]]:
     chosen = [name for name in tools if draw.random() < 0.51]
-    return {name: frozenset(draw.sample(OPERATIONS, draw.randint(1, len(OPERATIONS)))) for name in chosen}
+    return {name: frozenset(draw.sample(SIX, draw.randint(1, len(SIX)))) for name in chosen}

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from tests.bench.imported import CORPUS
-from tests.bench.matrix import OPERATIONS, matrix, plain_dict, wrong_answers
+from tests.bench.matrix import matrix, plain_dict, wrong_answers
 from tests.bench.measure import QUICK, Ask, race
 from tests.bench.row import Figure, Met, Missing, at_least, at_most, none_wrong, times_at_most, times_faster
 from tests.bench.rows import ROWS
 from tests.bench.table import summary, text_of
+from tests.support.manyoperations import SIX
 
 TINY = replace(QUICK, calls=40, block=20, peers=False)
 
@@ -42,7 +43,7 @@ def test_matrix_is_the_same_every_time() -> None:
 
 def test_wrong_answers_are_counted() -> None:
     truth = matrix(5, 10)
-    every = [(agent, tool, operation) for agent in truth.agents for tool in truth.tools for operation in OPERATIONS]
+    every = [(agent, tool, operation) for agent in truth.agents for tool in truth.tools for operation in SIX]
     allowed = sum(truth.truth(*query) for query in every)
 
     assert wrong_answers(truth, plain_dict(truth), every) == 0

@@ -6,36 +6,21 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit, apply, change_set
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.schema.formats import format_named
 from gatewright.schema.tokens import TokenCounter
-from gatewright.tools import ToolRegistry, operation
-from tests.bench.matrix import OPERATIONS, SixOperations, matrix
+from gatewright.tools import ToolRegistry
+from tests.bench.matrix import matrix
 from tests.bench.measure import Effort, figure, quiet, timer_cost
 from tests.bench.row import Bar, Figure, Measured, Row, at_most
+from tests.support.manyoperations import EIGHT, EightOperations
 
 _FORMAT = "openai"
-_MORE = ("copy", "measure")
 _RELOAD, _LIST, _USAGE, _TOKENS, _PROBLEMS = "take over", "tool list", "usage rules", "tokens", "problems"
 _ALL, _CHECK = "all of these", "self-check of the agent"
-
-
-class _EightOperations(SixOperations, abstract=True):
-    """Two more; a measurement runs none of them."""
-
-    @operation
-    async def copy(self, path: str, to: str) -> JsonValue:
-        """Make another one."""
-        return path + to
-
-    @operation
-    async def measure(self, path: str) -> JsonValue:
-        """Tell how large one is."""
-        return path
 
 
 def tick(effort: Effort) -> Row:
@@ -104,7 +89,7 @@ class _Ticking:
 
 def _ticked(agent: Agent, name: str, number: int) -> Agent:
     """The agent with other operations of that tool, the rule where it stands."""
-    rule = ToolRule(name, AllowedOperations(frozenset((*OPERATIONS, *_MORE)[: 1 + number % 7])))
+    rule = ToolRule(name, AllowedOperations(frozenset(EIGHT[: 1 + number % 7])))
     held = [one.tool_name for one in agent.tool_rules]
     place = held.index(name) if name in held else len(held)
     return replace(agent, tool_rules=(*agent.tool_rules[:place], rule, *agent.tool_rules[place + 1 :]))
@@ -113,7 +98,7 @@ def _ticked(agent: Agent, name: str, number: int) -> Agent:
 def _registry(names: tuple[str, ...]) -> ToolRegistry:
     made = ToolRegistry()
     for name in names:
-        kind = type(name, (_EightOperations,), {"name": name, "description": f"Looks after the things of {name}."})
+        kind = type(name, (EightOperations,), {"name": name, "description": f"Looks after the things of {name}."})
         made.register(kind())
     return made
 

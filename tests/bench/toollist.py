@@ -9,9 +9,10 @@ from dataclasses import replace
 from gatewright.gate import Gate
 from gatewright.policy.edit import AgentChange, Edit, apply, change_set
 from gatewright.policy.rule import AllowedOperations, ToolRule
-from tests.bench.matrix import OPERATIONS, Matrix, matrix, registry
+from tests.bench.matrix import Matrix, matrix, registry
 from tests.bench.measure import Effort, figure, quiet, timer_cost
 from tests.bench.row import Bar, Figure, Measured, Row, at_most
+from tests.support.manyoperations import SIX
 
 _FORMAT = "mcp"
 _FIRST, _EDITED, _AGAIN = "first of a new gate", "after an edit of the agent", "again"
@@ -54,7 +55,7 @@ def _lists(truth: Matrix, rounds: int) -> dict[str, Figure]:
     def edited(number: int) -> Callable[[], object]:
         agent = gate.policy.agents[agent_id]
         name = (agent.tools or ())[number % len(agent.tools or ())]
-        some = frozenset(OPERATIONS[: 1 + number % 5])
+        some = frozenset(SIX[: 1 + number % 5])
         fresh_rule = ToolRule(name, AllowedOperations(some))
         held = [rule.tool_name for rule in agent.tool_rules]
         place = held.index(name) if name in held else len(held)

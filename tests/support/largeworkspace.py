@@ -4,72 +4,21 @@ import random
 from functools import lru_cache
 from pathlib import Path
 
-from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent, Defaults, Policy
 from gatewright.policy.rule import AllowedOperations, ToolRule
-from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import render_policy
-from gatewright.tools import Tool, operation
-from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.tools import Tool
 from gatewright.workspace import Workspace
 from gatewright_gui.session.document import Opener
+from tests.support.manyoperations import EIGHT, EightOperations
 
-OPERATIONS = ("read", "find", "write", "append", "move", "delete", "copy", "measure")
 AGENTS, TOOLS = 200, 1_000
 _SEED = 20_261_122
 _LISTED = 0.51
 """The share of the tools that an agent has."""
 _LIMITED = 0.1
 """The share of those of which an agent has some operations only; with more the file is too large to be read."""
-
-
-class EightOperations(Tool, abstract=True):
-    """Operations only; nobody runs them."""
-
-    safety_tier = SafetyTier.READ_ONLY
-    result_type = ResultType.STRING
-    normalization = Normalization.JSON
-
-    @operation
-    async def read(self, path: str) -> JsonValue:
-        """Read one."""
-        return path
-
-    @operation
-    async def find(self, path: str) -> JsonValue:
-        """List what there is."""
-        return path
-
-    @operation
-    async def write(self, path: str, content: str) -> JsonValue:
-        """Write one."""
-        return path + content
-
-    @operation
-    async def append(self, path: str, content: str) -> JsonValue:
-        """Add to one."""
-        return path + content
-
-    @operation
-    async def move(self, path: str, to: str) -> JsonValue:
-        """Give one another name."""
-        return path + to
-
-    @operation
-    async def delete(self, path: str) -> JsonValue:
-        """Remove one."""
-        return path
-
-    @operation
-    async def copy(self, path: str, to: str) -> JsonValue:
-        """Make another one."""
-        return path + to
-
-    @operation
-    async def measure(self, path: str) -> JsonValue:
-        """Tell how large one is."""
-        return path
 
 
 def tool_names(count: int = TOOLS) -> tuple[str, ...]:
@@ -121,6 +70,6 @@ def _agent(draw: random.Random, agent_id: str, names: tuple[str, ...]) -> Agent:
     chosen = tuple(name for name in names if draw.random() < _LISTED)
     limited = [name for name in chosen if draw.random() < _LIMITED]
     rules = tuple(
-        ToolRule(name, AllowedOperations(frozenset(draw.sample(OPERATIONS, draw.randint(1, 7))))) for name in limited
+        ToolRule(name, AllowedOperations(frozenset(draw.sample(EIGHT, draw.randint(1, 7))))) for name in limited
     )
     return Agent(agent_id, description=f"Works on its part, number {agent_id[-4:]}", tools=chosen, tool_rules=rules)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,31 +14,15 @@ from gatewright.cli.main import main
 from gatewright.gate import Approval, ApprovalRequest, ApprovalStore, AuditLog, Remember
 from gatewright.gate.approval import Ask
 from gatewright.gate.approvalstore import FILE_NAME
-
-
-@dataclass(frozen=True)
-class Ran:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Runner = Callable[..., Ran]
+from tests.engine.cli.conftest import Ran, Runner
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: Path) -> Runner:
+def approvals(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: Path) -> Runner:
     monkeypatch.setenv("GATEWRIGHT_KEYS", str(tmp_path / "keys"))
 
-    def ran(*words: str) -> Ran:
-        status = main(["approvals", words[0], str(policy), *words[1:]])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Ran(status, captured.out, captured.err)
+    def ran(word: str, *words: str) -> Ran:
+        return run("approvals", word, policy, *words)
 
     return ran
 
@@ -77,18 +60,18 @@ def question(number: int = 1, **more: Any) -> ApprovalRequest:
     return ApprovalRequest(**(given | more))
 
 
-def test_nothing_waits_and_nothing_is_written(run: Runner, tmp_path: Path) -> None:
-    listed = run("list", "--json")
+def test_nothing_waits_and_nothing_is_written(approvals: Runner, tmp_path: Path) -> None:
+    listed = approvals("list", "--json")
 
     assert (listed.status, listed.json) == (0, {"pending": [], "standing": []})
-    assert run("list").out == "no call waits for an answer, and no answer stands\n"
+    assert approvals("list").out == "no call waits for an answer, and no answer stands\n"
     assert [path.name for path in tmp_path.iterdir()] == ["policy.toml"]
 
 
-def test_list_shows_all_an_operator_must_see(run: Runner, store: ApprovalStore) -> None:
+def test_list_shows_all_an_operator_must_see(approvals: Runner, store: ApprovalStore) -> None:
     store.post(question(), 10)
     store.post(question(2, digest="d1"), 10)
-    shown = run("list")
+    shown = approvals("list")
 
     assert shown.status == 0
     for part in ("ask-1", "archivist for ann", "file append", "side_effecting", "partner", "notes", "a.md", "| +two"):
@@ -97,18 +80,18 @@ def test_list_shows_all_an_operator_must_see(run: Runner, store: ApprovalStore) 
     assert "ask-2" not in shown.out
 
 
-def test_list_escapes_what_could_hide_the_question(run: Runner, store: ApprovalStore) -> None:
+def test_list_escapes_what_could_hide_the_question(approvals: Runner, store: ApprovalStore) -> None:
     store.post(question(arguments={"content": "\x1b[2J\u202e"}, diff="+\x1b[2J\r+harmless"), 10)
-    shown = run("list")
+    shown = approvals("list")
 
     assert "\x1b" not in shown.out
     assert "\u202e" not in shown.out
     assert "\r" not in shown.out
 
 
-def test_json_names_every_field_of_a_question(run: Runner, store: ApprovalStore) -> None:
+def test_json_names_every_field_of_a_question(approvals: Runner, store: ApprovalStore) -> None:
     store.post(question(), 10)
-    row = run("list", "--json").json["pending"][0]
+    row = approvals("list", "--json").json["pending"][0]
 
     assert (row["id"], row["agent"], row["user"], row["session"]) == ("ask-1", "archivist", "ann", "session-1")
     assert (row["tool"], row["operation"], row["arguments"]) == ("file", "append", {"path": "a.md", "content": "x"})
@@ -127,31 +110,31 @@ def test_json_names_every_field_of_a_question(run: Runner, store: ApprovalStore)
     ],
 )
 def test_answer_reaches_the_waiting_call(
-    run: Runner, store: ApprovalStore, options: tuple[str, ...], kind: str, approved: bool, seconds: float | None
+    approvals: Runner, store: ApprovalStore, options: tuple[str, ...], kind: str, approved: bool, seconds: float | None
 ) -> None:
     store.post(question(), 10)
-    ran = run("answer", "ask-1", *options, "--who", "dana", "--json")
+    ran = approvals("answer", "ask-1", *options, "--who", "dana", "--json")
 
     assert ran.status == 0
     assert (ran.json["id"], ran.json["approved"], ran.json["who"]) == ("ask-1", approved, "dana")
     assert (ran.json["remember"], ran.json["seconds"]) == (kind, seconds)
     answer = store.answers()["ask-1"]
     assert (answer.approved, answer.who, str(answer.remember), answer.seconds) == (approved, "dana", kind, seconds)
-    assert run("list", "--json").json["pending"] == []
+    assert approvals("list", "--json").json["pending"] == []
 
 
 def test_standing_answers_are_listed_and_revoked_and_the_revocation_recorded(
-    run: Runner, store: ApprovalStore, tmp_path: Path
+    approvals: Runner, store: ApprovalStore, tmp_path: Path
 ) -> None:
     store.post(question(), 10)
-    run("answer", "ask-1", "--scope", "--who", "dana")
-    grant_id = run("list", "--json").json["standing"][0]["id"]
-    line = run("list").out
-    revoked = run("revoke", grant_id, "--who", "eve")
+    approvals("answer", "ask-1", "--scope", "--who", "dana")
+    grant_id = approvals("list", "--json").json["standing"][0]["id"]
+    line = approvals("list").out
+    revoked = approvals("revoke", grant_id, "--who", "eve")
 
     assert all(part in line for part in (grant_id, "allowed by dana", "scope notes", "session-1"))
     assert (revoked.status, revoked.out) == (0, f"{grant_id} revoked\n")
-    assert run("list", "--json").json["standing"] == []
+    assert approvals("list", "--json").json["standing"] == []
     rows = [row for row in AuditLog(tmp_path / ".gatewright", tmp_path / "keys").rows() if row.kind == "GrantRevoked"]
     assert json.loads(rows[0].body)["who"] == "eve"
     assert (rows[0].agent, rows[0].tool, rows[0].operation) == ("archivist", "file", "append")
@@ -171,40 +154,42 @@ def test_standing_answers_are_listed_and_revoked_and_the_revocation_recorded(
         ("--for", "800d"),
     ],
 )
-def test_answer_that_is_none_is_a_usage_problem(run: Runner, store: ApprovalStore, options: tuple[str, ...]) -> None:
+def test_answer_that_is_none_is_a_usage_problem(
+    approvals: Runner, store: ApprovalStore, options: tuple[str, ...]
+) -> None:
     store.post(question(), 10)
-    ran = run("answer", "ask-1", *options)
+    ran = approvals("answer", "ask-1", *options)
 
     assert ran.status == 2
     assert ran.err.startswith("gatewright: ")
     assert store.answers() == {}
 
 
-def test_unknown_ids_are_usage_problems_with_what_there_is(run: Runner, store: ApprovalStore) -> None:
-    assert run("answer", "ask-9", "--once").status == 2
+def test_unknown_ids_are_usage_problems_with_what_there_is(approvals: Runner, store: ApprovalStore) -> None:
+    assert approvals("answer", "ask-9", "--once").status == 2
     store.post(question(), 10)
-    ran = run("answer", "ask-7", "--once")
+    ran = approvals("answer", "ask-7", "--once")
 
     assert ran.status == 2
     assert "ask-1" in ran.err
-    assert run("revoke", "grant-1").status == 2
+    assert approvals("revoke", "grant-1").status == 2
 
 
-def test_answered_question_is_not_answered_again(run: Runner, store: ApprovalStore) -> None:
+def test_answered_question_is_not_answered_again(approvals: Runner, store: ApprovalStore) -> None:
     store.post(question(), 10)
-    run("answer", "ask-1", "--deny")
+    approvals("answer", "ask-1", "--deny")
 
-    assert run("answer", "ask-1", "--once").status == 2
+    assert approvals("answer", "ask-1", "--once").status == 2
     assert not store.answers()["ask-1"].approved
 
 
-def test_forged_row_is_told_and_does_not_count(run: Runner, store: ApprovalStore, tmp_path: Path) -> None:
+def test_forged_row_is_told_and_does_not_count(approvals: Runner, store: ApprovalStore, tmp_path: Path) -> None:
     grant = store.remember(question(), Approval(True, "dana", Remember.DURATION, 600.0))
     connection = sqlite3.connect(tmp_path / ".gatewright" / FILE_NAME)
     connection.execute("UPDATE sealed SET until_s = until_s + 1")
     connection.commit()
     connection.close()
-    ran = run("list", "--json")
+    ran = approvals("list", "--json")
 
     assert ran.json["standing"] == []
     assert grant.grant_id in ran.err
@@ -212,7 +197,7 @@ def test_forged_row_is_told_and_does_not_count(run: Runner, store: ApprovalStore
 
 
 def test_missing_policy_and_unwritable_state_are_said_plainly(
-    run: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], policy: Path
+    approvals: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], policy: Path
 ) -> None:
     assert main(["approvals", "list", str(tmp_path / "nowhere")]) == 2
     assert "does not exist" in capsys.readouterr().err
@@ -224,8 +209,8 @@ def test_missing_policy_and_unwritable_state_are_said_plainly(
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_commands_need_no_valid_policy(run: Runner, policy: Path, store: ApprovalStore) -> None:
+def test_commands_need_no_valid_policy(approvals: Runner, policy: Path, store: ApprovalStore) -> None:
     policy.write_text("gatewright = 1\nnonsense = true\n", "utf-8")
     store.post(question(), 10)
 
-    assert len(run("list", "--json").json["pending"]) == 1
+    assert len(approvals("list", "--json").json["pending"]) == 1

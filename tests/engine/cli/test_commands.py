@@ -5,16 +5,13 @@ from __future__ import annotations
 import io
 import json
 import tomllib
-from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gatewright.cli.main import main
 from gatewright.workspace import Workspace
+from tests.engine.cli.conftest import Ran, Runner
 
 SEED = """\
 name = "limited-agent"
@@ -34,31 +31,6 @@ LOOPED = SEED.replace(
     "[[tool_rules]]\n", '[[tool_rules]]\ntool_name = "file"\nrule_type = "ContinueLoop"\n\n[[tool_rules]]\n', 1
 )
 HIDDEN = ("delete", "load", "save", "list", "replace", "create")
-
-
-@dataclass(frozen=True)
-class Ran:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Runner = Callable[..., Ran]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    def ran(*words: str | Path) -> Ran:
-        status = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Ran(status, captured.out, captured.err)
-
-    return ran
 
 
 @pytest.fixture

@@ -5,14 +5,12 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gatewright.cli.main import main
 from gatewright.schema import discover_operations
+from tests.engine.cli.conftest import Runner
 
 ACTION = {"type": "string", "enum": ["get", "put", "drop"]}
 CLOSED = {"type": "object", "properties": {"action": ACTION, "id": {"type": "string"}}, "required": ["action"]}
@@ -29,32 +27,6 @@ LIST = [
     {"type": "function", "function": {"name": "run", "description": "Run a shell command.", "parameters": RAW}},
     {"name": "rows", "inputSchema": SORTED},
 ]
-
-
-@dataclass(frozen=True)
-class Ran:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Runner = Callable[..., Ran]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    def ran(*words: str | Path) -> Ran:
-        status = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        assert "internal error" not in captured.err
-        return Ran(status, captured.out, captured.err)
-
-    return ran
 
 
 @pytest.fixture

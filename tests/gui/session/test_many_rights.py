@@ -12,11 +12,12 @@ from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs import agents
 from gatewright_gui.session.verbs.rights import TOOLS_AT_ONCE, ManyRights, Target
 from tests.gui.session.opened import Said, until
-from tests.support.largeworkspace import OPERATIONS, large_opener, tool_names, write_large
+from tests.support.largeworkspace import large_opener, tool_names, write_large
+from tests.support.manyoperations import EIGHT
 
 TOOLS = TOOLS_AT_ONCE + 10
 AGENT = "agent_0000"
-EVERYTHING = tuple(Target(name, OPERATIONS) for name in tool_names(TOOLS))
+EVERYTHING = tuple(Target(name, EIGHT) for name in tool_names(TOOLS))
 
 
 class Desk:
