@@ -29,7 +29,8 @@ from tests.gui.watchdog.watching import LIMIT_S, Watching
 from tests.journeys.commandline import gatewright
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import NAME, agent_row, box_place, box_state, shown_schema, tree_row
-from tests.support.largeworkspace import OPERATIONS, agent_names, large_policy, tool_names
+from tests.support.largeworkspace import agent_names, large_policy, tool_names
+from tests.support.manyoperations import EIGHT
 
 pytestmark = pytest.mark.journey
 
@@ -61,7 +62,7 @@ async def watching() -> AsyncIterator[Watching]:
 
 def _tool(name: str) -> dict[str, object]:
     properties = {
-        "op": {"type": "string", "enum": list(OPERATIONS), "description": f"What to do in {name}."},
+        "op": {"type": "string", "enum": list(EIGHT), "description": f"What to do in {name}."},
         "path": {"type": "string", "description": "What it is done to."},
         "to": {"type": "string", "description": "The new name."},
     }
@@ -91,7 +92,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
         await hand.click_cell(tree, tree_row(tree, "tool_0042"), NAME)
     async with during("turn a tool on"):
         await hand.key("d", "a")
-        await until(lambda: _ops(hand) == list(OPERATIONS), "the schema of the tool")
+        await until(lambda: _ops(hand) == list(EIGHT), "the schema of the tool")
     async with during("tick an operation"):
         await hand.click_cell(tree, tree_row(tree, "tool_0042", "delete"), box_place(tree, "tool_0042", "delete"))
         await until(lambda: "delete" not in _ops(hand), "the schema without it")
@@ -114,7 +115,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
         await until(lambda: matrix.model.tool_count == 1, "the row")
     async with during("open a row of the matrix"):
         await hand.key("Down", "ctrl+Home", "plus")
-        await until(lambda: matrix.model.rowCount() == 1 + len(OPERATIONS), "its operations")
+        await until(lambda: matrix.model.rowCount() == 1 + len(EIGHT), "its operations")
     async with during("choose cells of several agents"):
         await hand.key("Down", "shift+Right", "shift+Right", "shift+Right", "shift+Right")
         await until(lambda: sum(len(row) for row in matrix.chosen_cells().values()) == 5, "five cells")
@@ -123,7 +124,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
     async with during("ask first in several cells"):
         await hand.key("k")
         await until(lambda: document.undo_stack.count() == before + 1, "one edit")
-    place = Place("tool_0123", OPERATIONS[0])
+    place = Place("tool_0123", EIGHT[0])
     asked = [_verdict(hand, name, place) for name in chosen]
     assert set(asked) == {"ask"}
     async with during("take it back"):
