@@ -38,23 +38,62 @@ def table() -> typer.Typer:
 
 def import_(
     policy: PolicyArgument,
-    file: Annotated[
-        str, typer.Option("--from", metavar="FILE", help="the configuration file of an MCP client, or `-` for stdin")
-    ],
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME", help="this server alone; more than once for several")
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND ARGS...", help="what starts the server")
     ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--from", metavar="FILE", help="the configuration file of an MCP client, or `-` for stdin"),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="of --from this server alone; more than once for several"),
+    ] = None,
+    catalog_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="the server's catalog, one that is there or a new one")
+    ] = None,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="where the server is, over HTTP")] = None,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="P", help="its tools are named P.NAME in the policy")
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME", help="a variable that the server gets")
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", metavar="NAME=VARIABLE", help="a header, and the variable that holds its value"),
+    ] = None,
+    cwd: Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="where the server runs")] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="start, or reach, exactly this server from now on")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="accept all its tools as proposed")] = False,
     json: JsonOption = False,
     state: StateOption = None,
 ) -> None:
-    """Add the servers of a client's configuration to the policy; nothing is started, and no value of a variable taken.
+    """Add a server to the policy and pin its tools; or add those of a client's configuration (--from).
 
-    Those that the client has switched off are left out unless --only names them.
+    With --id alone the server of that catalog is asked again. Without --trust nothing is started. Of --from nothing is
+    started at all, no value of a variable is taken, and what the client has switched off is left out unless --only
+    names it.
     """
+    if file is None:
+        from gatewright.cli.server_import import catalog_of, import_server
+
+        if catalog_id is None or only:
+            raise UsageProblem("say --id ID and `-- COMMAND ARGS...` (or --url), or --from FILE")
+        made = catalog_of(catalog_id, words or (), url, prefix=prefix, env=env or (), headers=header or (), cwd=cwd)
+        with opened(policy, state=state) as workspace:
+            import_server(workspace, catalog_id, made, trust=trust, accept=accept, as_json=json)
+        return
+    if words or any(given is not None for given in (catalog_id, url, prefix, cwd)) or env or header or trust or accept:
+        raise UsageProblem("--from takes the servers as they stand in the file: only --only goes with it")
+    _import_from(policy, file, only or (), json=json, state=state)
+
+
+def _import_from(policy: Path, file: str, only: Sequence[str], *, json: bool, state: Path | None) -> None:
     from gatewright.workspace.client_file import import_servers, read_client_file, read_servers_of
 
     found = read_servers_of(decode(read_content(file), "stdin")) if file == "-" else read_client_file(Path(file))
-    chosen = _chosen(found, only or ())
+    chosen = _chosen(found, only)
     with opened(policy, state=state) as workspace:
         result = import_servers(workspace.policy, chosen)
         if result.edit is not None:

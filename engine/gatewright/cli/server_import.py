@@ -1,0 +1,150 @@
+"""``catalog import`` of one server: it is added to the policy, asked for its tools, and these are pinned."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from typing import TYPE_CHECKING
+
+import typer
+
+from gatewright.cli.exit import Exit, UsageProblem
+from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.policy.document import Catalog, CatalogType
+from gatewright.workspace.pins import waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gatewright.tools.pin import Pin
+    from gatewright.workspace import Workspace
+    from gatewright.workspace.pins import Waiting
+
+
+def catalog_of(
+    catalog_id: str,
+    words: Sequence[str],
+    url: str | None,
+    *,
+    prefix: str | None,
+    env: Sequence[str],
+    headers: Sequence[str],
+    cwd: str | None,
+) -> Catalog | None:
+    """The catalog that the options define; None where they name one that is there. Raises UsageProblem."""
+    if words and url is not None:
+        raise UsageProblem("a server is either a command or a --url")
+    if not words and url is None:
+        if prefix is not None or env or headers or cwd is not None:
+            raise UsageProblem("which server? write `-- COMMAND ARGS...`, or --url")
+        return None
+    if headers and url is None:
+        raise UsageProblem("--header is for a server with a --url")
+    if url is not None and (env or cwd is not None):
+        raise UsageProblem("--env and --cwd are for a server that is a command")
+    return Catalog(
+        catalog_id,
+        CatalogType.MCP,
+        prefix=prefix,
+        command=words[0] if words else None,
+        args=tuple(words[1:]),
+        env=tuple(env),
+        cwd=cwd,
+        url=url,
+        headers_env=dict(map(_header, headers)),
+    )
+
+
+def import_server(
+    workspace: Workspace, catalog_id: str, made: Catalog | None, *, trust: bool, accept: bool, as_json: bool
+) -> None:
+    """Add ``made``, unless it is None, and ask the server; nothing is written where it does not answer.
+
+    A definition that is not trusted is only added.
+    """
+    from gatewright.policy.catalogedit import add_catalog
+
+    if made is not None:
+        there = workspace.policy.catalog(catalog_id)
+        if there is not None and there != made:
+            hint = "leave the command out to ask that one again, or choose another --id"
+            raise UsageProblem(f"there is a catalog `{catalog_id}` already, which is another server: {hint}")
+        if there is None:
+            workspace.apply(add_catalog(workspace.policy, made))
+    catalog_now(workspace, catalog_id)
+    if trust:
+        workspace.trust_server(catalog_id)
+    elif not workspace.trusts_server(catalog_id):
+        workspace.save()
+        _print_untrusted(workspace, catalog_id, as_json=as_json)
+        raise typer.Exit(Exit.PROBLEMS)
+    pin = asyncio.run(workspace.servers.refresh(catalog_id))
+    workspace.save()
+    rows = waiting(pin, trusted=catalog_now(workspace, catalog_id).trusted)
+    after = workspace.accept_tools(catalog_id, None, instructions=True, who="command line") if accept else pin
+    if as_json:
+        print_json(_pin_json(catalog_id, after, rows, accepted=accept))
+    else:
+        _print_pin(workspace, catalog_id, after, rows)
+
+
+def catalog_now(workspace: Workspace, catalog_id: str) -> Catalog:
+    """The catalog as the policy has it now. Raises UsageProblem."""
+    found = workspace.policy.catalog(catalog_id)
+    if found is None:
+        raise UsageProblem(f"the policy has no catalog `{catalog_id}`: write `-- COMMAND ARGS...`, or --url")
+    return found
+
+
+def _print_untrusted(workspace: Workspace, catalog_id: str, *, as_json: bool) -> None:
+    catalog = catalog_now(workspace, catalog_id)
+    how = catalog.url or shlex.join((catalog.command or "", *catalog.args))
+    if as_json:
+        print_json({"catalog": catalog_id, "trusted": False, "command": how})
+    print_error(f"gatewright: catalog `{catalog_id}` is in the policy; its server was not asked, since nothing is")
+    print_error("started or reached before exactly this was trusted. Look at it, then say --trust:")
+    print_error(f"  {how}")
+
+
+def _print_pin(workspace: Workspace, catalog_id: str, pin: Pin, rows: Sequence[Waiting]) -> None:
+    listing = pin.listing
+    server = f"{listing.name} {listing.version}".strip() or "the server"
+    print_line(f"{catalog_id}: {server} lists {len(listing.tools):,} tools")
+    for row in rows:
+        counts = f"  {row.after.tier}" if row.after is not None else ""
+        print_line(f"  {row.change:8}  {row.name}{counts}")
+    for left in listing.left_out:
+        print_line(f"  left out  {left.name or 'a tool'}: {left.message}")
+    for note in workspace.servers.states[catalog_id].notes:
+        print_error(f"gatewright: {note}")
+    accepted = [row for row in rows if row.name not in pin.held]
+    if accepted:
+        print_line(f"{len(accepted):,} of them were accepted: agents that list them see them")
+    waits = len(pin.drift.new) + len(pin.drift.changed) + len(pin.drift.vanished)
+    if waits:
+        command = f"gatewright catalog accept {shlex.quote(str(workspace.policy_path))} {catalog_id}"
+        print_line(f"{waits:,} of them are held until they are accepted: {command}")
+
+
+def _pin_json(catalog_id: str, pin: Pin, rows: Sequence[Waiting], *, accepted: bool) -> dict[str, object]:
+    listing = pin.listing
+    return {
+        "catalog": catalog_id,
+        "trusted": True,
+        "server": {"name": listing.name, "version": listing.version},
+        "tools": list(listing.definitions),
+        "changes": [
+            {"tool": row.name, "change": row.change, "tier": str(row.after.tier) if row.after else None, "why": row.why}
+            for row in rows
+        ],
+        "left_out": [{"tool": one.name, "reason": one.message} for one in listing.left_out],
+        "accepted": accepted,
+        "held": list(pin.held),
+    }
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, equals, variable = text.partition("=")
+    if not (name and equals and variable):
+        raise UsageProblem(f"--header `{text}`: say NAME=VARIABLE")
+    return name, variable
