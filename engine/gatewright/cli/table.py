@@ -3,54 +3,49 @@
 from __future__ import annotations
 
 import logging
-from typing import Annotated
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
 
-from gatewright.cli import (
-    app,
-    approvals,
-    audit,
-    catalog,
-    check,
-    decide,
-    export,
-    init,
-    permission,
-    preview,
-    schema,
-    selfcheck,
-    serve,
-    token,
-)
 from gatewright.cli.exit import Exit
 from gatewright.cli.output import ErrorLog, print_error, print_line
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
 COMMANDS = {
-    "gui": app.gui,
-    "init": init.init,
-    "tour": app.tour,
-    "check": check.check,
-    "preview": preview.preview,
-    "rules": preview.rules,
-    "decide": decide.decide,
-    "call": decide.call,
-    "operations": schema.operations,
-    "filter": schema.filter,
-    "permission": permission.permission,
-    "export": export.export,
-    "selfcheck": selfcheck.selfcheck,
-    "serve": serve.serve,
+    "gui": ("app", "gui"),
+    "init": ("init", "init"),
+    "tour": ("app", "tour"),
+    "check": ("check", "check"),
+    "preview": ("preview", "preview"),
+    "rules": ("preview", "rules"),
+    "decide": ("decide", "decide"),
+    "call": ("decide", "call"),
+    "operations": ("schema", "operations"),
+    "filter": ("schema", "filter"),
+    "permission": ("permission", "permission"),
+    "export": ("export", "export"),
+    "selfcheck": ("selfcheck", "selfcheck"),
+    "serve": ("serve", "serve"),
 }
-GROUPS = {"approvals": approvals.table, "audit": audit.table, "catalog": catalog.table, "token": token.table}
+"""By name: the module and the function."""
+GROUPS = {
+    "approvals": ("approvals", "table"),
+    "audit": ("audit", "table"),
+    "catalog": ("catalog", "table"),
+    "token": ("token", "table"),
+}
 
 
 def run(words: list[str]) -> int:
     """Run the command that the words name; its exit code. Raises what the command raises."""
     logging.lastResort = ErrorLog(logging.WARNING)  # a program that has the engine as a library keeps its own
     try:
-        result: object = typer.main.get_command(_typer()).main(words, "gatewright", standalone_mode=False)
+        table = _typer(_asked_for(words))
+        result: object = typer.main.get_command(table).main(words, "gatewright", standalone_mode=False)
     except typer.Exit as error:
         return error.exit_code
     except typer.Abort:
@@ -61,7 +56,18 @@ def run(words: list[str]) -> int:
     return result if isinstance(result, int) else Exit.OK
 
 
-def _typer() -> typer.Typer:
+def _asked_for(words: list[str]) -> Collection[str]:
+    """The command that is to run, since the others need not be loaded for it; all of them where the words name none."""
+    known = COMMANDS.keys() | GROUPS.keys()
+    return words[:1] if words and words[0] in known else known
+
+
+def _load(place: tuple[str, str]) -> Callable[..., Any]:
+    module, name = place
+    return getattr(import_module(f"gatewright.cli.{module}"), name)
+
+
+def _typer(names: Collection[str]) -> typer.Typer:
     table = typer.Typer(
         add_completion=False,
         no_args_is_help=True,
@@ -69,10 +75,12 @@ def _typer() -> typer.Typer:
         pretty_exceptions_enable=False,
         help="Decide, see, try and enforce what each LLM agent may do with each tool.",
     )
-    for name, function in COMMANDS.items():
-        table.command(name)(function)
-    for name, group in GROUPS.items():
-        table.add_typer(group(), name=name)
+    for name, place in COMMANDS.items():
+        if name in names:
+            table.command(name)(_load(place))
+    for name, place in GROUPS.items():
+        if name in names:
+            table.add_typer(_load(place)(), name=name)
     table.callback(invoke_without_command=True)(_top)
     return table
 

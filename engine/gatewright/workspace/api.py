@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ToolFailure,
         WorkspaceError,
     )
+    from gatewright.base.frozen import frozen
     from gatewright.base.jsonvalue import JsonValue, parse_object
     from gatewright.base.printable import printable
     from gatewright.base.problem import Address, Problem, Subject
@@ -133,8 +134,8 @@ if TYPE_CHECKING:
 __all__ = [  # noqa: RUF022 (by floor)
     # base
     "Address", "EditRefused", "GatewrightError", "JsonRefused", "JsonValue", "PolicyInvalid", "Problem", "SchemaError",
-    "Subject", "ToolFailure", "WorkspaceError", "duration_words", "parse_duration_words", "parse_object", "printable",
-    "rate_words",
+    "Subject", "ToolFailure", "WorkspaceError", "duration_words", "frozen", "parse_duration_words", "parse_object",
+    "printable", "rate_words",
     # schema
     "ArgumentError", "FORMATS", "Format", "Level", "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey",
     "TokenCount", "TokenCounter", "ToolListing", "count_texts", "discover_operations", "folder_of", "folder_pattern",
@@ -180,6 +181,7 @@ door(
             "EditRefused", "GatewrightError", "JsonRefused", "PolicyInvalid", "SchemaError", "ToolFailure",
             "WorkspaceError",
         ),
+        "gatewright.base.frozen": ("frozen",),
         "gatewright.base.jsonvalue": ("JsonValue", "parse_object"),
         "gatewright.base.printable": ("printable",),
         "gatewright.base.problem": ("Address", "Problem", "Subject"),

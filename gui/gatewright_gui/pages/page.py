@@ -1,12 +1,12 @@
 """What a page is made from, and what the window needs of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
+from gatewright.workspace.api import frozen
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.code_view import WrapStore
 from gatewright_gui.qt.widget.splitter import SizeStore
@@ -28,7 +28,7 @@ class ViewStore(SizeStore, WrapStore, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageContext:
     """Everything a page may use. One for all pages of a window."""
 
@@ -68,7 +68,7 @@ def _takes_keys(view: QAbstractScrollArea, page: QWidget) -> bool:
     return can and bool(view.focusPolicy() & Qt.FocusPolicy.TabFocus)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageRow:
     """A page as a row of the window's table. `works_without_policy`: usable while the policy has errors."""
 

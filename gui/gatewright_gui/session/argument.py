@@ -5,7 +5,6 @@ It looks through whole schemas, so `arguments_of` is not for the GUI thread.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, cast
 
 from gatewright.workspace.api import (
@@ -16,6 +15,7 @@ from gatewright.workspace.api import (
     SchemaError,
     ToolFacts,
     Workspace,
+    frozen,
     inline_references,
 )
 
@@ -28,7 +28,7 @@ Giving = Literal["optional", "required", "defaulted"]
 """Whether calls may leave an argument out, may not, or have a default that counts as given."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """One top-level field. `choices`: its values, where the schema lists texts; `schema`: as the tool has it.
 

@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +21,7 @@ from gatewright.workspace.api import (
     Verdict,
     Workspace,
     WorkspaceError,
+    frozen,
     verdict_for,
 )
 
@@ -30,7 +30,7 @@ MAX_OFFERED = 5_000
 MAX_FOLDERS = 2_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChoice:
     """One file or folder. `path`: as a call names it; `place`: the id of the source, or the name of the root.
 
@@ -43,7 +43,7 @@ class FileChoice:
     is_writable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChoices:
     """What can be named. `is_cut`: there is more than is offered. `label`: that of the block of a file in a source."""
 

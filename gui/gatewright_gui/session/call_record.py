@@ -19,6 +19,7 @@ from gatewright.workspace.api import (
     Verdict,
     Workspace,
     dotted,
+    frozen,
 )
 from gatewright_gui.session.calls import (
     CANCELLED,
@@ -71,7 +72,7 @@ def _before(name: str, other: str) -> bool:
     return _STAGE_NAMES.index(name) < _STAGE_NAMES.index(other)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallRun:
     """A call on its way. `given_up`: whether nobody waits for it any more; `earlier`: the call that it repeats."""
 

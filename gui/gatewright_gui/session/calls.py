@@ -3,10 +3,19 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from gatewright.workspace.api import Address, ArgumentIssue, JsonValue, SafetyTier, Verdict, Workspace, printable
+from gatewright.workspace.api import (
+    Address,
+    ArgumentIssue,
+    JsonValue,
+    SafetyTier,
+    Verdict,
+    Workspace,
+    frozen,
+    printable,
+)
 from gatewright_gui.session.call_paths import FilesOf, files_of
 
 if TYPE_CHECKING:
@@ -23,7 +32,7 @@ MAX_LINE = 5_000
 """Characters of one line; laying out a longer one holds up the window far more than many short ones."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationShape:
     """An operation that the agent sees, and the parameters it takes."""
 
@@ -34,7 +43,7 @@ class OperationShape:
     is_read_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownTool:
     """A tool as the agent sees it, its operations in its own order. `operation_field`: None without operations.
 
@@ -68,7 +77,7 @@ class ShownTool:
         return wanted if wanted in names else next(iter(harmless or names), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallRequest:
     """What is to be decided or run. `arguments`: JSON text, or the values of a form."""
 
@@ -84,7 +93,7 @@ class CallRequest:
         return json.dumps(self.arguments, ensure_ascii=False, indent=2)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleLink:
     """A place of the policy; `line` from 1 where it was found."""
 
@@ -93,7 +102,7 @@ class RuleLink:
     line: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageRow:
     """One stage as it passed; `rule`: the place of the policy that it speaks of."""
 
@@ -104,7 +113,7 @@ class StageRow:
     rule: RuleLink | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EarlierCall:
     """What became of the same request before."""
 
@@ -115,7 +124,7 @@ class EarlierCall:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallRecord:
     """What became of one request. `status` and `output` are None when it was only decided.
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, cast
 
 from gatewright.workspace.api import (
@@ -21,6 +21,7 @@ from gatewright.workspace.api import (
     WorkspaceError,
     dotted,
     duration_words,
+    frozen,
     rate_words,
 )
 from gatewright_gui.session.calls import RuleLink, visible
@@ -29,7 +30,7 @@ from gatewright_gui.session.question import Standing, standing_of
 FactKind = Literal["calls", "cap", "pause", "rate", "group", "exit", "due"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fact:
     """One line on the conversation. `holds`: it holds calls back, or waits to be done.
 
@@ -46,7 +47,7 @@ class Fact:
     window: Window | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionState:
     """The conversation of one agent so far. `calls`: name and count, by name.
 

@@ -7,7 +7,7 @@ are not followed.
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gatewright.workspace.api import (
     FileSource,
@@ -18,6 +18,7 @@ from gatewright.workspace.api import (
     ToolFailure,
     WorkspaceError,
     entries_of,
+    frozen,
     is_leftover,
 )
 
@@ -48,7 +49,7 @@ class StoppedError(Exception):
     """It is not wanted any more."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderNames:
     """What lies right in one folder. `prefix`: its path from the base with `/` at its end, empty for the base."""
 
@@ -59,7 +60,7 @@ class FolderNames:
     device: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileIndex:
     """Folders in the order of the walk. `truncated`: there is more. `unreadable`: folders."""
 
@@ -69,7 +70,7 @@ class FileIndex:
     truncated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decided:
     """Which rule decides each file. `codes`: of each folder of the index; `counts`: files of each code.
 
@@ -90,7 +91,7 @@ class Decided:
         return dict(found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatternCount:
     """How many files a pattern matches, and how many it would decide where it stands."""
 

@@ -5,10 +5,10 @@ Looking reads every file that has a block: it belongs in a thread.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
-from gatewright.workspace.api import FileSource, FileState, ToolFailure, WorkspaceError
+from gatewright.workspace.api import FileSource, FileState, ToolFailure, WorkspaceError, frozen
 
 MAX_LOOKED_AT = 5_000
 """Files with a block that are looked at."""
@@ -23,7 +23,7 @@ _WORST = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileStanding:
     """A file with a block. `problem`: why one of them cannot be had."""
 
@@ -42,7 +42,7 @@ class FileStanding:
         return self.state in {FileState.CONFLICT, FileState.DISK_MODIFIED, FileState.DISK_DELETED}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderStanding:
     """The worst state of what is below a folder, and how many files have it."""
 
@@ -50,7 +50,7 @@ class FolderStanding:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standings:
     """Of one source. `truncated`: more files have a block than were looked at."""
 
@@ -64,7 +64,7 @@ class Standings:
         return sum(one.is_conflict for one in self.files.values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutsideChanges:
     """Files of a watched source that somebody else changed, from its base. `more`: more than are told."""
 
@@ -73,7 +73,7 @@ class OutsideChanges:
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reconciled:
     """What came of reconciling. `is_conflict`: nothing was done; the two differences say why."""
 

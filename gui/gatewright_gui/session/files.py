@@ -10,7 +10,6 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, overload
 
@@ -29,6 +28,7 @@ from gatewright.workspace.api import (
     SourceManager,
     Verdict,
     WorkspaceError,
+    frozen,
     verdict_for,
 )
 from gatewright_gui.session.courtesy import give_way
@@ -60,7 +60,7 @@ MAX_KEPT = 500
 """Folders whose entries are kept to be compared with the next reading."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathLevel:
     """The level of a path and why. `index`: the deciding rule, from 0; None where no rule of the source decides.
 
@@ -117,7 +117,7 @@ class PathLevel:
         return Verdict.DENY if self.is_closed else verdict_for(self.permission, action)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderEntry:
     """One name in a folder. `relative`: from the base, with `/`."""
 
@@ -162,7 +162,7 @@ class Entries(Sequence[FolderEntry]):
         return hash(self._rows)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderListing:
     """A folder's entries, folders first. `truncated`: there are more than are listed; `is_partial`: those come soon."""
 
@@ -171,7 +171,7 @@ class FolderListing:
     is_partial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hits:
     """How many files each rule decides, and the default. `truncated`: counting stopped at its limit.
 

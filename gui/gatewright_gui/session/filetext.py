@@ -2,14 +2,13 @@
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
-from gatewright.workspace.api import Address, Workspace
+from gatewright.workspace.api import Address, Workspace, frozen
 
 BY_OTHERS = "on disk now, changed by another program"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileText:
     """The policy file as it would be saved; `difference` is a unified diff, empty when nothing changed.
 

@@ -1,12 +1,13 @@
 """What the app says to its user without stopping them, as a value."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gatewright.workspace.api import frozen
 
 Tone = Literal["info", "warning", "error"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """One sentence and how grave it is."""
 

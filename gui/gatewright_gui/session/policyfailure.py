@@ -5,16 +5,15 @@ It reads the text for people to look at and decides nothing.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
-from gatewright.workspace.api import PolicyInvalid, Problem
+from gatewright.workspace.api import PolicyInvalid, Problem, frozen
 from gatewright_gui.session.causes import causes_of
 
 NOT_TRUSTED = "not-trusted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenFailure:
     """A policy that has errors: nothing is enforced, its text can only be read."""
 
@@ -29,7 +28,7 @@ class OpenFailure:
         return bool(errors) and all(problem.code == NOT_TRUSTED for problem in errors)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileAlarm:
     """The policy file was read again and not taken over, and the last good policy stays. `raised_wall_s`: when."""
 

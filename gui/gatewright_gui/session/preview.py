@@ -8,10 +8,10 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from gatewright.workspace.api import Level, ToolRight, Workspace
+from gatewright.workspace.api import Level, ToolRight, Workspace, frozen
 from gatewright_gui.qt.fold import Foldable
 from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
 
@@ -56,7 +56,7 @@ PROVIDER_WORDS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LintRow:
     """One lint on one tool; an empty `tool` means all of them together. `line`: in the schema text, from 1."""
 
@@ -76,7 +76,7 @@ class LintRow:
         return TO_DO.get(self.code, TO_DO_BY_LEVEL[self.level])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProviderState:
     """How one provider takes what is shown: `level` is the worst, None when nothing has to be said."""
 
@@ -134,7 +134,7 @@ _LINE_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")
 """`\\n` in JSON text, unless its backslash is itself an escaped one, or the string ends behind it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counts:
     """How much of the catalog the model sees."""
 
@@ -144,7 +144,7 @@ class Counts:
     all_operations: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """A unified diff and how many lines it adds and takes away; `letters` are what changed within lines.
 
@@ -162,7 +162,7 @@ class Difference:
         return f"+{self.added:,} −{self.removed:,}" if self.text else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """What differs for one agent, or one of its tools.
 
@@ -178,7 +178,7 @@ class Comparison:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preview:
     """Texts for one agent, or for one of its tools; `lints` are the chosen provider's."""
 
@@ -256,7 +256,7 @@ def _of(tool: str | None, listings: "Iterable[ToolListing]") -> "list[ToolListin
     return [listing for listing in listings if tool in (None, listing.name)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reception:
     """How every provider takes one of an agent's tools, or all of them."""
 

@@ -1,10 +1,10 @@
 """A question to the operator and the answer to it, as values: who asks what, why, until when."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
-from gatewright.workspace.api import Approval, ApprovalRequest, Grant, Remember
+from gatewright.workspace.api import Approval, ApprovalRequest, Grant, Remember, frozen
 from gatewright_gui.session.calls import argument_text, visible
 
 Lasting = Literal["once", "duration", "scope"]
@@ -17,7 +17,7 @@ _MAX_TOLD = 3
 _TIERS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """What the operator says. `seconds` counts for a duration only."""
 
@@ -30,7 +30,7 @@ class Reply:
         return Approval(self.approved, who, Remember(self.lasting), self.seconds)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PendingApproval:
     """A call that waits for the operator. `arguments`: the exact ones as JSON text; `diff`: what would be written.
 
@@ -127,7 +127,7 @@ def own(text: str) -> str:
     return text.replace(WHO, "you").replace("you was ", "you were ")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """An answer that was remembered. `what` it covers, in which sessions (`where`), all of it in `words`.
 

@@ -4,10 +4,9 @@ A reading is in words: `mark` for a cell, `said` for the reasons; both empty whe
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from gatewright.workspace.api import Policy, ToolFacts, Workspace, settings_of
+from gatewright.workspace.api import Policy, ToolFacts, Workspace, frozen, settings_of
 
 if TYPE_CHECKING:
     from gatewright.workspace.api import Survey
@@ -18,7 +17,7 @@ BUILT_IN = "built-in"
 DECLARE, CHOOSE = "Declare operations…", "Treat a field as operations…"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """`guessed`: found, but worth a look; `free`: a text that may be anything; `open`: no list can gate it; `maybe`: a
     list that is left alone. `act`: what the operator may do, as a button says it.

@@ -4,7 +4,7 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import lru_cache
 from itertools import count
@@ -20,6 +20,7 @@ from gatewright.workspace.api import (
     Verdict,
     Workspace,
     chosen_tools,
+    frozen,
 )
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
@@ -48,7 +49,7 @@ class Cell(IntEnum):
     SOME_ASK = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationCell:
     """One operation in one cell; `is_limited`: rules limit its calls, or some of them are denied."""
 
@@ -62,7 +63,7 @@ OPERATION_CELLS = {state | limited: OperationCell(state, limited > 0) for state 
 """What the byte of a cell says."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """One agent: of each operation a byte under `OPERATION_CELLS`, and four bytes that are equal for equal limits."""
 
@@ -70,7 +71,7 @@ class Column:
     limits: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridTool:
     """A tool of the grid: its operations in order (`("",)` for a plain tool), and where the first of them stands."""
 
@@ -86,7 +87,7 @@ class GridTool:
         return self.operations != ("",)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridLayout:
     """The operations of all tools, one after the other: the order of the bytes of a column."""
 
@@ -100,7 +101,7 @@ class GridLayout:
         return self._numbers.setdefault(limits, next(self._next))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """A tool in one cell: `on` operations of `every` are shown to the model, and what else is worth a look."""
 

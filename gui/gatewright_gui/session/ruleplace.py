@@ -3,13 +3,12 @@
 What a problem is about has such a place too.
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from gatewright.workspace.api import ANY_TOOL, Address, AllowedOperations, Policy, Subject, split_name
+from gatewright.workspace.api import ANY_TOOL, Address, AllowedOperations, Policy, Subject, frozen, split_name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolPlace:
     """A row of an agent's tools; `part`: what is to be shown of it, `rule`: which rule of that part is meant."""
 
@@ -20,7 +19,7 @@ class ToolPlace:
     rule: Address | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentPlace:
     """What an agent is granted and what asks first; `rule`: the capability or the key that is meant."""
 
@@ -28,7 +27,7 @@ class AgentPlace:
     rule: Address | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LevelPlace:
     """A row of a source's levels; `index` None: its default."""
 
@@ -36,7 +35,7 @@ class LevelPlace:
     index: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinePlace:
     """A line of the policy file, from 1."""
 

@@ -5,16 +5,15 @@ It runs beside the window, agent by agent, can be stopped between two of them, a
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gatewright.workspace.api import Workspace
+from gatewright.workspace.api import Workspace, frozen
 
 if TYPE_CHECKING:
     from gatewright.workspace.api import Difference
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckNote:
     """One operation of which something has to be said. `is_wrong`: the views disagree; else it could not be tried."""
 
@@ -33,7 +32,7 @@ class CheckNote:
         return f"{self.where}: {self.what}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentCheck:
     """What was checked of one agent. `shown`: tools that its model sees."""
 
@@ -45,7 +44,7 @@ class AgentCheck:
     untried: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckCount:
     """What the self-check found; `finished_at` in seconds of the epoch."""
 
@@ -60,7 +59,7 @@ class CheckCount:
         return sum(agent.operations for agent in self.agents)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckProgress:
     """How many of the agents are done."""
 

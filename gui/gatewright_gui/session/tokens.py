@@ -11,12 +11,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from gatewright.workspace.api import Workspace
+from gatewright.workspace.api import Workspace, frozen
 
 if TYPE_CHECKING:
     from gatewright.workspace.api import TokenCount, TokenCounter
@@ -29,7 +29,7 @@ class CountFailed(Exception):
     """The counting process is not there or does not answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TokenRow:
     """One tool; `tokens` is 0 where the model does not see it."""
 
@@ -44,7 +44,7 @@ class TokenRow:
         return (self.unrestricted - self.tokens) / self.unrestricted if self.unrestricted else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TokenReport:
     """All tools of one agent in one provider's spelling, in the order of the catalog."""
 

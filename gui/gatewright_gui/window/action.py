@@ -1,7 +1,6 @@
 """The window's actions as rows of data, and what they need of a window. It draws no menu and knows no page."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -9,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
+from gatewright.workspace.api import frozen
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import button_text, tip_text
 from gatewright_gui.session.document import Document
@@ -78,7 +78,7 @@ def _always(_document: Document) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ActionRow:
     """One action: `key` is its object name too, `run` what it does, `enabled` when it can."""
 

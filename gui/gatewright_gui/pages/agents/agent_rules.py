@@ -5,7 +5,6 @@ the keys of the defaults that it inherits.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, Protocol
 
@@ -24,6 +23,7 @@ from gatewright.workspace.api import (
     ToolFacts,
     Verdict,
     chosen_tools,
+    frozen,
     kind_of,
     needs,
 )
@@ -55,7 +55,7 @@ class RowKind(StrEnum):
     NEW_KEY = "new key"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentRow:
     """`what`: a kind of capability, an approvals key, or the words of a heading."""
 

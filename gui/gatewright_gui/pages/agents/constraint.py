@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import cast
 
-from gatewright.workspace.api import JsonValue, folder_of, folder_pattern
+from gatewright.workspace.api import JsonValue, folder_of, folder_pattern, frozen
 
 _WORDS = {
     "one_of": "enum",
@@ -22,7 +22,7 @@ _WORDS = {
 _COUNTS = frozenset({"min_length", "max_length", "min_items", "max_items"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConstraintForm:
     """What the form can say; None: nothing is said of it."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from gatewright.workspace.api import Operation, OperationSet, Survey
+from gatewright.workspace.api import Operation, OperationSet, Survey, frozen
 from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS, Declaration
 
 Index = QModelIndex | QPersistentModelIndex
@@ -17,7 +17,7 @@ CHOICE = Qt.ItemDataRole.UserRole + 1
 UNTAKEN = "not taken for operations unless it is declared"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """One way to read the schema. `field`: as it is declared; `is_free`: the operator names the operations."""
 

@@ -1,13 +1,13 @@
 """The rules on the current row as a table: kind, value, for what, where. Values are edited by verbs, not here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Qt
 
-from gatewright.workspace.api import RateLimit, RuleKind, rate_words
+from gatewright.workspace.api import RateLimit, RuleKind, frozen, rate_words
 from gatewright_gui.pages.agents.limits import LimitRow, Owner, limit_text, read_limit, value_of
 from gatewright_gui.pages.agents.rule_table import RuleRows
 from gatewright_gui.qt.widget.delegate import Index
@@ -34,7 +34,7 @@ class LimitVerbs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """One entry of the list in the column FOR."""
 

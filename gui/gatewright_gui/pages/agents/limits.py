@@ -5,7 +5,6 @@ What a tick says (AllowedOperations) is no limit, nor is what goes without sayin
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
@@ -38,6 +37,7 @@ from gatewright.workspace.api import (
     ToolFacts,
     ToolRule,
     duration_words,
+    frozen,
     names_tool,
     parse_duration_words,
     rate_words,
@@ -52,7 +52,7 @@ _RATE = re.compile(r"\s*(\d[\d,]*)\s*(?:calls?)?\s*(?:per|/|in|every)\s*(.+)", r
 # rules in words
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleWords:
     """A rule in one or two words, in a column, and in a sentence; empty where nothing more is to be said."""
 
@@ -124,7 +124,7 @@ def _others(rule: ToolRule, word: str) -> str:
 # rules where they stand
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlacedRule:
     """A rule where it stands; `address` None: the tool's own. `source_id`: it binds calls that go to that source."""
 
@@ -201,7 +201,7 @@ class Owner(StrEnum):
     TOOL = "tool"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LimitRow:
     """One rule, or what it says of one argument (`field`). `standing`: where it can be edited; None: inherited or new.
 

@@ -5,13 +5,12 @@ It is a table and not a tree, so that both headers stay where they are when the 
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from gatewright.workspace.api import Agent, Reason
+from gatewright.workspace.api import Agent, Reason, frozen
 from gatewright_gui.pages.agents.notes import Note
 from gatewright_gui.session.right_grid import (
     OPERATION_CELLS,
@@ -44,7 +43,7 @@ MOST_OPENED = 50
 MOST_REASONS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A row: a tool, or one of its operations."""
 

@@ -4,12 +4,12 @@ It paints its cells itself: a delegate that is called for each of hundreds of ce
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QTableView, QWidget
 
+from gatewright.workspace.api import frozen
 from gatewright_gui.pages.agents.matrix import MatrixModel, Place
 from gatewright_gui.pages.agents.matrix_paint import AgentEdge, CellPainter, ToolEdge, box_rect
 from gatewright_gui.pages.agents.tool_view import WISH_KEYS
@@ -21,7 +21,7 @@ _OPEN_KEYS = {Qt.Key.Key_Plus.value: True, Qt.Key.Key_Minus.value: False}
 _SIDE_KEYS = {Qt.Key.Key_Right.value: True, Qt.Key.Key_Left.value: False}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """A rectangle of selected cells: rows and columns from the first to the last, both included."""
 

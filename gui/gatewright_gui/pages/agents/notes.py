@@ -1,7 +1,6 @@
 """What limits a row of the tree without hiding it: rules with a condition, limits, settings. It decides nothing."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from gatewright.workspace.api import (
     ANY_TOOL,
@@ -18,6 +17,7 @@ from gatewright.workspace.api import (
     ToolRight,
     Verdict,
     duration_words,
+    frozen,
     kind_of,
     names_tool,
     verdict_for,
@@ -33,7 +33,7 @@ RULES_SHOWN = 6
 _SAYS = {Verdict.DENY: "is denied", Verdict.ASK: "asks first", Verdict.ALLOW: "is allowed"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """One limit that depends on the call, or a word on the tool. `address`: where it stands; None: the tool's own."""
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -25,6 +24,7 @@ from gatewright.workspace.api import (
     RightChange,
     RightState,
     ToolRule,
+    frozen,
 )
 from gatewright_gui.pages.agents.limits import PlacedRule, sentence
 
@@ -38,7 +38,7 @@ MOST_ROWS = 20_000
 OTHER = "also changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeRow:
     """One line. `kind`: a `ChangeKind`, or `OTHER` for limits, sources, capabilities."""
 
@@ -51,7 +51,7 @@ class ChangeRow:
     after: RightState | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentLines:
     """What changes of one agent: the lines that there is room for, what each is found by, and how many of each kind."""
 

@@ -1,7 +1,6 @@
 """The sources of an agent in one line, and what to do next where its model sees nothing yet."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Literal
@@ -9,7 +8,7 @@ from typing import Literal
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
-from gatewright.workspace.api import Agent, Policy, ToolRight
+from gatewright.workspace.api import Agent, Policy, ToolRight, frozen
 from gatewright_gui.qt.layout import Gap, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, line_text
@@ -22,7 +21,7 @@ NOTHING_AT_ALL = "Choose a source, then tick what this agent may do."
 NO_SOURCE = "No source is attached: what needs one stays off."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Advice:
     """One line for the operator."""
 

@@ -6,7 +6,6 @@ that nothing jumps.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -25,6 +24,7 @@ from gatewright.workspace.api import (
     ToolRight,
     ToolRule,
     Verdict,
+    frozen,
     names_tool,
     split_name,
 )
@@ -43,7 +43,7 @@ class State(StrEnum):
     MIXED = "mixed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filters:
     """An empty set leaves nothing out; of two kinds of filters a row has to fit both."""
 
@@ -306,7 +306,7 @@ class ToolFilterModel(QAbstractItemModel):
         return State.ON in states or (asks and State.ASKS in states)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Shown:
     """The tools that are shown by their rows in the tree; of each the places that fit, and how many rows these are."""
 

@@ -5,14 +5,13 @@ row before it is asked for. Over 450 lines, since the structure of a tree and th
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from gatewright.workspace.api import Agent, Layer, OperationRight, Reason, Source, ToolRight, Verdict
+from gatewright.workspace.api import Agent, Layer, OperationRight, Reason, Source, ToolRight, Verdict, frozen
 from gatewright_gui.pages.agents import row_state
 from gatewright_gui.pages.agents.limits import limits_of
 from gatewright_gui.pages.agents.row_state import Asking, RowState
@@ -62,7 +61,7 @@ LEAF_FLAGS = tuple(flags | Qt.ItemFlag.ItemNeverHasChildren for flags in FLAGS)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verbs:
     """What the boxes ask for. Each returns whether the policy changed."""
 

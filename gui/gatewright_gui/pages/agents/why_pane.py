@@ -1,7 +1,6 @@
 """Why a row is as it is: every reason in order with its line of the policy file, then what depends on the call."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QSize, Qt, Signal
@@ -13,7 +12,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.workspace.api import Address, Layer, Reason, Verdict
+from gatewright.workspace.api import Address, Layer, Reason, Verdict, frozen
 from gatewright_gui.pages.agents.notes import PROBLEM, Note
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look
@@ -35,7 +34,7 @@ LAYER_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Why:
     """One reason; `line` of the policy file, None when it follows from no line (a default).
 

@@ -6,14 +6,21 @@ A call with faults can be sent all the same.
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import ArgumentError, JsonRefused, JsonValue, SchemaChecker, SchemaError, parse_object
+from gatewright.workspace.api import (
+    ArgumentError,
+    JsonRefused,
+    JsonValue,
+    SchemaChecker,
+    SchemaError,
+    frozen,
+    parse_object,
+)
 from gatewright_gui.pages.console.json_places import JsonPlaces, line_and_column, offset_of
 from gatewright_gui.pages.console.json_value import Path, path_of, path_words
 from gatewright_gui.qt.layout import named, row_of, stretch
@@ -26,7 +33,7 @@ MAX_PLACED = 300_000
 _POSITION = re.compile(r"(.*) at line (\d+) column (\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextFault:
     """What is wrong with the letters `start` to `end`; `path` is where it stands in the arguments."""
 
@@ -44,7 +51,7 @@ class TextFault:
         return f"line {self.line}:{self.column}{place}: {said}" if not self.is_syntax else said
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlaceFault:
     """What is wrong at a place of the arguments."""
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.workspace.api import diff_text
+from gatewright.workspace.api import diff_text, frozen
 from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.table import FlatModel, Index, put_icon, table_of, tint, verdict_mark
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
@@ -27,7 +26,7 @@ MAX_COMPARED = 200_000
 """Characters of one text that are compared; the rest is left out, which is said."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """One thing that is known of both calls."""
 
@@ -42,7 +41,7 @@ class Pair:
         return self.first != self.second
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """`first` is the earlier call. Diffs are unified, without a head; empty when the texts are equal."""
 

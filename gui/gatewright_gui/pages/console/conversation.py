@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
+from gatewright.workspace.api import frozen
 from gatewright_gui.pages.console.table import FlatModel, Index, put_icon, table_of, tint
 from gatewright_gui.qt.layout import column_of
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -33,7 +33,7 @@ ICONS = {
 PHASES = {"start": "nothing succeeded yet", "open": "under way", "ended": "ended by a tool"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """One line: a fact, a remembered answer, or the conversation as such."""
 

@@ -1,12 +1,13 @@
 """Which calls of the history are shown: words to search for, verdicts, agents and tools, and the bar to choose them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QSortFilterProxyModel, Signal
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
+from gatewright.workspace.api import frozen
 from gatewright_gui.pages.console.history_model import CallHistoryModel
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
@@ -19,7 +20,7 @@ MAX_SEARCHED = 4_000
 """Characters of the arguments that are searched."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryFilter:
     """Empty: everything fits. `words` all have to be found; of the others one of each kind that is named."""
 

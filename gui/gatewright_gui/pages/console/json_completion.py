@@ -1,9 +1,8 @@
 """What could be typed at a place of the arguments: names of properties, values of a list."""
 
 import json
-from dataclasses import dataclass
 
-from gatewright.workspace.api import JsonRefused, JsonValue, parse_object
+from gatewright.workspace.api import JsonRefused, JsonValue, frozen, parse_object
 from gatewright_gui.pages.console.call_form import CallForm
 from gatewright_gui.pages.console.json_places import Cursor, JsonPlaces
 from gatewright_gui.pages.console.json_value import NOTHING, Path, value_at
@@ -13,7 +12,7 @@ from gatewright_gui.session.calls import ShownTool
 MAX_OFFERED = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suggestion:
     """`label` to read, `text` to put in; `note` says what it is."""
 
@@ -22,7 +21,7 @@ class Suggestion:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completion:
     """What can stand in place of the letters `start` to `end`."""
 

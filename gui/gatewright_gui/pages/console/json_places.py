@@ -5,13 +5,14 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gatewright.workspace.api import frozen
 from gatewright_gui.pages.console.json_value import Path
 
 Role = Literal["key", "value", "none"]
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"?|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Letters `start` to `end` of a value, and `key_start` to `key_end` of its key; -1 where it has none."""
 
@@ -21,7 +22,7 @@ class Place:
     key_end: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cursor:
     """What stands at a place in the text: a key of the object at `path`, or the value at `path`.
 

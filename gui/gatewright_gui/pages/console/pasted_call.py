@@ -1,16 +1,15 @@
 """A whole call as a provider's program writes it, found in a pasted text."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
-from gatewright.workspace.api import JsonRefused, JsonValue
+from gatewright.workspace.api import JsonRefused, JsonValue, frozen
 from gatewright_gui.pages.console.json_value import parse_value
 
 MAX_PASTED = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastedCall:
     """`format`: the engine's name of the provider's format; `more`: how many other calls stood beside it.
 

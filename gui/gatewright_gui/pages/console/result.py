@@ -5,13 +5,13 @@ What is long is read beside the window: a moment later it is there.
 
 import asyncio
 import json
-from dataclasses import dataclass
 from json import decoder, scanner
 from typing import Any, Final, Literal, cast
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 from shiboken6 import isValid
 
+from gatewright.workspace.api import frozen
 from gatewright_gui.pages.console.json_tree import JsonTreeView
 from gatewright_gui.pages.console.stages import duration
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
@@ -48,7 +48,7 @@ NO_TREE: Final = object()
 _TREE_FIRST_LINES = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResultViews:
     """`text` as it can be read, JSON indented; `diff` None where no text changes. `first`: what to begin with."""
 

@@ -1,13 +1,12 @@
 """Files and their blocks: how the two stand to each other, and the ways to bring them into step."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QDialog, QPushButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError
+from gatewright.workspace.api import GatewrightError, frozen
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
@@ -20,7 +19,7 @@ from gatewright_gui.session.file_state import FileStanding, FileState, FolderSta
 from gatewright_gui.session.files import SourceFolder
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateLook:
     """How a state is shown."""
 

@@ -1,14 +1,22 @@
 """What is said of one path, chosen or typed: its level, what decided it, what it means for operations and agents."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QPushButton, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import Action, GatewrightError, OperationFacts, Permission, Policy, Source, Verdict
+from gatewright.workspace.api import (
+    Action,
+    GatewrightError,
+    OperationFacts,
+    Permission,
+    Policy,
+    Source,
+    Verdict,
+    frozen,
+)
 from gatewright_gui.pages.files.blocks import Blocks, ReconcileBar
 from gatewright_gui.pages.files.flow_layout import FlowLayout
 from gatewright_gui.pages.files.folder_panel import FolderPanel
@@ -33,7 +41,7 @@ TOOL = "file"
 _WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathMeaning:
     """`operations`: by verdict, in the tool's order. `agents`: those that have the source; `of`: how many there are."""
 

@@ -7,16 +7,16 @@ Finding what fits takes long and belongs in a thread.
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from gatewright.workspace.api import Permission, PermissionRule
+from gatewright.workspace.api import Permission, PermissionRule, frozen
 from gatewright_gui.session.file_index import DEFAULT, PROTECTED, Decided, Stop, StoppedError, level_word
 from gatewright_gui.session.files import Entries, FolderListing, Row
 
 _CHUNK = 512
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeFilter:
     """What is to be shown. `levels`: words of levels, none for all; `rule`: the deciding row, `DEFAULT` too."""
 
@@ -36,7 +36,7 @@ NO_FILTER = TreeFilter()
 Key = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Folder:
     """What fits right in one folder, in the order of the tree. `keys`: what its files are sorted by."""
 
@@ -46,7 +46,7 @@ class _Folder:
     folders: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fitting:
     """The files that fit, with the folders that hold them. `of`: how many files there are."""
 

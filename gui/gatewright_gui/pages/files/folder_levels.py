@@ -1,9 +1,8 @@
 """Which levels the files below a folder have, by the last count."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from gatewright.workspace.api import Permission, Source
+from gatewright.workspace.api import Permission, Source, frozen
 from gatewright_gui.session.file_index import DEFAULT, ELSEWHERE, PROTECTED, PROTECTED_WORD, Decided, level_word
 
 _NAMED = 2
@@ -13,7 +12,7 @@ _NAMED = 2
 _STRICTEST_FIRST = (PROTECTED_WORD, *map(str, Permission))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FilesBelow:
     """`words`: of the levels that the files have, the strictest first; `rule_word`: what decides them, in a word."""
 

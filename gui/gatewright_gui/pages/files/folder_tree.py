@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from gatewright.workspace.api import Permission
+from gatewright.workspace.api import Permission, frozen
 from gatewright_gui.pages.files.blocks import look_of, sentence_of, words_of
 from gatewright_gui.pages.files.folder_levels import FilesBelow
 from gatewright_gui.pages.files.level import LevelMark, mark_below, mark_of
@@ -88,7 +88,7 @@ Below = Callable[[str], FilesBelow | None]
 """Which levels the files of a folder have, whose path ends with `/`; None where that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderRow:
     """A row as it is drawn; `mark` is None for a row that only says something, and of a folder what its files have."""
 

@@ -1,14 +1,13 @@
 """How permission levels look: icon, colours, words, chips in cells, and the list to choose one from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter
 from PySide6.QtWidgets import QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from gatewright.workspace.api import Permission
+from gatewright.workspace.api import Permission, frozen
 from gatewright_gui.pages.files.folder_levels import FilesBelow
 from gatewright_gui.qt.look import LevelName, Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import line_text
@@ -40,7 +39,7 @@ MIXED_WORD = "mixed"
 MIXED_ICON = "layers"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LevelLook:
     """How a level is shown. `role` names its colours."""
 
@@ -60,7 +59,7 @@ LEVELS: Mapping[Permission, LevelLook] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LevelMark:
     """Word, icon and colours of what a path gets."""
 

@@ -5,13 +5,13 @@ row shows, says and takes has to agree and is read together.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, Protocol
 
 from PySide6.QtCore import QAbstractTableModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from gatewright.workspace.api import Permission, PermissionRule, Shadow, Source, check_pattern
+from gatewright.workspace.api import Permission, PermissionRule, Shadow, Source, check_pattern, frozen
 from gatewright_gui.pages.files.level import LEVELS
 from gatewright_gui.session.file_index import PatternCount
 from gatewright_gui.session.files import Hits
@@ -84,7 +84,7 @@ class Insertion(int):
     """A row before which a new rule is being written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleRow:
     """A row as it is drawn.
 

@@ -4,12 +4,12 @@ While an answer is under way the former one stays; when it takes long and was of
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gatewright.workspace.api import frozen
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.session.preview import Base, Comparison, Preview, Reception, compared, preview, reception
 from gatewright_gui.session.tokens import TokenReport, token_report
@@ -19,7 +19,7 @@ PATIENCE_MS = 200
 """How long a text of something else may stay while an answer is under way."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """What is asked for; no tool: all of the agent."""
 

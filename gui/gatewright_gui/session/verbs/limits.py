@@ -1,15 +1,14 @@
 """Verbs on an agent's tool rules: limits and constraints."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from gatewright.workspace.api import Edit, JsonValue, Limit, Policy, RuleKind, RulePosition, ToolFacts, ruleedit
+from gatewright.workspace.api import Edit, JsonValue, Limit, Policy, RuleKind, RulePosition, ToolFacts, frozen, ruleedit
 from gatewright_gui.session.document import Document
 
 Operations = frozenset[str] | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConstraintWish:
     """An argument of a tool for some operations (None: all). `standing` and `was`: the one that stands, if any.
 

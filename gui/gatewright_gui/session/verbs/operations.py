@@ -1,7 +1,7 @@
 """Verbs on what the operations of a stranger's tool are. They write `[tools.NAME]`; they do not know its schema."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gatewright.workspace.api import (
     AllowedOperations,
@@ -11,12 +11,13 @@ from gatewright.workspace.api import (
     ToolRule,
     ToolSettings,
     ToolSettingsChange,
+    frozen,
     names_tool,
 )
 from gatewright_gui.session.document import Document
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declaration:
     """`field` and `operations` as `[tools.NAME]` holds them; both None: as the schema says; field "": none at all."""
 

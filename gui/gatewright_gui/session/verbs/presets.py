@@ -5,7 +5,6 @@ shown is the edit that is made.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gatewright.workspace.api import (
     AgentDiff,
@@ -20,6 +19,7 @@ from gatewright.workspace.api import (
     agent_diff,
     apply,
     copy_rights,
+    frozen,
     preset_edit,
     reset_tools,
 )
@@ -35,7 +35,7 @@ PRESETS: tuple[tuple[Preset, str, str], ...] = (
 """Each preset with its name in the menu, and what it allows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PresetPlan:
     """A preset for these agents."""
 
@@ -43,7 +43,7 @@ class PresetPlan:
     agent_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CopyPlan:
     """The rights of `source_id` for these agents."""
 
@@ -52,7 +52,7 @@ class CopyPlan:
     agent_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResetPlan:
     """These tools back to their own defaults, for one agent."""
 
@@ -64,7 +64,7 @@ Plan = PresetPlan | CopyPlan | ResetPlan
 NO_EDIT = Edit("", ())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Planned:
     """The edit of a plan; `refusal` says why it cannot be made, empty when it can."""
 

@@ -6,7 +6,6 @@ so that one undo takes all of them back; what would take too long for the window
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -24,6 +23,7 @@ from gatewright.workspace.api import (
     Workspace,
     apply,
     changed_rights,
+    frozen,
     rights,
 )
 from gatewright_gui.qt.task import TaskOwner
@@ -49,7 +49,7 @@ _WORDS: dict[Wish | Tick, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """Operations of one tool."""
 
@@ -57,7 +57,7 @@ class Target:
     operations: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Worked:
     """An edit, how many of the operations stay off since an author's rules leave them out, and what it comes to."""
 
@@ -199,7 +199,7 @@ def _tell_still_asking(document: Document, agent_id: str, tool: str, operation: 
 # many tools of one agent
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What is wanted of which tools of an agent."""
 
