@@ -143,7 +143,7 @@ def _print_state(state: CatalogState) -> None:
     trust = "" if state.is_trusted is None else ", trusted" if state.is_trusted else ", not trusted"
     print_line(f"{catalog.catalog_id}  {catalog.kind}{trust}: {_source(catalog)}")
     open_count = len(state.tool_names) - len(state.held)
-    print_line(f"  {open_count:,} tools, {len(state.held):,} held{_drift_words(pin)}")
+    print_line(f"  {_tools(open_count)}, {len(state.held):,} held{_drift_words(pin)}")
     if pin is not None:
         server = f"{pin.listing.name} {pin.listing.version}".strip()
         print_line(f"  digest {pin.digest}" + (f", server {server}" if server else ""))
@@ -179,13 +179,19 @@ def _print_accept(
     if acts:
         changed = sum(before.accepted.get(name) != row for name, row in after.accepted.items())
         gone = sum(name not in after.accepted for name in before.accepted)
-        print_line(f"accepted {changed:,} tools, forgot {gone:,}; {left:,} of catalog `{catalog_id}` still wait")
+        wait = "1 waits" if left == 1 else f"{left:,} wait"
+        print_line(f"accepted {_tools(changed)}, forgot {_tools(gone)}; of catalog `{catalog_id}` {wait}")
         if all_ and after.drift.vanished:
             print_line(f"vanished, and the policy still names them: {', '.join(after.drift.vanished)}")
     elif rows or after.drift.instructions:
-        print_line(f"{left:,} tools wait: name those to accept, or say --all; --tier TOOL=TIER says otherwise")
+        wait = "1 tool waits" if left == 1 else f"{left:,} tools wait"
+        print_line(f"{wait}: name what to accept, or say --all; --tier TOOL=TIER takes another tier than proposed")
     else:
         print_line(f"nothing of catalog `{catalog_id}` waits to be accepted")
+
+
+def _tools(count: int) -> str:
+    return "1 tool" if count == 1 else f"{count:,} tools"
 
 
 def _print_waiting(row: Waiting, counts_as: Acceptance | None) -> None:
@@ -198,7 +204,10 @@ def _print_waiting(row: Waiting, counts_as: Acceptance | None) -> None:
             print_line(f"  touches {', '.join(sorted(counts_as.side_effects))}")
         if counts_as.capabilities:
             print_line(f"  needs {', '.join(sorted(counts_as.capabilities))}: agents without it do not see the tool")
-    _print_lines(row.difference)
+    if row.change == "new":
+        print_passage("  ", row.description)
+    else:
+        _print_lines(row.difference)
 
 
 def _print_lines(text: str) -> None:
@@ -243,6 +252,7 @@ def _accept_json(catalog_id: str, rows: tuple[Waiting, ...], before: Pin, after:
                 "before": _acceptance_json(row.before),
                 "proposed": _acceptance_json(row.after),
                 "why": row.why,
+                "description": row.description,
                 "difference": row.difference,
             }
             for row in rows

@@ -7,13 +7,14 @@ than was accepted. What is said here is data: no server is asked.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar, cast
 
-from gatewright.base.errors import EditRefused, WorkspaceError
+from gatewright.base.errors import EditRefused, RegistrationError, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json, digest, is_text
 from gatewright.base.problem import near_miss
@@ -22,12 +23,14 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.schema.walk import Schema, as_list, as_object, objects
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.definition import EXTRAS, MAX_TOOLS, DefinitionProblem, ToolDefinition, read_definitions
+from gatewright.tools.naming import check_tool_name
 from gatewright.tools.proposal import propose
 
 _T = TypeVar("_T")
+_DIGEST = re.compile("[0-9a-f]{64}")
 VERSION = 1
 MAX_TEXT = 64 * 1024
-MAX_SAID = 400
+MAX_NAME, MAX_SAID = 128, 400
 MAX_BYTES = 8 * 1024 * 1024
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 """What of a definition may not change unseen; of its ``_meta`` what is ours too."""
@@ -244,7 +247,7 @@ def read_pin(value: object) -> Pin:
         raise WorkspaceError(f"a pin is an object with `{_HEAD}` = {VERSION}")
     server, rows = as_object(table.get("server")), as_list(table.get("tools"))
     accepted, words = as_object(table.get("accepted")), table.get("instructions", "")
-    if server is None or rows is None or accepted is None or not isinstance(words, str):
+    if server is None or rows is None or accepted is None or not isinstance(words, str) or not is_text(words):
         raise WorkspaceError("a pin has `server`, `tools`, `accepted` and `instructions`")
     said = {key: server.get(key, "") for key in ("name", "version", "instructions")}
     if not all(isinstance(text, str) for text in said.values()) or len(objects(rows)) != len(rows):
@@ -256,7 +259,8 @@ def read_pin(value: object) -> Pin:
 
 
 def _problem(row: Schema) -> DefinitionProblem:
-    pointer, name, message = (str(row.get(key, ""))[:MAX_SAID] for key in ("pointer", "name", "message"))
+    said = (str(row.get(key, ""))[:MAX_SAID] for key in ("pointer", "name", "message"))
+    pointer, name, message = (text * is_text(text) for text in said)
     return DefinitionProblem(pointer, name, message)
 
 
@@ -309,11 +313,15 @@ def _plain(row: Acceptance, listed: Schema | None) -> Schema:
 
 def _read(name: str, value: object, listing: Listing) -> Acceptance:
     row = as_object(value)
-    if row is None or not isinstance(row.get("digest"), str):
-        raise WorkspaceError(f"what was accepted of `{name[:80]}` has a `digest`")
+    try:
+        check_tool_name(name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}...")
+    except RegistrationError as error:
+        raise WorkspaceError(str(error)) from None
+    if row is None or not isinstance(row.get("digest"), str) or not _DIGEST.fullmatch(row["digest"]):
+        raise WorkspaceError(f"what was accepted of `{name}` has a `digest`")
     tiers = as_object(row.get("operation_tiers", {}))
-    if tiers is None:
-        raise WorkspaceError(f"`operation_tiers` of `{name[:80]}` is an object")
+    if tiers is None or not all(map(is_text, tiers)):
+        raise WorkspaceError(f"`operation_tiers` of `{name}` is an object, its keys are operations")
     definition = _kept(name, row["digest"], row.get("definition"), listing)
     return Acceptance(
         row["digest"],
@@ -343,5 +351,5 @@ def _has_digest(definition: Schema, expected: str) -> bool:
 def _one(name: str, value: object, known: Mapping[str, _T], what: str) -> _T:
     found = known.get(value) if isinstance(value, str) else None
     if found is None:
-        raise WorkspaceError(f"`{name[:80]}` has a {what} that is none of {', '.join(f'`{one}`' for one in known)}")
+        raise WorkspaceError(f"`{name}` has a {what} that is none of {', '.join(f'`{one}`' for one in known)}")
     return found

@@ -43,6 +43,15 @@ class _Named:
     problems: tuple[Finding, ...] = ()
 
 
+@frozen
+class _Made:
+    """A tool and what it was made of."""
+
+    entry: Entry
+    trusted: bool
+    tool: DefinedTool
+
+
 class CatalogBook:
     """The catalogs of one reading of a policy, each with its manifest or pin; any thread may call any method.
 
@@ -74,7 +83,7 @@ class CatalogBook:
         self._before = dict(before.read) if before is not None else {}
         self._lock = fork_safe_lock()
         self.read: dict[Catalog, Manifest] = {}
-        self._made: dict[tuple[str, Key], DefinedTool] = dict(before._made) if before is not None else {}
+        self._made: dict[tuple[str, Key], _Made] = dict(before._made) if before is not None else {}
         self._last: tuple[tuple[Catalog, ...], tuple[_Named, ...]] = (), ()
         self.known = replace(known, declare=self.declare, catalogs=self.facts)
 
@@ -219,6 +228,10 @@ class CatalogBook:
 
     def _tool_of(self, catalog: Catalog, entry: Entry, name: str) -> DefinedTool:
         """The tool under its name here: the one of before, where it is the same. Raises RegistrationError."""
+        key = catalog.catalog_id, (name, entry.key[1])
+        kept = self._made.get(key)
+        if kept is not None and kept.entry is entry and kept.trusted == catalog.trusted:
+            return kept.tool
         accepted, definition = entry.acceptance, replace(entry.definition, name=name)
         if accepted is not None:
             definition = replace(definition, safety_tier=accepted.tier, operation_tiers=accepted.operation_tiers)
@@ -234,11 +247,10 @@ class CatalogBook:
             capabilities=accepted.capabilities if accepted else frozenset(),
         )
         tool.check()
-        key = catalog.catalog_id, (name, tool.major)
-        kept = self._made.get(key)
-        if kept is None or kept.facts() != tool.facts() or (kept.definition, kept.digest) != (definition, tool.digest):
-            self._made[key] = kept = tool
-        return kept
+        if kept is not None and _is_same_tool(kept.tool, tool):
+            tool = kept.tool
+        self._made[key] = _Made(entry, catalog.trusted, tool)
+        return tool
 
     def _drift(self, where: str, entry: Entry) -> list[Finding]:
         """What is to be said where the program itself has the tool."""
@@ -276,6 +288,12 @@ def as_it_came(tool: Tool) -> Tool:
 def _counts(entry: Entry) -> bool:
     """Whether it may keep a bare name from others: a server cannot do so by listing a tool that nobody accepted."""
     return not entry.held or entry.acceptance is not None
+
+
+def _is_same_tool(one: DefinedTool, other: DefinedTool) -> bool:
+    """Whether whatever was compiled of the one holds for the other."""
+    alike = one.digest == other.digest and one.definition == other.definition
+    return alike and one.side_effects == other.side_effects and one.facts() == other.facts()
 
 
 def _is_same(own: Tool, definition: ToolDefinition) -> bool:

@@ -45,8 +45,8 @@ class CatalogState:
 class Waiting:
     """One tool that waits to be accepted: ``change`` is new, changed or vanished.
 
-    ``before``: what was accepted, ``after``: what it would count as, and ``why``. ``difference``: of the definitions,
-    as a unified diff.
+    ``before``: what was accepted, ``after``: what it would count as, and ``why``. ``description``: as it is listed;
+    ``difference``: of the definitions, as a unified diff.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Waiting:
     before: Acceptance | None
     after: Acceptance | None
     why: str
+    description: str
     difference: str
 
 
@@ -72,7 +73,8 @@ def _waiting(pin: Pin, after: Pin, name: str, change: str, *, trusted: bool) -> 
     old = before.definition if before is not None else None
     why = "" if listed is None else propose(listed, trusted=trusted).why
     text = difference(old, listed) if old is not None or before is None else "the accepted definition was not kept\n"
-    return Waiting(name, change, before, after.accepted.get(name), why, text)
+    description = str((listed or {}).get("description") or "")
+    return Waiting(name, change, before, after.accepted.get(name), why, description, text)
 
 
 def difference(old: Schema | None, new: Schema | None) -> str:

@@ -640,11 +640,11 @@ class Workspace:
 
         Raises WorkspaceError, PolicyInvalid for a policy that could not be loaded then.
         """
-        from gatewright.tools.pin import Pin, relisted
+        from gatewright.tools.pin import Pin, relisted, write_pin
 
         before = self.pin(catalog_id)
         after = relisted(before or Pin(), listing)
-        if before is None or after != before:
+        if before is None or write_pin(after) != write_pin(before):  # values that are equal may differ: 1 and true
             self._replace_pin(self._server(catalog_id), after)
         return after
 

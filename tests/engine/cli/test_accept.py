@@ -99,7 +99,7 @@ def test_accept_without_a_tool_shows_the_proposals_and_changes_nothing(folder: P
     assert "new git_log\n  counts as read_only: by its hints it only reads\n" in out
     assert "    list: read_only\n    create: privileged\n    delete: privileged\n" in out
     assert "  needs NetRead, NetWrite: agents without it do not see the tool\n" in out
-    assert "  | +description: Works on branches.\n" in out
+    assert "\n  Shows the log.\n  | Nothing else.\n" in out
     assert "2 tools wait" in out
     assert (folder / "catalogs" / "git.json").read_bytes() == before
     assert not (folder / ".gatewright").exists()
@@ -108,7 +108,7 @@ def test_accept_without_a_tool_shows_the_proposals_and_changes_nothing(folder: P
 def test_accepted_tools_are_in_the_preview_and_in_the_log(folder: Path, run: Runner) -> None:
     status, out, _ = run("catalog", "accept", folder, "git", "--all", "--no-capabilities")
     assert status == 0
-    assert "accepted 2 tools, forgot 0; 0 of catalog `git` still wait" in out
+    assert "accepted 2 tools, forgot 0 tools; of catalog `git` 0 wait" in out
     _, out, _ = run("preview", folder, "--agent", "a", "--format", "mcp", "--json")
     assert [tool["name"] for tool in json.loads(out)] == ["branch", "git_log"]
     assert run("decide", folder, "--agent", "a", "--tool", "branch", "--args", '{"action": "delete"}')[0] == 3
@@ -139,7 +139,7 @@ def test_what_changed_is_shown_as_a_difference_before_it_is_accepted(folder: Pat
         "read_only",
     )
     _, out, _ = run("catalog", "accept", folder, "git", "--all")
-    assert out.endswith("1 of catalog `git` still wait\nvanished, and the policy still names them: branch\n")
+    assert out.endswith("of catalog `git` 1 waits\nvanished, and the policy still names them: branch\n")
     (folder / "policy.toml").write_text(POLICY.replace(', "branch"', ""), encoding="utf-8")
     run("catalog", "accept", folder, "git", "--all")
     assert pin_of(folder).drift.is_empty

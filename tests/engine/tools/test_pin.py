@@ -80,6 +80,7 @@ def test_what_was_accepted_is_not_held_and_counts_as_proposed() -> None:
         changed(LOG, "title", to="Log"),
         changed(LOG, "annotations", "readOnlyHint", to=False),
         changed(LOG, "inputSchema", "properties", "repo", "description", to="x"),
+        changed(LOG, "annotations", "readOnlyHint", to=1),
         changed(LOG, "outputSchema", to={"type": "object"}),
         changed(LOG, "_meta", "gatewright", to={"operation_field": "repo"}),
     ],
@@ -202,10 +203,18 @@ def test_definition_changed_by_hand_is_held_although_it_was_accepted() -> None:
         {"server": {"name": 7}},
         {"accepted": []},
         {"accepted": {"git_log": {}}},
-        {"accepted": {"git_log": {"digest": "x", "tier": "root"}}},
-        {"accepted": {"git_log": {"digest": "x", "tier": "read_only", "capabilities": ["All"]}}},
-        {"accepted": {"git_log": {"digest": "x", "tier": "read_only", "operation_tiers": {"a": None}}}},
+        {"accepted": {"git_log": {"digest": "0" * 64, "tier": "root"}}},
+        {"accepted": {"git_log": {"digest": "0" * 64, "tier": "read_only", "capabilities": ["All"]}}},
+        {"accepted": {"git_log": {"digest": "0" * 64, "tier": "read_only", "operation_tiers": {"a": None}}}},
         {"instructions": 7},
+        {"instructions": "\ud800"},
+        {"accepted": {"a\nb": {"digest": "0" * 64, "tier": "read_only"}}},
+        {"accepted": {"git_log": {"digest": "\ud800", "tier": "read_only"}}},
+        {
+            "accepted": {
+                "git_log": {"digest": "0" * 64, "tier": "read_only", "operation_tiers": {"\ud800": "read_only"}}
+            }
+        },
     ],
 )
 def test_damaged_pin_is_refused(change: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.policy import agentedit
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+from gatewright.tools import ResultType, tool
 from gatewright.tools.pin import Listing, Pin, accept, relisted, write_pin
 from gatewright.workspace import Workspace, audit_log
 
@@ -352,6 +353,28 @@ def test_listing_that_differs_closes_what_changed_in_the_running_workspace(opene
     workspace.accept_tools("git", None)
     assert set(shown(workspace)) == {"git_log", "branch"}
     assert "Sends it." in str(shown(workspace)["git_log"])
+
+
+def test_change_that_python_takes_for_none_is_recorded(opened: Any) -> None:
+    """`1` equals `true` there, and in no schema."""
+    workspace = opened()
+    workspace.record_listing("git", Listing.of([changed(LOG, annotations={"readOnlyHint": 1}), BRANCH]))
+    assert set(shown(workspace)) == {"branch"}
+
+
+def test_programs_own_tool_and_a_servers_of_its_name_stand_side_by_side(folder: Path) -> None:
+    @tool(safety_tier=SafetyTier.READ_ONLY, result_type=ResultType.STRING)
+    async def git_log() -> str:
+        """Tell the program's own log."""
+        return ""
+
+    listed = POLICY.replace('"git_log"', '"git_log", "git.git_log"')
+    (folder / "policy.toml").write_text(listed, encoding="utf-8")
+    with Workspace.open(folder, keys=folder.parent / "keys", tools=[git_log]) as workspace:
+        found = shown(workspace)
+        assert "own log" in found["git_log"]["description"]
+        assert found["git.git_log"]["description"] == LOG["description"]
+        assert workspace.selfcheck().differences == ()
 
 
 def test_unsaved_edits_stay_when_tools_are_accepted(folder: Path, opened: Any) -> None:
