@@ -173,6 +173,7 @@ BAD: dict[str, Callable[[], object]] = {
     "stderr-flood": lambda: speak(tools_call=_stderr_flood),
     "other-version": lambda: speak(initialize=_version),
     "refuses-calls": lambda: speak(tools_call=_refuses_calls),
+    "plain": speak,
     "with-child": _with_child,
     "stays": _stays,
 }

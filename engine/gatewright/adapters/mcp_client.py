@@ -39,6 +39,9 @@ MAX_UNSENT = 1_000
 """How many answers may wait for a server that reads nothing, before it is left."""
 _ENDED = "[gatewright] "
 """What stands before our own lines in the standard error of a server, one for each of its ends."""
+_FORGOTTEN = "Session terminated"
+_HTTP_REFUSALS = ("Server returned an error response", "Not Found", _FORGOTTEN)
+"""What the library says instead of an HTTP status."""
 _CLOSED = -32000
 """The code with which the library answers requests when a connection is over."""
 BACK_OFF_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
@@ -223,6 +226,8 @@ class McpServer:
             await self._live(run)
         except ServerFailed as error:
             run.failed = error
+        except ModuleNotFoundError as error:
+            run.failed = ServerFailed(f"`{error.name}` is not installed", "install `gatewright[mcp]`")
         except Exception as error:  # noqa: BLE001 whatever a transport raises ends this connection and no more
             run.failed = _failure_of(error)
         run.end.set()
@@ -371,7 +376,13 @@ class McpServer:
                 failed = run.failed or ServerFailed("the server was stopped")
                 raise ServerFailed(f"{failed.reason} during `{method}`", failed.advice) from None
             if method != "tools/call":
-                raise ServerFailed(f"the server refused `{method}`: {text}", self._last_words()) from None
+                is_locked = run.refusal.startswith(("HTTP status 401", "HTTP status 403"))
+                advice = "it may want a token: see `headers_env`" if is_locked else self._last_words()
+                said = run.refusal if text in _HTTP_REFUSALS else text
+                raise ServerFailed(f"the server refused `{method}`: {said}", advice) from None
+            if text == _FORGOTTEN and run.refusal:
+                run.leave("has forgotten the session, as after a restart")
+                raise ServerFailed("the server has forgotten the session, as after a restart") from None
             raise ServerRefused(text) from None
 
     def _last_words(self) -> str:

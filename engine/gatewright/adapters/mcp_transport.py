@@ -42,12 +42,16 @@ class ServerFailed(WorkspaceError):
 
 
 class Connection:
-    """How one connection to a server goes: what the server does that it should not, and why it ends."""
+    """How one connection to a server goes: what the server does that it should not, and why it ends.
+
+    ``refusal``: the last HTTP status that was an error.
+    """
 
     def __init__(self) -> None:
         self.end = asyncio.Event()
         self.is_stopped = False
         self.why_it_ended = ""
+        self.refusal = ""
         self._notes: dict[str, int] = {}
 
     def note(self, text: str) -> None:
@@ -173,10 +177,8 @@ async def over_http(endpoint: Endpoint, connection: Connection) -> AsyncGenerato
             await self._stream.aclose()
 
     async def look_at(response: Response) -> None:
-        if response.status_code >= 400:
-            connection.note(
-                f"answered with HTTP status {response.status_code} {printable(response.reason_phrase)[:80]}".strip()
-            )
+        if response.status_code >= 400 and response.request.method == "POST":
+            connection.refusal = f"HTTP status {response.status_code} {printable(response.reason_phrase)[:80]}".strip()
         if response.headers.get("content-encoding", "identity") != "identity":
             raise ServerFailed("the server sends compressed answers, which nobody asked for")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -287,6 +289,24 @@ async def test_nothing_that_a_server_started_outlives_its_stop(
     assert marked(mark) == []
 
 
+def test_a_child_of_a_fork_has_a_server_of_its_own(server: Start, mark: str) -> None:
+    plain = server("plain")
+    assert text_of(asyncio.run(plain.call("one", {}))) == "raw"
+    (mine,) = marked(mark)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        with suppress(BaseException):
+            is_new = plain.state.status is ServerStatus.STOPPED
+            said = text_of(asyncio.run(plain.call("one", {})))
+            plain.close()
+            status = 0 if is_new and said == "raw" else 2
+        os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert marked(mark) == [mine]
+    assert text_of(asyncio.run(plain.call("one", {}))) == "raw"
+
+
 @pytest.mark.parametrize("number", [9, 15])
 def test_nothing_of_a_server_outlives_a_program_that_is_killed(number: int, tmp_path: Path, mark: str) -> None:
     program = tmp_path / "program.py"
@@ -362,3 +382,137 @@ async def test_a_server_over_http_that_dies_is_a_plain_failure(endpoint: str) ->
 async def test_an_address_where_nobody_listens_is_a_plain_failure() -> None:
     with pytest.raises(ServerFailed, match="connection"):
         await McpServer(lambda: Endpoint("http://127.0.0.1:9/mcp")).start()
+
+
+Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def answering(answer: Answer) -> AsyncGenerator[str]:
+    """The address of an HTTP server that gives every request the same answer."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            await answer(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+def head(status: str, *lines: str) -> bytes:
+    return "\r\n".join((f"HTTP/1.1 {status}", *lines, "connection: close", "", "")).encode()
+
+
+async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(head("401 Unauthorized", "content-length: 0"))
+
+
+async def redirect(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(head("307 Temporary Redirect", "location: http://127.0.0.1:9/elsewhere", "content-length: 0"))
+
+
+async def write_without_end(writer: asyncio.StreamWriter, first: bytes) -> None:
+    writer.write(first)
+    for _ in range(200):
+        writer.write(b" " * (1024 * 1024))
+        await writer.drain()
+
+
+async def flood(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await write_without_end(writer, head("200 OK", "content-type: application/json"))
+
+
+async def flood_one_event(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await write_without_end(writer, head("200 OK", "content-type: text/event-stream") + b"data: ")
+
+
+async def compress(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(head("200 OK", "content-type: application/json", "content-encoding: gzip", "content-length: 0"))
+
+
+async def say_nothing(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    while await reader.read(1024):
+        pass
+
+
+async def say_garbage(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(head("200 OK", "content-type: application/json", "content-length: 5") + b"{\xff\x00[1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (refuse, "HTTP status 401"),
+        (redirect, "Redirect to http://127.0.0.1:9/elsewhere not followed"),
+        (flood, "sent an answer of more than 16 MiB"),
+        (flood_one_event, "SSE"),
+        (compress, "compressed answers"),
+        (say_nothing, "did not answer within 1 s"),
+        (say_garbage, "Failed to parse JSON response"),
+    ],
+)
+async def test_what_an_http_server_should_not_answer_is_a_plain_failure(answer: Answer, why: str) -> None:
+    patience = HASTE if answer is say_nothing else None
+    async with answering(answer) as url:
+        server = McpServer(lambda: Endpoint(url), patience=patience)
+        with pytest.raises(ServerFailed, match=why):
+            await server.start()
+        assert server.state.status is ServerStatus.FAILED
+
+
+async def test_headers_reach_the_server_and_nothing_compressed_is_asked_for() -> None:
+    seen: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(head("401 Unauthorized", "content-length: 0"))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+        with pytest.raises(ServerFailed, match=r"401 Unauthorized: .*`headers_env`"):
+            await McpServer(lambda: Endpoint(url, {"authorization": "Bearer t"})).start()
+    assert b"authorization: bearer t" in seen[0].lower()
+    assert b"accept-encoding: identity" in seen[0].lower()
+
+
+async def test_a_server_over_http_that_was_restarted_is_connected_to_again_by_the_next_call() -> None:
+    asked: list[str] = []
+    results: dict[str, JsonValue] = {
+        "initialize": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "serverInfo": {"name": "h", "version": "1"},
+        },
+        "tools/call": {"content": [{"type": "text", "text": "there"}]},
+    }
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        start = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = re.search(rb"content-length: (\d+)", start)
+        body = json.loads(await reader.readexactly(int(length[1])) if length else b"{}")
+        method = body.get("method", "")
+        asked.append(method)
+        if method not in results:
+            writer.write(head("202 Accepted", "content-length: 0"))
+        elif method == "tools/call" and asked.count("initialize") == 1:
+            writer.write(head("404 Not Found", "content-length: 0"))
+        else:
+            answer = json.dumps({"jsonrpc": "2.0", "id": body["id"], "result": results[method]}).encode()
+            lines = ("content-type: application/json", "mcp-session-id: one", f"content-length: {len(answer)}")
+            writer.write(head("200 OK", *lines) + answer)
+        writer.close()
+
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with listener:
+        server = McpServer(lambda: Endpoint(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/mcp"))
+        with pytest.raises(ServerFailed, match="forgotten the session"):
+            await server.call("one", {})
+        assert text_of(await server.call("one", {})) == "there"
+        await server.stop()
+    assert asked.count("initialize") == 2

@@ -44,7 +44,7 @@ def give(policy: Path, *tools: str) -> None:
 
 
 def test_a_server_is_added_asked_pinned_and_its_tools_are_held(run: Runner, policy: Path) -> None:
-    words = ("--id", "raw", "--prefix", "r", "--env", "HOME", "--trust", "--", sys.executable, BAD, "asks")
+    words = ("--id", "raw", "--prefix", "r", "--env", "HOME", "--trust", "--", sys.executable, BAD, "plain")
     status, out, _ = run("catalog", "import", policy, *words)
 
     assert status == 0
@@ -91,7 +91,7 @@ def test_without_trust_a_server_is_added_and_nothing_is_started(run: Runner, pol
 
 
 def test_a_server_that_is_there_is_asked_again_and_what_changed_is_told(run: Runner, policy: Path) -> None:
-    run("catalog", "import", policy, "--id", "raw", "--trust", "--accept", "--", sys.executable, BAD, "asks")
+    run("catalog", "import", policy, "--id", "raw", "--trust", "--accept", "--", sys.executable, BAD, "plain")
     pin = policy.parent / "catalogs" / "raw.json"
     pin.write_text(pin.read_text().replace("The tool one.", "The tool one, once."))
     before = policy.read_text()
