@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.door import door
 
 if TYPE_CHECKING:
+    from gatewright.adapters.mcp_client import ServerState, ServerStatus
     from gatewright.base.durationwords import duration_words, parse_duration_words, rate_words
     from gatewright.base.errors import (
         EditRefused,
@@ -44,11 +45,20 @@ if TYPE_CHECKING:
     from gatewright.gate.decision import dotted
     from gatewright.gate.pipeline import STAGES
     from gatewright.gate.rates import Window
-    from gatewright.policy import agentedit, approvaledit, capabilityedit, rights, ruleedit, sourceedit
+    from gatewright.policy import agentedit, approvaledit, capabilityedit, catalogedit, rights, ruleedit, sourceedit
     from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
     from gatewright.policy.capabilityedit import Granted, needs, read_scope
     from gatewright.policy.copyrights import Along, copy_rights, rules_by_name
-    from gatewright.policy.document import Agent, PermissionRule, Policy, Roots, Source, ToolSettings
+    from gatewright.policy.document import (
+        Agent,
+        Catalog,
+        CatalogType,
+        PermissionRule,
+        Policy,
+        Roots,
+        Source,
+        ToolSettings,
+    )
     from gatewright.policy.edit import (
         AgentChange,
         Change,
@@ -123,7 +133,20 @@ if TYPE_CHECKING:
     from gatewright.tools.shape import PLAIN
     from gatewright.tools.tool import Tool
     from gatewright.workspace.assembly import audit_log
+    from gatewright.workspace.client_file import (
+        ClientEdit,
+        ClientFile,
+        ClientServer,
+        client_file,
+        client_files,
+        gateway_edit,
+        import_servers,
+        read_client_file,
+        read_typed_servers,
+        write_client_file,
+    )
     from gatewright.workspace.foldercopy import Copied
+    from gatewright.workspace.pins import CatalogState, Waiting, waiting
     from gatewright.workspace.roots import roots_by_tool
     from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
     from gatewright.workspace.template import write_demo
@@ -144,7 +167,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     "diff_text",
     # policy
     "ANY_TOOL", "Action", "Agent", "AgentChange", "AgentDiff", "AllowedOperations", "Along", "ArgumentConstraints",
-    "Capability", "CapabilityKind", "Change", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown", "DefaultsChange",
+    "Capability", "CapabilityKind", "Catalog",
+    "CatalogType", "Change", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown", "DefaultsChange",
     "Edit", "ExclusiveGroups", "ExitLoop", "FsRead", "FsWrite", "Granted", "Layer", "Limit", "MaxCalls", "Needed",
     "OPERATION_CONDITION", "OperationFacts", "OperationRight", "Periodic", "Permission", "PermissionRule",
     "PermissionRules", "Policy", "PolicyRule", "Preset", "RateLimit", "Reason", "Refusal", "RequiredBeforeExit",
@@ -152,8 +176,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier", "Shadow", "Source", "SourceChange",
     "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts", "ToolRight", "ToolRule", "ToolSettings",
     "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply", "approval_keys", "approvaledit",
-    "capabilityedit", "changed_rights", "check_pattern", "chosen_tools", "copy_rights", "free_fields", "inverse",
-    "kind_of", "names_tool", "needs", "preset_edit", "read_scope", "reset_tools", "rights", "ruleedit",
+    "capabilityedit", "catalogedit", "changed_rights", "check_pattern", "chosen_tools", "copy_rights", "free_fields",
+    "inverse", "kind_of", "names_tool", "needs", "preset_edit", "read_scope", "reset_tools", "rights", "ruleedit",
     "rules_by_name", "settings_of", "shadowed", "sourceedit", "split_name", "strictest", "taken_fields", "verdict_for",
     # sources
     "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
@@ -167,9 +191,13 @@ __all__ = [  # noqa: RUF022 (by floor)
     # gate
     "AgentView", "Approval", "ApprovalRequest", "Decision", "Difference", "Grant", "Outcome", "Remember", "STAGES",
     "Session", "StageTrace", "Window", "dotted",
+    # adapters
+    "ServerState", "ServerStatus",
     # workspace
-    "Copied", "CopyCancelled", "Sandbox", "SourceWatching", "Workspace", "audit_log", "remove_dead_copies",
-    "roots_by_tool", "write_demo", "MODULES_NEEDED_LATER",
+    "CatalogState", "ClientEdit", "ClientFile", "ClientServer", "Copied", "CopyCancelled", "Sandbox", "SourceWatching",
+    "Waiting", "Workspace", "audit_log", "client_file", "client_files", "gateway_edit", "import_servers",
+    "read_client_file", "read_typed_servers", "remove_dead_copies", "roots_by_tool", "waiting", "write_client_file",
+    "write_demo", "MODULES_NEEDED_LATER",
 ]
 
 door(
@@ -198,11 +226,15 @@ door(
         # blocks
         "gatewright.blocks": ("diff_text",),
         # policy
-        "gatewright.policy": ("agentedit", "approvaledit", "capabilityedit", "rights", "ruleedit", "sourceedit"),
+        "gatewright.policy": (
+            "agentedit", "approvaledit", "capabilityedit", "catalogedit", "rights", "ruleedit", "sourceedit",
+        ),
         "gatewright.policy.approvaledit": ("TIER_KEYS", "approval_keys"),
         "gatewright.policy.capabilityedit": ("Granted", "needs", "read_scope"),
         "gatewright.policy.copyrights": ("Along", "copy_rights", "rules_by_name"),
-        "gatewright.policy.document": ("Agent", "PermissionRule", "Policy", "Roots", "Source", "ToolSettings"),
+        "gatewright.policy.document": (
+            "Agent", "Catalog", "CatalogType", "PermissionRule", "Policy", "Roots", "Source", "ToolSettings",
+        ),
         "gatewright.policy.edit": (
             "AgentChange", "Change", "ChangeSet", "DefaultsChange", "Edit", "SourceChange", "ToolSettingsChange",
             "apply", "inverse",
@@ -256,9 +288,16 @@ door(
         "gatewright.gate.decision": ("dotted",),
         "gatewright.gate.pipeline": ("STAGES",),
         "gatewright.gate.rates": ("Window",),
+        # adapters
+        "gatewright.adapters.mcp_client": ("ServerState", "ServerStatus"),
         # workspace
         "gatewright.workspace.assembly": ("audit_log",),
+        "gatewright.workspace.client_file": (
+            "ClientEdit", "ClientFile", "ClientServer", "client_file", "client_files", "gateway_edit",
+            "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
+        ),
         "gatewright.workspace.foldercopy": ("Copied",),
+        "gatewright.workspace.pins": ("CatalogState", "Waiting", "waiting"),
         "gatewright.workspace.roots": ("roots_by_tool",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.template": ("write_demo",),
@@ -274,5 +313,8 @@ MODULES_NEEDED_LATER = (
     "gatewright.gate.callrun",
     "gatewright.workspace.sandbox",
     "gatewright.workspace.export",
+    "gatewright.workspace.client_file",
+    "gatewright.workspace.servers",
+    "gatewright.workspace.pins",
 )
 """What an open workspace loads at the first edit, call or export; whoever has time imports it before."""

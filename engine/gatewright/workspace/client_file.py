@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shlex
 import shutil
 import stat
 import sys
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from gatewright.adapters.client_config import (
     CLIENTS,
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 16 * 1024 * 1024
 BACKUP = ".before-gatewright"
+_RUNNERS = frozenset({"bun", "bunx", "deno", "docker", "node", "npx", "pipx", "pnpm", "python", "python3", "uv", "uvx"})
+_STEPS_OF_RUNNERS = frozenset({"dlx", "exec", "run", "tool", "x"})
+_ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 @frozen
@@ -93,6 +100,31 @@ def read_servers_of(text: str, path: Path | None = None) -> tuple[ClientServer, 
         raise WorkspaceError(f"`{path}`: {error}" if path is not None else str(error)) from None
 
 
+def read_typed_servers(text: str) -> tuple[ClientServer, ...]:
+    """The servers in what somebody typed or pasted: a client's JSON, the address of a server, or a command line.
+
+    Raises WorkspaceError.
+    """
+    typed = text.strip("\ufeff \t\r\n")
+    if typed.startswith(("{", '"', "/*", "//")):
+        return read_servers_of(typed)
+    if typed.startswith(("http://", "https://")):
+        host = urlsplit(typed.split(maxsplit=1)[0]).hostname or ""
+        names = [part for part in host.split(".")[:-1] if part not in {"www", "mcp", "api"}]
+        return read_servers_of(json.dumps({(names or [host or "server"])[-1]: {"url": typed}}))
+    try:
+        words = shlex.split(typed)
+    except ValueError as error:
+        raise WorkspaceError(f"it is no command: {str(error).lower()}") from None
+    env: dict[str, str] = {}
+    while words and _ASSIGNED.match(words[0]):
+        name, _, env[name] = words.pop(0).partition("=")
+    if not words:
+        raise WorkspaceError("type a command or an address, or paste the configuration of a client")
+    entry = {"command": words[0], "args": words[1:], "env": env}
+    return read_servers_of(json.dumps({_name_of(words): entry}))
+
+
 def import_servers(policy: Policy, servers: Iterable[ClientServer]) -> ServerImport:
     """The edit that adds servers to a policy as catalogs, each under an id that is free; none that it has already."""
     taken = [catalog.catalog_id for catalog in policy.catalogs]
@@ -150,6 +182,16 @@ def gateway_command() -> tuple[str, ...]:
     beside = Path(sys.executable).with_name("gatewright")
     found = str(beside) if beside.is_file() else shutil.which("gatewright")
     return (found,) if found is not None else (sys.executable, "-c", "from gatewright.cli.main import script; script()")
+
+
+def _name_of(words: Sequence[str]) -> str:
+    """What a server is called: the package or script that a runner starts, else the command."""
+    runner = PurePath(words[0]).stem.lower()
+    started = [word for word in words[1:] if not word.startswith("-") and word not in _STEPS_OF_RUNNERS]
+    name = started[0] if runner in _RUNNERS and started else words[0]
+    stem = PurePath(name.replace("\\", "/")).name.rpartition("@")[0] or PurePath(name.replace("\\", "/")).name
+    plain = stem.removesuffix(".py").removesuffix(".js").removesuffix(".exe")
+    return plain.removeprefix("mcp-").removeprefix("server-").removesuffix("-mcp") or plain
 
 
 def _back_up(path: Path, content: bytes) -> Path:

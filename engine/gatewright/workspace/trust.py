@@ -58,11 +58,11 @@ class TrustRecords:
 
     def trusts_server(self, policy_path: Path, catalog: Catalog) -> bool:
         """Whether exactly this definition of a server (its command or address, and what is passed on) was trusted."""
-        return _server_digest(policy_path, catalog) in self._read()
+        return server_digest(policy_path, catalog) in self._read()
 
     def trust_server(self, policy_path: Path, catalog: Catalog) -> None:
         """Remember it. Raises WorkspaceError when the key folder cannot be written."""
-        self._add(_server_digest(policy_path, catalog))
+        self._add(server_digest(policy_path, catalog))
 
     def _add(self, record: str, content: str = "") -> None:
         records = sorted({**self._read(), record: content}.items())
@@ -86,7 +86,8 @@ def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
     return digest([kind, str(policy_path.resolve()), name, str(folder)])
 
 
-def _server_digest(policy_path: Path, catalog: Catalog) -> str:
+def server_digest(policy_path: Path, catalog: Catalog) -> str:
+    """SHA-256 of the definition of a server, as it is trusted for this policy file; 64 hexadecimal digits."""
     how = [catalog.command, list(catalog.args), list(catalog.env), catalog.cwd, catalog.url, dict(catalog.headers_env)]
     return digest(["server", str(policy_path.resolve()), catalog.catalog_id, *how])
 

@@ -38,7 +38,7 @@ from gatewright.workspace.lint import lints
 from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
 from gatewright.workspace.policytext import PolicyText
 from gatewright.workspace.savedview import SavedViews
-from gatewright.workspace.trust import TrustRecords
+from gatewright.workspace.trust import TrustRecords, server_digest
 from gatewright.workspace.watching import SourceWatching
 
 if TYPE_CHECKING:
@@ -634,6 +634,10 @@ class Workspace:
     def trust_server(self, catalog_id: str) -> None:
         """Remember, by the operator's word, that this server may be started or asked. Raises WorkspaceError."""
         self._records.trust_server(self.policy_path, self._server(catalog_id))
+
+    def server_digest(self, catalog_id: str) -> str:
+        """What is trusted of a server: the digest of its definition. Raises WorkspaceError."""
+        return server_digest(self.policy_path, self._server(catalog_id))
 
     def record_listing(self, catalog_id: str, listing: Listing) -> Pin:
         """Keep what a server says of its tools now: what is new or changed is held, by the policy in force too.

@@ -24,6 +24,7 @@ LATER = (
     "gatewright_gui.pages.files.page",
     "gatewright_gui.pages.problems.problems_page",
     "gatewright_gui.pages.toml.toml_page",
+    "gatewright_gui.pages.catalogs.page",
     "gatewright_gui.window.paletterows",
     "gatewright_gui.window.selfcheck_dialog",
     "gatewright_gui.window.help_dialog",

@@ -38,7 +38,7 @@ PARTS = (
                 "Ctrl+K",
                 "searches agents, tools, operations, sources, problems and commands; > before the words: commands only",
             ),
-            KeyRow("Ctrl+1 ... Ctrl+5", "Agents, Files, Console, TOML, Problems"),
+            KeyRow("Ctrl+1 ... Ctrl+6", "Agents, Files, Console, TOML, Problems, Catalogs"),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", "undo, redo; the menu and the tooltip say what"),
             KeyRow("Ctrl+S, Ctrl+Shift+S", "save, export"),
             KeyRow("Ctrl+O, Ctrl+R", "open, read again from disk"),

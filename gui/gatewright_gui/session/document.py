@@ -235,6 +235,12 @@ class Document(QObject):
         self.policy_changed.emit(changes)
         self._tell_dirty()
 
+    def tell_tools_changed(self) -> None:
+        """Tools came, went or are others, without an edit of the policy: everything is looked at anew."""
+        self._snapshot_id += 1
+        self.policy_changed.emit(EVERYTHING)
+        self._tell_dirty()
+
     def undo(self) -> None:
         """Take the last edit back."""
         if not self._busy:

@@ -31,10 +31,17 @@ def _problems(context: PageContext) -> Page:
     return ProblemsPage(context)
 
 
+def _catalogs(context: PageContext) -> Page:
+    from gatewright_gui.pages.catalogs import CatalogsPage
+
+    return CatalogsPage(context)
+
+
 PAGES = (
     PageRow("agents", "users", "Agents", AgentsPage),
     PageRow("files", "folder-tree", "Files", _files),
     PageRow("console", "terminal", "Console", _console),
     PageRow("toml", "file-code", "TOML", _toml, works_without_policy=True),
     PageRow("problems", "triangle-alert", "Problems", _problems, works_without_policy=True),
+    PageRow("catalogs", "plug", "Catalogs", _catalogs),
 )

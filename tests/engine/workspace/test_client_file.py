@@ -14,6 +14,7 @@ from gatewright.workspace.client_file import (
     gateway_edit,
     read_client_file,
     read_servers_of,
+    read_typed_servers,
     write_client_file,
 )
 
@@ -100,6 +101,34 @@ def test_file_that_is_not_there_yet_is_made_for_its_owner_alone(tmp_path: Path) 
     assert write_client_file(change) is None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(json.loads(path.read_text())["servers"]) == ["gatewright"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "catalog_id", "command", "args", "env"),
+    [
+        ("notes-server --root 'my notes'", "notes-server", "notes-server", ("--root", "my notes"), ()),
+        ("npx -y @scope/server-files@1.2 /srv", "files", "npx", ("-y", "@scope/server-files@1.2", "/srv"), ()),
+        ("KEY=secret uvx mcp-server-git", "git", "uvx", ("mcp-server-git",), ("KEY",)),
+        ("python -m notes_server", "notes_server", "python", ("-m", "notes_server"), ()),
+        ('{"a": {"command": "x"}}', "a", "x", (), ()),
+    ],
+)
+def test_command_that_is_typed_becomes_a_server(
+    typed: str, catalog_id: str, command: str, args: tuple[str, ...], env: tuple[str, ...]
+) -> None:
+    [server] = read_typed_servers(typed)
+    assert server.catalog is not None
+    found = server.catalog
+    assert (found.catalog_id, found.command, found.args, found.env) == (catalog_id, command, args, env)
+
+
+def test_address_that_is_typed_becomes_a_server() -> None:
+    [server] = read_typed_servers(" https://mcp.tickets.example/mcp\n")
+    assert server.catalog is not None
+    assert (server.catalog.catalog_id, server.catalog.url) == ("tickets", "https://mcp.tickets.example/mcp")
+    for typed, why in (("", "type a command"), ("a 'b", "no closing quotation"), ("{", "it is not JSON")):
+        with pytest.raises(WorkspaceError, match=why):
+            read_typed_servers(typed)
 
 
 def test_bad_files_are_refused_by_name_and_place(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""The gateway goes into a client's configuration: shown as a difference first, written on a click, with a backup."""
+
+import json
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QComboBox, QDialog, QPushButton, QWidget
+
+from gatewright.workspace.api import GatewrightError
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.catalogs import ClientEdit, edit_of_client, known_client_files
+from gatewright_gui.session.document import Document
+
+
+class ClientDialog(QDialog):
+    """Asks for a client's file and an agent; after it was accepted `change` is to be written."""
+
+    def __init__(self, parent: QWidget | None, document: Document, agent_id: str | None) -> None:
+        super().__init__(parent)
+        title = "Copy the configuration for a client"
+        named(self, "client", spoken=title)
+        self.setWindowTitle(title_text(title))
+        self._document, self._files = document, known_client_files(document)
+        self.change: ClientEdit | None = None
+        self.file = named(QComboBox(), "client.file", spoken="Client and its file")
+        for file in sorted(self._files, key=lambda file: not file.path.is_file()):
+            there = "" if file.path.is_file() else ", not there yet"
+            where = "this project" if file.is_project else "yours"
+            self.file.addItem(f"{file.client.name} ({where}{there})", file)
+        self.agent = named(QComboBox(), "client.agent", spoken="Agent that the client is")
+        self.agent.addItems([agent.agent_id for agent in document.agents])
+        if agent_id is not None:
+            self.agent.setCurrentText(agent_id)
+        self.place = named(Label(), "client.place", kind="muted")
+        self.difference = named(CodeView("What would change"), "client.difference")
+        self.note = named(Label(), "client.note", kind="muted")
+        self.note.setWordWrap(True)
+        self.copy_button = named(QPushButton("Copy entry"), "client.copy", tip="Copy the gateway's entry as JSON")
+        tie_icon(self.copy_button, "copy")
+        self.cancel_button = named(QPushButton("Cancel"), "client.cancel", spoken="Cancel")
+        self.write_button = named(QPushButton("Write file"), "client.write", kind="primary")
+        column_of(
+            row_of(stretch(self.file, 2), Label("as agent"), stretch(self.agent), space=2),
+            self.place,
+            stretch(self.difference),
+            self.note,
+            row_of(self.copy_button, stretch(), self.cancel_button, self.write_button, space=2),
+            into=self,
+            space=2,
+            margins=4,
+        )
+        self.file.currentIndexChanged.connect(self._show)
+        self.agent.currentIndexChanged.connect(self._show)
+        self.copy_button.clicked.connect(self._copy)
+        self.cancel_button.clicked.connect(self.reject)
+        self.write_button.clicked.connect(self.accept)
+        self.resize(760, 560)
+        self._show()
+
+    def _show(self, _index: int = 0) -> None:
+        self.change = None
+        file = self.file.currentData()
+        try:
+            self.change = edit_of_client(self._document, file, self.agent.currentText())
+        except GatewrightError as error:
+            self.difference.set_plain("")
+            self.note.setText(str(error).replace("`", ""))
+        self.place.setText(str(file.path))
+        can = self.change is not None and bool(self.agent.count())
+        is_new = self.change is not None and bool(self.change.edit.difference)
+        self.write_button.setEnabled(can and is_new)
+        self.copy_button.setEnabled(can)
+        if self.change is None:
+            return
+        self.difference.set_diff(self.change.edit.difference or "The file says so already.\n")
+        self.note.setText(_told(self.change))
+
+    def _copy(self) -> None:
+        if self.change is not None:
+            entry = {"gatewright": dict(self.change.edit.entry)}
+            QGuiApplication.clipboard().setText(json.dumps(entry, indent=2, ensure_ascii=False))
+            self.copy_button.setText("Copied")
+
+
+def _told(change: ClientEdit) -> str:
+    edit = change.edit
+    told = ["Values of variables stay in this file and are not shown."] if edit.handed else []
+    if edit.direct:
+        names = "; ".join(f"{name} ({why})" for name, why in edit.direct.items())
+        told.append(f"Still reached directly: {names}.")
+    if change.before is not None:
+        told.append("A backup is kept beside it.")
+    return " ".join(told).replace("`", "")

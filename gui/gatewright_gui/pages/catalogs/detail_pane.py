@@ -1,0 +1,228 @@
+"""One catalog: its state and what to do about it, its tools, how it is defined, what its server wrote."""
+
+from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QPushButton, QStackedWidget, QWidget
+
+from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY, ToolModel, lines_of
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.splitter import SizeStore, Splitter
+from gatewright_gui.session.catalogs import CatalogRow, SafetyTier
+
+TIERS = (
+    ("as proposed", None),
+    ("all read-only", SafetyTier.READ_ONLY),
+    ("all with side effects", SafetyTier.SIDE_EFFECTING),
+    ("all privileged", SafetyTier.PRIVILEGED),
+)
+
+
+class DetailPane(QWidget):
+    """Shows one catalog; what is asked for goes out as signals with nothing in them."""
+
+    trust_requested = Signal()
+    start_requested = Signal()
+    stop_requested = Signal()
+    ask_requested = Signal()
+    accept_requested = Signal()
+    remove_requested = Signal()
+
+    def __init__(self, sizes: SizeStore) -> None:
+        super().__init__()
+        self.setObjectName("catalogs.detail")
+        self.row: CatalogRow | None = None
+        self._stderr = ""
+        self.header = SectionHeader("Catalog")
+        self.bar = named(MessageBar(), "catalogs.bar")
+        self.trust_button = _button("Trust...", "lock-open", "trust", "See exactly what would be started, and trust it")
+        self.run_button = _button("Start", "play", "run", "Start the server and ask for its tools")
+        self.ask_button = _button("Ask for tools", "refresh-cw", "ask", "Ask the server for its tools again")
+        self.remove_button = _button("Remove...", "trash", "remove", "Take the catalog out of the policy")
+        self.part = named(Segmented("What to show of the catalog"), "catalogs.part")
+        for key, words in (("tools", "Tools"), ("server", "Server"), ("stderr", "Its messages")):
+            self.part.add_segment(key, words)
+        for control in (self.part, self.trust_button, self.run_button, self.ask_button, self.remove_button):
+            self.header.add_control(control)
+        self.model = ToolModel()
+        self.view = self._table()
+        self.code = named(CodeView("Definition of the tool"), "catalogs.code")
+        self.tier = named(QComboBox(), "catalogs.tier", spoken="What accepted tools count as")
+        for words, tier in TIERS:
+            self.tier.addItem(words, tier)
+        self.all_button = named(QPushButton("None"), "catalogs.all", spoken="Tick none of what waits")
+        self.accept_button = named(QPushButton("Accept"), "catalogs.accept", kind="primary")
+        self.accept_note = named(Label(), "catalogs.accept_note", kind="muted")
+        self._accept_bar = holding(
+            row_of(
+                stretch(self.accept_note), self.all_button, self.tier, self.accept_button, space=2, margins=(2, 1, 2, 1)
+            )
+        )
+        self.no_tools = EmptyState("package", "No tools yet", "")
+        self.definition = named(CodeView("Definition of the server"), "catalogs.definition")
+        self.stderr = named(CodeView("What the server wrote on standard error"), "catalogs.stderr")
+        self._splitter = Splitter(Qt.Orientation.Vertical, "catalogs.tools", sizes)
+        for pane in (self.view, self.code):
+            self._splitter.addWidget(pane)
+        self._splitter.restore((260, 240))
+        self._tools = holding(column_of(stretch(self._splitter), self._accept_bar))
+        self._stack = QStackedWidget()
+        for part in (self._tools, self.no_tools, self.definition, self.stderr):
+            self._stack.addWidget(part)
+        column_of(self.header, self.bar, stretch(self._stack), into=self)
+        self._connect()
+
+    def show_row(self, row: CatalogRow, stderr: str, digest: str) -> None:
+        """Show a catalog as it stands now."""
+        is_other = self.row is None or self.row.catalog_id != row.catalog_id
+        self.row, self._stderr = row, stderr
+        self.header.set_title(row.catalog_id)
+        self.header.set_note(f"{row.status[0]}, {row.held_words}")
+        self._tell_state(row)
+        self.trust_button.setVisible(not row.is_trusted)
+        self.run_button.setVisible(row.is_server and row.is_trusted)
+        self.run_button.setText("Stop" if row.is_up else "Start")
+        tie_icon(self.run_button, "circle-stop" if row.is_up else "play")
+        self.ask_button.setVisible(row.is_up)
+        at = self.view.currentIndex().row()
+        self.model.set_lines(lines_of(row), afresh=is_other)
+        if self.model.lines and not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.model.index(min(max(at, 0), len(self.model.lines) - 1), TOOL))
+        self.definition.set_plain(_definition(row, digest))
+        self.stderr.set_plain(stderr or "The server has written nothing.")
+        self._show_part()
+        self._tell_ticks()
+
+    @property
+    def chosen_tier(self) -> SafetyTier | None:
+        """What accepted tools are to count as; None: as it is proposed."""
+        tier = self.tier.currentData()
+        return None if tier is None else SafetyTier(tier)
+
+    def _table(self) -> TableView:
+        view = named(TableView("Tools of the catalog"), "catalogs.tools")
+        view.setModel(self.model)
+        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        header = view.horizontalHeader()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(WHY, QHeaderView.ResizeMode.Stretch)
+        for column, width in ((TOOL, 220), (STATE, 110), (TIER, 110)):
+            view.setColumnWidth(column, width)
+        return view
+
+    def _connect(self) -> None:
+        self.trust_button.clicked.connect(self.trust_requested)
+        self.run_button.clicked.connect(self._run)
+        self.ask_button.clicked.connect(self.ask_requested)
+        self.remove_button.clicked.connect(self.remove_requested)
+        self.accept_button.clicked.connect(self.accept_requested)
+        self.all_button.clicked.connect(lambda: self.model.tick_all(not self.model.ticked))
+        self.part.current_changed.connect(self._show_part)
+        self.model.ticks_changed.connect(self._tell_ticks)
+        self.view.selectionModel().currentChanged.connect(self._show_tool)
+        self.bar.action_requested.connect(self._act)
+
+    def _tell_state(self, row: CatalogRow) -> None:
+        server = row.server
+        if server is not None and server.reason:
+            tone = "error" if row.is_trusted else "warning"
+            action = "Try again" if row.is_trusted else "Trust..."
+            text = ". ".join(_sentence(part) for part in (server.reason, _advice(row), *server.notes) if part)
+            self.bar.show_message(tone, text, action=action)
+        elif server is not None and server.notes:
+            self.bar.show_message("info", ". ".join(map(_sentence, server.notes)))
+        else:
+            self.bar.hide()
+        self.bar.close_button.hide()
+
+    def _act(self) -> None:
+        if self.row is not None:
+            (self.start_requested if self.row.is_trusted else self.trust_requested).emit()
+
+    def _run(self) -> None:
+        if self.row is not None:
+            (self.stop_requested if self.row.is_up else self.start_requested).emit()
+
+    def _show_part(self, _key: object = None) -> None:
+        part, row = self.part.current, self.row
+        if part == "tools" and row is not None and not self.model.lines:
+            if row.is_server:
+                way = "Start it to see what it offers." if row.is_trusted else "Trust it, then start it."
+            else:
+                way = "Its program says in its manifest which tools it has."
+            self.no_tools.set_state("package", "No tools yet", way)
+            self._stack.setCurrentWidget(self.no_tools)
+            return
+        parts = {"tools": self._tools, "server": self.definition, "stderr": self.stderr}
+        self._stack.setCurrentWidget(parts[part or "tools"])
+        self._show_tool(self.view.currentIndex())
+
+    def _show_tool(self, index: QModelIndex, _before: object = None) -> None:
+        lines = self.model.lines
+        if not index.isValid() or index.row() >= len(lines):
+            self.code.set_plain("")
+            return
+        line = lines[index.row()]
+        if line.is_difference:
+            self.code.set_diff(line.text)
+        elif line.text.startswith("{"):
+            self.code.set_json(line.text)
+        else:
+            self.code.set_plain(line.text)
+
+    def _tell_ticks(self) -> None:
+        waits = sum(line.waiting is not None for line in self.model.lines)
+        number = len(self.model.ticked)
+        self._accept_bar.setVisible(waits > 0)
+        self.accept_button.setText(f"Accept {number}" if number else "Accept")
+        self.accept_button.setEnabled(number > 0)
+        self.all_button.setText("None" if number else "All")
+        self.all_button.setAccessibleName("Tick none of what waits" if number else "Tick all that waits")
+        self.accept_note.setText(f"{number} of {waits} held tools ticked; no agent sees them before.")
+
+
+def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
+    button = named(QPushButton(words), f"catalogs.{name}", spoken=words.rstrip("."), tip=tip)
+    tie_icon(button, icon)
+    return button
+
+
+def _advice(row: CatalogRow) -> str:
+    if not row.is_trusted:
+        return "see what it is, and trust it if that is what you want"
+    return row.server.advice if row.server is not None else ""
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".")
+
+
+def _definition(row: CatalogRow, digest: str) -> str:
+    catalog, pin = row.state.catalog, row.state.pin
+    lines = [f"type      {catalog.kind}"]
+    if catalog.command is not None:
+        lines.append(f"command   {catalog.command}")
+        lines += [f"argument  {word}" for word in catalog.args]
+        lines.append(f"variables {', '.join(catalog.env) or 'none'}  (PATH, HOME and LANG besides)")
+        lines.append(f"folder    {catalog.cwd or 'the folder of the policy'}")
+    if catalog.url is not None:
+        lines.append(f"address   {catalog.url}")
+        lines += [f"header    {header} from the variable {name}" for header, name in catalog.headers_env.items()]
+    if catalog.manifest:
+        lines.append(f"manifest  {catalog.manifest}")
+    if digest:
+        lines.append(f"digest    {digest}")
+    if pin is not None:
+        lines += ["", f"calls itself {pin.listing.name or '?'} {pin.listing.version}", pin.listing.instructions]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def definition_words(row: CatalogRow, digest: str) -> str:
+    """What a person trusts: the exact command or address, the names of its variables, the digest."""
+    return _definition(row, digest).split("\n\n", maxsplit=1)[0]

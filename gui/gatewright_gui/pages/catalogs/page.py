@@ -1,0 +1,189 @@
+"""MCP servers and other catalogs: the list at the left, the chosen one at the right."""
+
+from pathlib import Path
+
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
+
+from gatewright_gui.pages.catalogs.add_dialog import AddDialog
+from gatewright_gui.pages.catalogs.catalog_list import ROW, CatalogDelegate, CatalogModel
+from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
+from gatewright_gui.pages.catalogs.detail_pane import DetailPane, definition_words
+from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
+from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.dialog import Choice, ask, choose_open_file, shown
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.session.catalogs import CatalogRow, Catalogs, known_client_files, write_edit
+from gatewright_gui.session.verbs import catalogs as verbs
+
+NO_CATALOGS = "Take the servers of a client such as Claude Desktop or VS Code, paste its JSON, or type a command."
+
+
+class CatalogsPage(Page):
+    """Nothing here starts by itself."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self.setObjectName("catalogs")
+        self.setAcceptDrops(True)
+        self._context, self._document = context, context.document
+        self.catalogs = Catalogs(context.document, self)
+        self.header = SectionHeader("Catalogs")
+        self.add_button = named(QPushButton("Add..."), "catalogs.add", spoken="Add servers")
+        tie_icon(self.add_button, "plus")
+        self.header.add_control(self.add_button)
+        self.model = CatalogModel()
+        self.view = named(QListView(), "catalogs.list", spoken="Catalogs")
+        self.view.setModel(self.model)
+        self.view.setItemDelegate(CatalogDelegate(self.view))
+        self.client_button = named(
+            QPushButton("Copy configuration for..."),
+            "catalogs.client",
+            tip="Put the gateway into a client, in their place",
+        )
+        tie_icon(self.client_button, "send")
+        self.detail = DetailPane(context.sizes)
+        self.empty = named(EmptyState("plug", "No catalogs", NO_CATALOGS, action="Add servers..."), "catalogs.empty")
+        foot = row_of(stretch(self.client_button), margins=2)
+        left = holding(column_of(self.header, stretch(self.view), foot))
+        splitter = Splitter(Qt.Orientation.Horizontal, "catalogs", context.sizes)
+        for pane in (left, self.detail):
+            splitter.addWidget(pane)
+        splitter.setStretchFactor(1, 1)
+        splitter.restore((280, 900))
+        self._whole = splitter
+        self._stack = QStackedWidget()
+        self._stack.addWidget(splitter)
+        self._stack.addWidget(self.empty)
+        column_of(stretch(self._stack), into=self)
+        self._connect()
+        self._refresh()
+
+    def main_view(self) -> QWidget:
+        """The list; without a catalog the way to add one."""
+        return self.view if self._stack.currentWidget() is self._whole else self.empty.action_button
+
+    def page_shown(self) -> None:
+        """Servers may have come and gone meanwhile."""
+        self._refresh()
+
+    def end(self) -> None:
+        """Hear no more of servers."""
+        self.catalogs.end()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
+        """A file may be dropped."""
+        if self._document.is_open and _dropped(event) is not None:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+        """The configuration file of a client."""
+        path = _dropped(event)
+        if path is not None:
+            event.acceptProposedAction()
+            self._start(self._add(path))
+
+    def _connect(self) -> None:
+        self.catalogs.changed.connect(self._refresh)
+        self.view.selectionModel().currentChanged.connect(self._show)
+        self.add_button.clicked.connect(lambda: self._start(self._add(None)))
+        self.empty.action_requested.connect(lambda: self._start(self._add(None)))
+        self.client_button.clicked.connect(lambda: self._start(self._copy_configuration()))
+        detail = self.detail
+        detail.trust_requested.connect(lambda: self._start(self._trust()))
+        detail.start_requested.connect(lambda: self._serve("start"))
+        detail.ask_requested.connect(lambda: self._serve("ask"))
+        detail.stop_requested.connect(lambda: self._serve("stop"))
+        detail.accept_requested.connect(lambda: self._start(self._accept()))
+        detail.remove_requested.connect(lambda: self._start(self._remove()))
+
+    @property
+    def current(self) -> CatalogRow | None:
+        """The chosen catalog."""
+        row = self.view.currentIndex().data(ROW)
+        return row if isinstance(row, CatalogRow) else None
+
+    def _refresh(self, _why: object = None) -> None:
+        if not self.isVisible() and self.model.rowCount():
+            return
+        rows = self.catalogs.rows
+        before = self.current
+        self.model.set_rows(rows)
+        waits = sum(len(row.waiting) for row in rows)
+        self.header.set_note(f"{waits} tool{'' if waits == 1 else 's'} to accept" if waits else "")
+        self._stack.setCurrentWidget(self._whole if rows else self.empty)
+        if rows and not self.view.currentIndex().isValid():
+            at = self.model.find(before.catalog_id) if before is not None else 0
+            self.view.setCurrentIndex(self.model.index(max(at, 0)))
+        self._show()
+
+    def _show(self, _now: QModelIndex | None = None, _before: QModelIndex | None = None) -> None:
+        row = self.current
+        if row is not None:
+            is_server = row.is_server
+            stderr = self.catalogs.stderr(row.catalog_id) if is_server else ""
+            self.detail.show_row(row, stderr, self.catalogs.digest(row.catalog_id) if is_server else "")
+
+    def _start(self, work: object) -> None:
+        self._context.tasks.start(work, "catalogs", replace=True)  # pyright: ignore[reportArgumentType]
+
+    def _serve(self, what: str) -> None:
+        """Start, ask or stop the chosen server, beside other servers."""
+        row = self.current
+        if row is None:
+            return
+        name = row.catalog_id
+        work = {"start": self.catalogs.restart, "ask": self.catalogs.ask_tools, "stop": self.catalogs.stop}[what]
+        self._context.tasks.start(work(name), f"catalogs.{name}")
+
+    async def _add(self, path: Path | None) -> None:
+        while True:
+            dialog = AddDialog(self, known_client_files(self._document), path)
+            accepted = await shown(dialog)
+            if not dialog.asks_file:
+                break
+            start = self._document.workspace.folder
+            path = await choose_open_file(self, "Servers of a client", start, "Configuration (*.json);;Any file (*)")
+        if accepted:
+            added = verbs.add_servers(self._document, dialog.chosen)
+            if added:
+                self._refresh()
+                self.view.setCurrentIndex(self.model.index(self.model.find(added[0])))
+
+    async def _trust(self) -> None:
+        row = self.current
+        if row is None:
+            return
+        words = definition_words(row, self.catalogs.digest(row.catalog_id))
+        dialog = TrustDialog(self, row.catalog_id, words, is_started=row.state.catalog.command is not None)
+        if await shown(dialog) and self.catalogs.trust(row.catalog_id):
+            self._context.tasks.start(self.catalogs.restart(row.catalog_id), f"catalogs.{row.catalog_id}")
+
+    async def _accept(self) -> None:
+        row = self.current
+        if row is not None:
+            await self.catalogs.accept(row.catalog_id, self.detail.model.ticked, self.detail.chosen_tier)
+
+    async def _remove(self) -> None:
+        row = self.current
+        if row is None:
+            return
+        text = "What the policy says of its tools goes with it; what was accepted stays on disk. Undo brings it back."
+        choices = (Choice("keep", "Keep it"), Choice("remove", "Remove", "danger"))
+        if await ask(self, f"Remove catalog {row.catalog_id}?", text, choices, icon="trash", role="ask") == "remove":
+            verbs.remove_catalog(self._document, row.catalog_id)
+
+    async def _copy_configuration(self) -> None:
+        dialog = ClientDialog(self, self._document, self._context.selection.agent_id)
+        if await shown(dialog) and dialog.change is not None:
+            write_edit(self._document, dialog.change)
+
+
+def _dropped(event: QDropEvent) -> Path | None:
+    urls = event.mimeData().urls()
+    return Path(urls[0].toLocalFile()) if len(urls) == 1 and urls[0].isLocalFile() else None

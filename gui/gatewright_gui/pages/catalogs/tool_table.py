@@ -1,0 +1,147 @@
+"""The tools of a server: those that wait to be accepted, with a box each, and those that were accepted."""
+
+import json
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+
+from gatewright.workspace.api import frozen
+from gatewright_gui.session.catalogs import CatalogRow, Waiting
+
+Index = QModelIndex | QPersistentModelIndex
+HEADINGS = ("Tool", "State", "Counts as", "Because")
+TOOL, STATE, TIER, WHY = range(4)
+_TIERS = {"read_only": "read-only", "side_effecting": "side effects", "privileged": "privileged"}
+
+
+@frozen
+class ToolLine:
+    """A tool of a server. ``waiting`` None: it was accepted as it is listed."""
+
+    name: str
+    state: str
+    tier: str
+    why: str
+    text: str
+    is_difference: bool
+    waiting: Waiting | None = None
+
+
+def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
+    """What waits first, then what was accepted."""
+    pin = row.state.pin
+    if pin is None:
+        return ()
+    held = {one.name: one for one in row.waiting}
+    lines = [
+        ToolLine(
+            one.name,
+            f"{one.change}, held",
+            _tier(one.after.tier) if one.after is not None else "is forgotten",
+            one.why,
+            one.difference,
+            True,
+            one,
+        )
+        for one in row.waiting
+    ]
+    for name, accepted in pin.accepted.items():
+        if name not in held:
+            effects = ", ".join(sorted(str(effect) for effect in accepted.side_effects))
+            definition = json.dumps(pin.definition(name), indent=2, ensure_ascii=False)
+            lines.append(ToolLine(name, "accepted", _tier(accepted.tier), effects, definition, False))
+    lines += [ToolLine(one.name, "cannot be used", "", one.message, one.message, False) for one in pin.listing.left_out]
+    return tuple(lines)
+
+
+def _tier(tier: object) -> str:
+    return _TIERS.get(str(tier), str(tier))
+
+
+class ToolModel(QAbstractTableModel):
+    """One row per tool; a box before those that wait, ticked at first."""
+
+    ticks_changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: tuple[ToolLine, ...] = ()
+        self._off: set[str] = set()
+
+    @property
+    def lines(self) -> tuple[ToolLine, ...]:
+        """The tools."""
+        return self._lines
+
+    @property
+    def ticked(self) -> tuple[str, ...]:
+        """Names of the tools that wait and are ticked."""
+        return tuple(line.name for line in self._lines if line.waiting is not None and line.name not in self._off)
+
+    def set_lines(self, lines: tuple[ToolLine, ...], *, afresh: bool) -> None:
+        """Show these; ``afresh``: of another server, so that all that waits is ticked."""
+        if lines == self._lines and not afresh:
+            return
+        self.beginResetModel()
+        self._lines = lines
+        if afresh:
+            self._off = set()
+        self.endResetModel()
+        self.ticks_changed.emit()
+
+    def tick_all(self, on: bool) -> None:
+        """Tick all that waits, or none of it."""
+        self._off = set() if on else {line.name for line in self._lines if line.waiting is not None}
+        if self._lines:
+            self.dataChanged.emit(self.index(0, TOOL), self.index(len(self._lines) - 1, TOOL))
+        self.ticks_changed.emit()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many tools."""
+        return 0 if parent.isValid() else len(self._lines)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Name, state, tier, why."""
+        return 0 if parent.isValid() else len(HEADINGS)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Words over the columns."""
+        fits = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
+        return HEADINGS[section] if fits and 0 <= section < len(HEADINGS) else None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Boxes can be ticked."""
+        flags = super().flags(index)
+        if index.isValid() and index.column() == TOOL and self._lines[index.row()].waiting is not None:
+            flags |= Qt.ItemFlag.ItemIsUserCheckable
+        return flags
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Cells."""
+        if not index.isValid() or index.row() >= len(self._lines):
+            return None
+        line = self._lines[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return (line.name, line.state, line.tier, line.why)[index.column()]
+            case Qt.ItemDataRole.ToolTipRole:
+                return f"{line.name}: {line.state}" + (f"; {line.why}" if line.why else "")
+            case Qt.ItemDataRole.CheckStateRole if index.column() == TOOL and line.waiting is not None:
+                return Qt.CheckState.Unchecked if line.name in self._off else Qt.CheckState.Checked
+            case _:
+                return None
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
+        """Tick a box, or take the tick away."""
+        if role != Qt.ItemDataRole.CheckStateRole or not self.flags(index) & Qt.ItemFlag.ItemIsUserCheckable:
+            return False
+        name = self._lines[index.row()].name
+        if Qt.CheckState(value) == Qt.CheckState.Checked:
+            self._off.discard(name)
+        else:
+            self._off.add(name)
+        self.dataChanged.emit(index, index)
+        self.ticks_changed.emit()
+        return True

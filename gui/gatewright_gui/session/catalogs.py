@@ -1,0 +1,255 @@
+"""The catalogs of the open policy with their servers, as they stand; starting, asking, accepting."""
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import QObject, Signal
+from shiboken6 import isValid
+
+from gatewright.workspace.api import (
+    Catalog,
+    CatalogState,
+    CatalogType,
+    ClientEdit,
+    ClientFile,
+    ClientServer,
+    GatewrightError,
+    SafetyTier,
+    ServerState,
+    ServerStatus,
+    Waiting,
+    client_file,
+    client_files,
+    frozen,
+    gateway_edit,
+    read_client_file,
+    read_typed_servers,
+    waiting,
+    write_client_file,
+)
+from gatewright_gui.session.document import Document
+
+Tone = Literal["allow", "ask", "deny", "muted", "accent"]
+__all__ = [
+    "Catalog",
+    "CatalogRow",
+    "Catalogs",
+    "ClientEdit",
+    "ClientFile",
+    "ClientServer",
+    "SafetyTier",
+    "Waiting",
+    "edit_of_client",
+    "known_client_files",
+    "servers_in",
+]
+
+_STATUS: Mapping[ServerStatus, tuple[str, str, Tone]] = {
+    ServerStatus.NOT_TRUSTED: ("not trusted", "lock", "ask"),
+    ServerStatus.STOPPED: ("stopped", "circle-stop", "muted"),
+    ServerStatus.STARTING: ("starting", "clock", "accent"),
+    ServerStatus.RUNNING: ("running", "circle-check", "allow"),
+    ServerStatus.RESTARTING: ("restarting", "rotate-ccw", "ask"),
+    ServerStatus.FAILED: ("failed", "circle-x", "deny"),
+}
+
+
+@frozen
+class CatalogRow:
+    """A catalog as it stands now; ``server`` None: another program runs its tools."""
+
+    state: CatalogState
+    server: ServerState | None
+    waiting: tuple[Waiting, ...]
+
+    @property
+    def catalog_id(self) -> str:
+        """The id of the catalog."""
+        return self.state.catalog.catalog_id
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it is an MCP server, which can be started."""
+        return self.server is not None
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it may be started."""
+        return self.state.is_trusted is not False
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it runs or is about to."""
+        up = (ServerStatus.STARTING, ServerStatus.RUNNING, ServerStatus.RESTARTING)
+        return self.server is not None and self.server.status in up
+
+    @property
+    def status(self) -> tuple[str, str, Tone]:
+        """Words, an icon and a colour for its state."""
+        if self.server is None:
+            return ("run by another program", "package", "muted")
+        return _STATUS[self.server.status]
+
+    @property
+    def held_words(self) -> str:
+        """How many tools it has, and how many of them wait to be accepted."""
+        known, held = len(self.state.tool_names), len(self.waiting)
+        if self.is_server and self.state.pin is None:
+            return "tools not known yet"
+        tools = f"{known} tool{'' if known == 1 else 's'}"
+        return f"{tools}, {held} to accept" if held else tools
+
+
+class Catalogs(QObject):
+    """Tells whenever something about the catalogs changed; answers come in the thread of the window."""
+
+    changed = Signal()
+    _told = Signal()
+    """A server's state changed, in a thread of the engine."""
+
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._pins: tuple[object, ...] = ()
+        self._leave: Callable[[], None] = _nothing
+        self._told.connect(self._look)
+        document.opened.connect(self._follow)
+        document.policy_changed.connect(self.changed)
+        self._follow()
+
+    @property
+    def rows(self) -> tuple[CatalogRow, ...]:
+        """The catalogs in the order of the policy."""
+        if not self._document.is_open:
+            return ()
+        workspace = self._document.workspace
+        servers = workspace.servers.states
+        return tuple(
+            CatalogRow(
+                state,
+                servers.get(state.catalog.catalog_id) if state.catalog.kind is CatalogType.MCP else None,
+                waiting(state.pin, trusted=state.catalog.trusted) if state.pin is not None else (),
+            )
+            for state in workspace.catalog_states()
+        )
+
+    def digest(self, catalog_id: str) -> str:
+        """What is trusted when a server is trusted."""
+        return self._document.workspace.server_digest(catalog_id)
+
+    def stderr(self, catalog_id: str) -> str:
+        """The end of what a server wrote on its standard error."""
+        return self._document.workspace.servers.stderr(catalog_id)
+
+    def trust(self, catalog_id: str) -> bool:
+        """Remember that a server may be started. A failure is said."""
+        try:
+            self._document.workspace.trust_server(catalog_id)
+        except GatewrightError as error:
+            self._document.say("error", str(error))
+            return False
+        self.changed.emit()
+        return True
+
+    async def ask_tools(self, catalog_id: str) -> None:
+        """Start a server where it does not run, and take in what tools it lists; why it failed is in its state."""
+        workspace = self._document.workspace
+        with suppress(GatewrightError):
+            await workspace.servers.refresh(catalog_id)
+        if isValid(self):
+            self._look()
+
+    async def stop(self, catalog_id: str) -> None:
+        """Stop a server."""
+        await self._document.workspace.servers.stop(catalog_id)
+
+    async def restart(self, catalog_id: str) -> None:
+        """Stop a server and start it, whatever failed before."""
+        with suppress(GatewrightError):
+            await self._document.workspace.servers.restart(catalog_id)
+        await self.ask_tools(catalog_id)
+
+    async def accept(self, catalog_id: str, names: Collection[str], tier: SafetyTier | None = None) -> bool:
+        """Accept tools as their server lists them; ``tier`` None: as it is proposed for each. A failure is said."""
+        workspace = self._document.workspace
+        listed = {one.name for row in self.rows if row.catalog_id == catalog_id for one in row.waiting if one.after}
+        tiers = {(name, ""): tier for name in names if tier is not None and name in listed}
+        words = any(
+            row.state.pin and row.state.pin.drift.instructions for row in self.rows if row.catalog_id == catalog_id
+        )
+        return await self._change_pin(
+            lambda: workspace.accept_tools(catalog_id, names, tiers=tiers, instructions=words, who="operator")
+        )
+
+    async def _change_pin(self, change: Callable[[], object]) -> bool:
+        try:
+            await self._document.in_worker(change)
+        except GatewrightError as error:
+            self._document.say("error", str(error))
+            return False
+        self._look()
+        return True
+
+    def end(self) -> None:
+        """Listen no more."""
+        self._leave()
+        self._leave = _nothing
+
+    def _follow(self) -> None:
+        self.end()
+        if self._document.is_open:
+            self._leave = self._document.workspace.servers.subscribe(self._tell)
+            self._pins = self._pins_now()
+        self.changed.emit()
+
+    def _tell(self) -> None:
+        if isValid(self):
+            self._told.emit()
+
+    def _look(self) -> None:
+        """Tools that came, went or were accepted change what agents see: the whole window follows."""
+        pins = self._pins_now()
+        if pins != self._pins:
+            self._pins = pins
+            self._document.tell_tools_changed()
+        self.changed.emit()
+
+    def _pins_now(self) -> tuple[object, ...]:
+        if not self._document.is_open:
+            return ()
+        return tuple((state.catalog.catalog_id, state.pin) for state in self._document.workspace.catalog_states())
+
+
+def servers_in(text: str, path: Path | None = None) -> tuple[ClientServer, ...]:
+    """The servers of a client's file, or of what was typed or pasted. Raises GatewrightError with what is wrong."""
+    return read_client_file(path) if path is not None else read_typed_servers(text)
+
+
+def known_client_files(document: Document) -> tuple[ClientFile, ...]:
+    """The configuration files of clients, there or not: the user's, and those of the policy's folder."""
+    return client_files(document.workspace.folder)
+
+
+def edit_of_client(document: Document, file: ClientFile, agent_id: str, other: Path | None = None) -> ClientEdit:
+    """A client's file with the gateway for an agent in it; ``other``: in another file. Raises GatewrightError."""
+    chosen = file if other is None else client_file(file.client.client_id, other)
+    workspace = document.workspace
+    return gateway_edit(chosen, workspace.policy.catalogs, workspace.policy_path, agent_id)
+
+
+def write_edit(document: Document, change: ClientEdit) -> bool:
+    """Write a client's file; where the backup lies is said, and so is a failure."""
+    try:
+        backup = write_client_file(change)
+    except GatewrightError as error:
+        document.say("error", str(error))
+        return False
+    kept = f"; as it was: {backup.name}" if backup is not None else ""
+    document.say("info", f"wrote {change.file.path}{kept}. Start {change.file.client.name} again.")
+    return True
+
+
+def _nothing() -> None:
+    """What is left to end when nothing was begun."""

@@ -1,0 +1,205 @@
+"""The page of catalogs with real MCP servers: added, trusted, started, accepted, taken to a client."""
+
+import json
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QPlainTextEdit, QPushButton, QWidget
+
+from gatewright_gui.pages.catalogs import CatalogsPage
+from gatewright_gui.pages.catalogs.add_dialog import AddDialog
+from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
+from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import Said, opened_window, settled, until
+from tests.support.checkout import ROOT
+
+GOOD = str(ROOT / "tests" / "support" / "good_server.py")
+D = TypeVar("D", bound=QDialog)
+POLICY = 'gatewright = 1\n\n[agents.desk]\ntools = ["file"]\nsources = []\n'
+
+
+@pytest.fixture
+async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[MainWindow]:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    policy = tmp_path / "desk" / "policy.toml"
+    policy.parent.mkdir()
+    policy.write_text(POLICY, encoding="utf-8")
+    async with opened_window(policy, tmp_path) as made:
+        made.show_page("catalogs")
+        await settled(made)
+        yield made
+
+
+def page_of(window: MainWindow) -> CatalogsPage:
+    page = window.shelf.page("catalogs")
+    assert isinstance(page, CatalogsPage)
+    return page
+
+
+def config(folder: Path) -> Path:
+    path = folder / "claude_desktop_config.json"
+    servers: dict[str, dict[str, object]] = {
+        "good": {"command": sys.executable, "args": [GOOD, "stdio"], "env": {"GOOD_KEY": "very-secret"}},
+        "odd": {"args": []},
+    }
+    path.write_text(json.dumps({"mcpServers": servers}, indent=2), encoding="utf-8")
+    return path
+
+
+async def dialog_of(window: MainWindow, kind: type[D]) -> D:
+    await until(lambda: any(isinstance(one, kind) and one.isVisible() for one in QApplication.topLevelWidgets()))
+    return next(one for one in QApplication.topLevelWidgets() if isinstance(one, kind) and one.isVisible())
+
+
+def press(where: QWidget, name: str) -> None:
+    button = where.findChild(QPushButton, name)
+    assert button is not None
+    assert button.isEnabled()
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+async def add_good(window: MainWindow, path: Path) -> CatalogsPage:
+    page = page_of(window)
+    press(page, "catalogs.add")
+    dialog = await dialog_of(window, AddDialog)
+    dialog.read_file(path)
+    assert [server.server_id for server in dialog.chosen] == ["good"]
+    press(dialog, "catalog_add.accept")
+    await settled(window)
+    return page
+
+
+async def trust(window: MainWindow, page: CatalogsPage) -> str:
+    press(page, "catalogs.trust")
+    dialog = await dialog_of(window, TrustDialog)
+    words = dialog.code.text
+    press(dialog, "trust.accept")
+    await settled(window)
+    return words
+
+
+async def test_empty_page_says_how_to_begin_and_a_command_can_be_typed(window: MainWindow) -> None:
+    page = page_of(window)
+    assert page.empty.isVisible()
+    QTest.mouseClick(page.empty.action_button, Qt.MouseButton.LeftButton)
+    dialog = await dialog_of(window, AddDialog)
+    text = dialog.findChild(QPlainTextEdit, "catalog_add.text")
+    assert text is not None
+    QTest.keyClicks(text, "npx 'open")
+    assert dialog.fault.text() == "it is no command: no closing quotation"
+    assert not dialog.accept_button.isEnabled()
+    text.setPlainText("https://tickets.example.com/mcp")
+    press(dialog, "catalog_add.accept")
+    await settled(window)
+    assert [catalog.url for catalog in window.document.policy.catalogs] == ["https://tickets.example.com/mcp"]
+    row = page.current
+    assert row is not None
+    assert row.status[0] == "not trusted"
+    window.document.undo()
+    assert page.empty.isVisible()
+
+
+async def test_server_of_a_client_is_trusted_started_and_accepted_and_then_agents_can_have_its_tools(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOD_KEY", "very-secret")
+    page = await add_good(window, config(tmp_path))
+    assert not any(tool.origin == "good" for tool in window.document.catalog)
+
+    words = await trust(window, page)
+    assert f"command   {sys.executable}" in words
+    assert "variables GOOD_KEY" in words
+    assert "very-secret" not in words
+    assert window.document.workspace.server_digest("good") in words
+    row = page.current
+    assert row is not None
+    assert (row.status[0], len(row.waiting)) == ("running", len(page.detail.model.lines))
+    assert page.header.accessibleName()
+
+    index = page.detail.model.index(0, 0)
+    assert page.detail.model.setData(index, Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
+    left_out = page.detail.model.lines[0].name
+    press(page, "catalogs.accept")
+    await settled(window)
+    row = page.current
+    assert row is not None
+    assert [one.name for one in row.waiting] == [left_out]
+    facts = {tool.name: tool for tool in window.document.catalog if tool.origin == "good"}
+    assert not facts["add"].held
+    assert facts[left_out].held
+
+    press(page, "catalogs.run")
+    await settled(window)
+    await until(lambda: page.current is not None and page.current.status[0] == "stopped")
+
+
+async def test_failed_server_says_why_and_what_to_do(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text('{"mcpServers": {"good": {"command": "no-such-server-anywhere"}}}', encoding="utf-8")
+    page = await add_good(window, path)
+    await trust(window, page)
+    await until(lambda: page.current is not None and page.current.status[0] == "failed")
+    assert page.detail.bar.isVisible()
+    assert "no-such-server-anywhere" in page.detail.bar.text
+    assert page.detail.bar.action_button.text() == "Try again"
+
+
+async def test_file_that_is_dropped_is_read(window: MainWindow, tmp_path: Path) -> None:
+    page = page_of(window)
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(config(tmp_path)))])
+    event = QDropEvent(
+        QPoint(9, 9), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    )
+    page.dropEvent(event)
+    dialog = await dialog_of(window, AddDialog)
+    assert dialog.list.count() == 2
+    assert "cannot be added" in dialog.list.item(1).text()
+    dialog.reject()
+    await settled(window)
+
+
+async def test_configuration_goes_back_to_the_client_after_its_difference_was_shown(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir(parents=True)
+    config(tmp_path).rename(path)
+    before = path.read_text(encoding="utf-8")
+    page, said = await add_good(window, path), Said(window.document)
+    press(page, "catalogs.client")
+    dialog = await dialog_of(window, ClientDialog)
+    combo = dialog.findChild(QComboBox, "client.file")
+    assert combo is not None
+    assert combo.currentText() == "Cursor (yours)"
+    assert '+        "GOOD_KEY": "..."' in dialog.difference.text or '"GOOD_KEY": "..."' in dialog.difference.text
+    assert "very-secret" not in dialog.difference.text
+    assert "odd" in dialog.note.text()
+    press(dialog, "client.copy")
+    assert json.loads(QGuiApplication.clipboard().text())["gatewright"]["args"][-1] == "desk"
+    assert path.read_text(encoding="utf-8") == before
+    press(dialog, "client.write")
+    await settled(window)
+    entries = json.loads(path.read_text(encoding="utf-8"))["mcpServers"]
+    assert entries.keys() == {"odd", "gatewright"}
+    assert entries["gatewright"]["env"] == {"GOOD_KEY": "very-secret"}
+    assert (path.parent / "mcp.json.before-gatewright").read_text(encoding="utf-8") == before
+    assert "mcp.json.before-gatewright" in said.last
+
+
+async def test_catalog_is_removed_after_a_question_and_undo_brings_it_back(window: MainWindow, tmp_path: Path) -> None:
+    page = await add_good(window, config(tmp_path))
+    press(page, "catalogs.remove")
+    press(await dialog_of(window, QDialog), "choice-remove")
+    await settled(window)
+    assert window.document.policy.catalogs == ()
+    window.document.undo()
+    assert [catalog.catalog_id for catalog in window.document.policy.catalogs] == ["good"]
