@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
+    App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PATH = "/mcp"
 LARGEST_BODY = 5 * 1024 * 1024
@@ -167,7 +168,7 @@ def address_of(listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
 
-async def serve_http(app: HttpGateway, listening: socket.socket, stopped: asyncio.Future[Any]) -> None:
+async def serve_http(app: App, listening: socket.socket, stopped: asyncio.Future[Any]) -> None:
     """Serve until ``stopped`` is done. Whoever stops closes the doors first, or streams that are open hold it up."""
     config = uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType] a callable that uvicorn's own types spell otherwise

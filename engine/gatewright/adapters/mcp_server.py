@@ -7,6 +7,7 @@ import json
 import time
 from contextlib import suppress
 from importlib.metadata import version
+from math import inf
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -194,7 +195,7 @@ class _Progress:
         self._began = time.monotonic()
         self._what = "running"
         self._passed_on: tuple[float, float | None, str | None] | None = None
-        self._amount = 0.0
+        self._amount = -inf
         self._news = asyncio.Event()
 
     def say(self, what: str) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.tools.defined import DefinedTool
+from gatewright.tools.tool import Scrub
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 class ServerTool(DefinedTool, abstract=True):
@@ -18,6 +22,18 @@ class ServerTool(DefinedTool, abstract=True):
     def output_part(self, result: JsonValue) -> JsonValue:
         """The structured part, null where the server sent none."""
         return result.get("structuredContent") if isinstance(result, dict) else None
+
+    def scrubbed(self, result: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
+        """Without secrets; the bytes of images, sounds and files stay: what looks like a secret there is chance."""
+        if not isinstance(result, dict) or not isinstance(content := result.get("content"), list):
+            return scrub(result)
+        rest, count = _scrubbed_object({**result, "content": []}, scrub)
+        blocks: list[JsonValue] = []
+        for block in content:
+            kept, taken = _scrubbed_block(block, scrub)
+            blocks.append(kept)
+            count += taken
+        return {**rest, "content": blocks}, count
 
     def text_for_model(self, result: JsonValue) -> str | None:
         """The texts of the content, one below the other, with a word for what is no text."""
@@ -52,3 +68,28 @@ def _words(block: dict[str, JsonValue]) -> str:
     for held in (block, inner if isinstance(inner, dict) else {}):
         what += [named for key in ("mimeType", "name", "uri") if isinstance(named := held.get(key), str)]
     return f"[{' '.join(what)}]"
+
+
+def _scrubbed_object(value: dict[str, JsonValue], scrub: Scrub) -> tuple[dict[str, JsonValue], int]:
+    kept, count = scrub(value)
+    return cast("dict[str, JsonValue]", kept), count  # an object stays one
+
+
+def _scrubbed_block(block: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
+    if not isinstance(block, dict):
+        return scrub(block)
+    inner = block.get("resource")
+    if isinstance(inner, dict):
+        held, count = _scrubbed_beside("blob", inner, scrub)
+        kept, more = _scrubbed_object({**block, "resource": {}}, scrub)
+        return {**kept, "resource": held}, count + more
+    return _scrubbed_beside("data", block, scrub)
+
+
+def _scrubbed_beside(name: str, value: dict[str, JsonValue], scrub: Scrub) -> tuple[JsonValue, int]:
+    """The object without its secrets, but for the bytes that it holds under that name in base64."""
+    data = value.get(name)
+    if not isinstance(data, str) or len(data) % 4 or _BASE64.fullmatch(data) is None:
+        return scrub(value)
+    kept, count = _scrubbed_object({key: held for key, held in value.items() if key != name}, scrub)
+    return {**kept, name: data}, count

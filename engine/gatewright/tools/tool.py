@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -43,6 +43,9 @@ from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.parameter import Parameter
 from gatewright.tools.schemashape import SelectedShape, listed_names, listed_shape, selected
 from gatewright.tools.shape import PLAIN, InputShape, MethodShape, PlainShape
+
+Scrub = Callable[[JsonValue], tuple[JsonValue, int]]
+"""Takes the secrets out of a value, and says how many there were."""
 
 __all__ = ["ArgumentIssue", "OperationSpec", "Tool"]
 
@@ -330,6 +333,10 @@ class Tool(Declaration):
     def output_part(self, result: JsonValue) -> JsonValue:
         """The part of a result that the output schema is about: as a rule all of it."""
         return result
+
+    def scrubbed(self, result: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
+        """The result without its secrets, and how many were taken out: as a rule of all of it."""
+        return scrub(result)
 
     def text_for_model(self, result: JsonValue) -> str | None:  # noqa: ARG002
         """What the model reads of a result; None: the text that it is, or its canonical JSON."""

@@ -53,11 +53,11 @@ async def operator_of(place: Place) -> AsyncGenerator[Operator]:
 async def test_the_operator_answers_and_the_client_hears_that_it_waits(place: Place, listen: Listen) -> None:
     gate, told = listen(), asyncio.Queue[str | None]()
 
-    async def progress(amount: float, whole: float | None, words: str | None) -> None:
-        told.put_nowait(words)
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.put_nowait(message)
 
     async with operator_of(place) as operator, connected(gate, place.token("writer", user_id="bob")) as client:
-        call = asyncio.create_task(client.call_tool("file", APPEND, progress_callback=progress))
+        call = asyncio.create_task(client.call_tool("file", APPEND, progress_callback=hear))
         (question,) = await operator.sees(1)
         async with asyncio.timeout(20):
             assert await told.get() == "waits for the approval of an operator"

@@ -63,6 +63,14 @@ async def test_blocks_and_structured_content_pass_through_whole(mode: Literal["a
     assert not result.is_error
 
 
+async def test_bytes_of_images_and_files_stay_whatever_they_look_like() -> None:
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    held = {"type": "resource", "resource": {"uri": "mem:2", "blob": pixel}}
+    result = await called({"content": [IMAGE | {"data": pixel}, held]})
+
+    assert blocks(result) == [IMAGE | {"data": pixel}, held]
+
+
 async def test_secrets_are_taken_out_of_blocks_and_structured_content() -> None:
     secret = "ghp_" + "a1B2" * 9
     answer = {"content": [{"type": "text", "text": f"token {secret}"}], "structuredContent": {"token": secret}}

@@ -104,7 +104,7 @@ def _note(done: _Normal) -> str:
 
 
 def _normalised(plan: ToolPlan, result: JsonValue | bytes) -> _Normal:
-    value, secrets = _scrubbed(result) if plan.scrub else (result, 0)
+    value, secrets = _scrubbed(plan, result) if plan.scrub else (result, 0)
     try:
         normal = plan.tool.actor.normalize(value)
     except Exception as error:  # noqa: BLE001 a tool's own method may raise anything
@@ -117,9 +117,9 @@ def _normalised(plan: ToolPlan, result: JsonValue | bytes) -> _Normal:
     return _Normal(binary_text(normal, digest) if text is None else text, normal, digest, size, secrets)
 
 
-def _scrubbed(result: JsonValue | bytes) -> tuple[JsonValue | bytes, int]:
+def _scrubbed(plan: ToolPlan, result: JsonValue | bytes) -> tuple[JsonValue | bytes, int]:
     if not isinstance(result, bytes):
-        return scrub_value(result)
+        return plan.tool.scrubbed(result, scrub_value)
     text = plain_text(result)
     scrubbed, secrets = scrub_text(text) if text is not None else ("", 0)
     return (scrubbed.encode(), secrets) if secrets else (result, 0)

@@ -1,0 +1,107 @@
+"""The official conformance suite of the protocol on the gateway: what it asks of a server that has tools alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gatewright import Gate, ToolRegistry
+from gatewright.adapters.mcp_http import HttpGateway, TokenDoor, address_of, listen, security_of, serve_http
+from gatewright.adapters.mcp_server import AgentServer, Caller
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate import Session
+from gatewright.policyfile import KnownTools, parse_policy
+from gatewright.tools import ToolDefinition, ToolExecutionContext
+from gatewright.tools.server_tool import ServerTool, checked_answer
+from tests.support.real_servers import from_npm
+
+POLICY = "gatewright = 1\n\n[agents.tested]\napprovals = { privileged = 'allow' }\n"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+SOUND = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
+IMAGE = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+HELD = {"type": "resource", "resource": {"uri": "test://held", "mimeType": "text/plain", "text": "This is held."}}
+ANSWERS: Mapping[str, dict[str, Any]] = {
+    "test_simple_text": {"content": [{"type": "text", "text": "This is a simple text response for testing."}]},
+    "test_image_content": {"content": [IMAGE]},
+    "test_audio_content": {"content": [{"type": "audio", "data": SOUND, "mimeType": "audio/wav"}]},
+    "test_embedded_resource": {"content": [HELD]},
+    "test_multiple_content_types": {"content": [{"type": "text", "text": "Several:"}, IMAGE, HELD]},
+    "test_error_handling": {"content": [{"type": "text", "text": "It fails, as it should"}], "isError": True},
+    "test_tool_with_progress": {"content": [{"type": "text", "text": "done"}]},
+}
+APPLY = (
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "tools-call-simple-text",
+    "tools-call-image",
+    "tools-call-audio",
+    "tools-call-embedded-resource",
+    "tools-call-mixed-content",
+    "tools-call-error",
+    "tools-call-with-progress",
+    "server-sse-multiple-streams",
+    "dns-rebinding-protection",
+)
+
+
+def agent() -> AgentServer:
+    """An agent whose tools answer as the suite wants, as if a server had sent that."""
+    registry = ToolRegistry()
+    for name, answer in ANSWERS.items():
+
+        async def run(_: Mapping[str, JsonValue], context: ToolExecutionContext, sent: Any = answer) -> object:
+            for amount in (0.0, 50.0, 100.0):
+                assert context.progress is not None
+                context.progress(amount, 100.0, None)
+                await asyncio.sleep(0.05)
+            return checked_answer(sent)
+
+        definition = ToolDefinition(name, "A tool of the suite.", {"type": "object", "properties": {}})
+        registry.register(ServerTool(definition, origin="suite", runner=run))
+    loaded = parse_policy(POLICY, file="policy.toml", known=KnownTools(registry.facts()))
+    assert loaded.policy is not None, loaded.problems
+    return AgentServer(Gate(loaded.policy, registry), Caller("tested", Session(agent_id="tested")))
+
+
+class Authorized:
+    """The gateway for a client that cannot send a token."""
+
+    def __init__(self, gateway: HttpGateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._gateway({**scope, "headers": [*scope["headers"], (b"authorization", b"Bearer one")]}, receive, send)
+
+
+async def test_the_scenarios_for_a_server_of_tools_pass(tmp_path: Path) -> None:
+    door, ready = TokenDoor(agent(), security_of(["127.0.0.1", "localhost"])), asyncio.Event()
+    owner = asyncio.create_task(door.run(ready.set))
+    await ready.wait()
+
+    async def find(_: str) -> TokenDoor:
+        return door
+
+    listening, stopped = listen("127.0.0.1", 0), asyncio.get_running_loop().create_future()
+    url = address_of(listening).replace("127.0.0.1", "localhost")
+    serving = asyncio.create_task(serve_http(Authorized(HttpGateway(find)), listening, stopped))
+    try:
+        said = await asyncio.gather(*(_passes(name, url, tmp_path) for name in APPLY))
+    finally:
+        door.close()
+        stopped.set_result(None)
+        await asyncio.gather(owner, serving)
+
+    failed = {name: words for name, (status, words) in zip(APPLY, said, strict=True) if status != 0}
+    assert not failed, "\n".join(failed.values())
+
+
+async def _passes(scenario: str, url: str, folder: Path) -> tuple[int | None, str]:
+    words = from_npm("conformance", "server", "--url", url, "--scenario", scenario)
+    process = await asyncio.create_subprocess_exec(
+        *words, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    said, _ = await process.communicate()
+    return process.returncode, said.decode()
