@@ -9,6 +9,7 @@ from tests.bench.arguments import argument_check
 from tests.bench.auditrow import audit
 from tests.bench.blockedit import block_edit
 from tests.bench.decision import decision, growth
+from tests.bench.gateway import gateway
 from tests.bench.globs import glob_levels
 from tests.bench.imported import imported_tools
 from tests.bench.load import load_a_policy
@@ -26,6 +27,7 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "whole decide": whole_decide,
     "gate overhead": gate_overhead,
     "audit": audit,
+    "gateway": gateway,
     "argument check": argument_check,
     "tool list": tool_list,
     "tick": tick,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from contextlib import suppress
+from collections import deque
 from importlib.metadata import version
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ CONTINUE_KEY = "gatewright/should_continue"
 _LONGEST_NAME = 200
 _LONGEST_QUESTION = 8_000
 _MOST_LISTENING = 64
+_MOST_UNSENT = 100
 _QUESTION: ElicitRequestedSchema = {
     "type": "object",
     "properties": {"approve": {"type": "boolean", "title": "Allow it, this once", "default": False}},
@@ -120,22 +121,18 @@ class AgentServer:
         if not caller.session.should_continue:
             caller.session.begin_turn()
         progress = _Progress(context)
-        telling = asyncio.ensure_future(progress.tell())
+        told = progress.pass_on if progress.is_wanted else None
+        made_for = ToolExecutionContext(caller.agent_id, "", user_id=caller.user_id, client=client, progress=told)
+        approver = self._consent(context, client, progress)
         try:
             outcome = await _uninterrupted(
                 self._gate.call(
-                    caller.agent_id,
-                    tool,
-                    arguments,
-                    session=caller.session,
-                    context=ToolExecutionContext(
-                        caller.agent_id, "", user_id=caller.user_id, client=client, progress=progress.pass_on
-                    ),
-                    approver=self._consent(context, client, progress),
+                    caller.agent_id, tool, arguments, session=caller.session, context=made_for, approver=approver
                 )
             )
+            await progress.flush()
         finally:
-            telling.cancel()
+            progress.stop()
         return self._result(tool, outcome)
 
     def _consent(self, context: ServerRequestContext, client: str, progress: _Progress) -> Approver | None:
@@ -191,31 +188,48 @@ class _Progress:
     """
 
     def __init__(self, context: ServerRequestContext) -> None:
+        self.is_wanted = context.meta is not None and "progress_token" in context.meta
         self._session = context.session
         self._began = time.monotonic()
         self._what = "running"
-        self._passed_on: tuple[float, float | None, str | None] | None = None
         self._amount = -inf
-        self._news = asyncio.Event()
+        self._unsent: deque[tuple[float, float | None, str | None]] = deque(maxlen=_MOST_UNSENT)
+        self._sender: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        if self.is_wanted:
+            self._timer = asyncio.get_running_loop().call_later(PROGRESS_S, self._repeat)
 
     def say(self, what: str) -> None:
         """Say from now on, and at once, what the call does."""
         self._what = what
-        self._news.set()
+        self.pass_on((time.monotonic() - self._began) / 1e6, None, what)
 
     def pass_on(self, amount: float, whole: float | None, words: str | None) -> None:
         """Say what the tool tells of its progress; of what comes too fast the latest."""
-        self._passed_on = amount, whole, words
-        self._news.set()
+        if self.is_wanted:
+            self._unsent.append((amount, whole, words))
+            if self._sender is None or self._sender.done():
+                self._sender = asyncio.create_task(self._send())
 
-    async def tell(self) -> None:
-        """Send progress until cancelled: every few seconds, and when there is news."""
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), PROGRESS_S)
-            self._news.clear()
-            told, self._passed_on = self._passed_on, None
-            amount, whole, words = told or ((time.monotonic() - self._began) / 1e6, None, self._what)
+    async def flush(self) -> None:
+        """Say what is still to be said: after its answer a client hears nothing more of a call."""
+        if self._sender is not None:
+            await self._sender
+
+    def stop(self) -> None:
+        """Say nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._sender is not None:
+            self._sender.cancel()
+
+    def _repeat(self) -> None:
+        self.say(self._what)
+        self._timer = asyncio.get_running_loop().call_later(PROGRESS_S, self._repeat)
+
+    async def _send(self) -> None:
+        while self._unsent:
+            amount, whole, words = self._unsent.popleft()
             if amount > self._amount:
                 self._amount = amount
                 await self._session.report_progress(amount, whole, words)

@@ -53,10 +53,9 @@ def agent() -> AgentServer:
     for name, answer in ANSWERS.items():
 
         async def run(_: Mapping[str, JsonValue], context: ToolExecutionContext, sent: Any = answer) -> object:
-            for amount in (0.0, 50.0, 100.0):
-                assert context.progress is not None
-                context.progress(amount, 100.0, None)
-                await asyncio.sleep(0.05)
+            if context.progress is not None:
+                for amount in (0.0, 50.0, 100.0):
+                    context.progress(amount, 100.0, None)
             return checked_answer(sent)
 
         definition = ToolDefinition(name, "A tool of the suite.", {"type": "object", "properties": {}})

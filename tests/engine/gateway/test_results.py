@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import pytest
 from mcp import Client
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import CallToolResult
 
 from gatewright import Gate, ToolRegistry
@@ -32,12 +33,13 @@ LINK = {"type": "resource_link", "uri": "file:///notes", "name": "notes"}
 HELD = {"type": "resource", "resource": {"uri": "mem:1", "text": "embedded"}}
 
 
-async def called(answer: dict[str, Any], **more: Any) -> CallToolResult:
-    """What the client gets of a call whose server answers so, after it told of its progress."""
+async def called(answer: dict[str, Any], on_progress: ProgressFnT | None = None, **more: Any) -> CallToolResult:
+    """What the client gets of a call whose server answers so."""
 
     async def run(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> object:
-        assert context.progress is not None
-        context.progress(1.0, 2.0, "half")
+        if context.progress is not None:
+            for amount in (0.0, 1.0, 2.0):
+                context.progress(amount, 2.0, f"{amount:g} of 2")
         return checked_answer(answer)
 
     registry = ToolRegistry()
@@ -46,11 +48,22 @@ async def called(answer: dict[str, Any], **more: Any) -> CallToolResult:
     assert loaded.policy is not None, loaded.problems
     agent = AgentServer(Gate(loaded.policy, registry), Caller("clerk", Session(agent_id="clerk")))
     async with Client(agent.server, **more) as client:
-        return await client.call_tool("far", {})
+        return await client.call_tool("far", {}, progress_callback=on_progress)
 
 
 def blocks(result: CallToolResult) -> list[dict[str, Any]]:
     return [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
+
+
+async def test_what_a_tool_tells_of_its_progress_comes_before_its_answer() -> None:
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
+
+    await called({"content": []}, hear, mode="legacy")
+
+    assert heard == [(0.0, 2.0, "0 of 2"), (1.0, 2.0, "1 of 2"), (2.0, 2.0, "2 of 2")]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
