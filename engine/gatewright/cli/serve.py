@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import PolicyArgument, StateOption, TrustOption, opened, require_agent
+from gatewright.cli.opening import StateOption, TrustOption, opened, require_agent
 from gatewright.cli.output import print_error
 
 if TYPE_CHECKING:
     from gatewright.workspace import Workspace
     from gatewright.workspace.gateway import Gateway
+
+
+_COMMAND = "--command"
 
 
 class Transport(StrEnum):
@@ -25,7 +30,10 @@ class Transport(StrEnum):
 
 
 def serve(
-    policy: PolicyArgument,
+    policy: Annotated[
+        Path | None,
+        typer.Argument(metavar="[POLICY] [-- COMMAND ARGS...]", help="a policy file, or the folder that holds one"),
+    ] = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="the agent, with stdio")] = None,
     transport: Annotated[
         Transport, typer.Option("--transport", help="stdio: one client, one agent; http: many, by their tokens")
@@ -39,10 +47,22 @@ def serve(
         list[str] | None,
         typer.Option("--known-as", metavar="NAME", help="with http: a host name that clients use, besides --host"),
     ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME", help="with COMMAND: a variable that the server gets")
+    ] = None,
+    command: Annotated[str | None, typer.Option(_COMMAND, hidden=True)] = None,
     state: StateOption = None,
     trust: TrustOption = False,
 ) -> None:
-    """Serve the tools of an agent to an MCP client, or of many agents over HTTP; each call passes the gate."""
+    """Serve the tools of an agent to an MCP client, or of many agents over HTTP; each call passes the gate.
+
+    With `-- COMMAND ARGS...` one server is put behind the gate: its policy is made in the folder POLICY, else in this
+    one, shows everything and enforces nothing yet, and is used as it is from then on.
+    """
+    if command is not None:
+        policy = _made(policy or Path(), agent, json.loads(command), env or [], state)
+    elif policy is None:
+        raise UsageProblem("serve what? a policy, or `-- COMMAND`")
     with opened(policy, state=state, trust=trust) as workspace:
         gateway = _gateway(workspace)
         if transport is Transport.STDIO:
@@ -53,6 +73,26 @@ def serve(
             raise UsageProblem("over http a token says who a client speaks for: no `--agent`, no `--session`")
         else:
             asyncio.run(gateway.serve_http(workspace.tokens, host, port, tuple(known_as or ())))
+
+
+def with_command(words: list[str]) -> list[str]:
+    """The words of `serve`, with all that follows `--` as one option: it is for another program, whatever it says."""
+    if "--" not in words:
+        return words
+    end = words.index("--")
+    return [*words[:end], _COMMAND, json.dumps(words[end + 1 :])]
+
+
+def _made(folder: Path, agent: str | None, command: list[str], env: list[str], state: Path | None) -> Path:
+    """The policy for one server, made where there is none."""
+    from gatewright.workspace.one_server import policy_for_server
+
+    if agent is None or not command:
+        raise UsageProblem("one server is served so: `gatewright serve [FOLDER] --agent ID -- COMMAND ARGS...`")
+    path, is_new = policy_for_server(folder, agent, command, env, state=state)
+    if is_new:
+        print_error(f"gatewright: `{path}` was made: it shows everything and enforces nothing yet")
+    return path
 
 
 def _gateway(workspace: Workspace) -> Gateway:

@@ -43,6 +43,10 @@ GROUPS = {
 def run(words: list[str]) -> int:
     """Run the command that the words name; its exit code. Raises what the command raises."""
     logging.lastResort = ErrorLog(logging.WARNING)  # a program that has the engine as a library keeps its own
+    if words[:1] == ["serve"]:
+        from gatewright.cli.serve import with_command
+
+        words = with_command(words)
     try:
         table = _typer(_asked_for(words))
         result: object = typer.main.get_command(table).main(words, "gatewright", standalone_mode=False)

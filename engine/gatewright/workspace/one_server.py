@@ -1,0 +1,91 @@
+"""A policy for one MCP server, made where there is none: everything is shown and nothing enforced, to begin with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+from gatewright.base.atomicfile import write_atomically
+from gatewright.base.errors import WorkspaceError
+from gatewright.workspace.location import POLICY_NAME
+from gatewright.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+CATALOG = "server"
+_TEXT = """\
+# Made by `gatewright serve --agent {agent} -- COMMAND`. Everything that the server offers is shown and nothing is
+# enforced yet, but every call is recorded. Open it with `gatewright {folder}` to restrict it.
+gatewright = 1
+
+[agents.{key}]
+tools = {tools}
+approvals = {{ read_only = "allow", side_effecting = "allow", privileged = "allow" }}
+
+[[catalogs]]
+id = "{catalog}"
+type = "mcp"
+command = {command}
+args = {args}
+env = {env}
+"""
+
+
+def policy_for_server(
+    folder: Path, agent_id: str, command: Sequence[str], env: Sequence[str] = (), *, state: Path | None = None
+) -> tuple[Path, bool]:
+    """The policy file in a folder that has this server and agent, and whether it was made just now.
+
+    What is typed as the command is trusted. A new one is made by asking the server, all of whose tools are accepted.
+    Raises WorkspaceError for a folder that has another policy, or where the server does not answer; then nothing of a
+    new one stays.
+    """
+    path = folder.absolute() / POLICY_NAME if folder.is_dir() else folder.absolute()
+    is_new = not path.exists()
+    if is_new:
+        _write(path, agent_id, command, env, tools=())
+    try:
+        with Workspace.open(path, state=state) as workspace:
+            catalog = workspace.policy.catalog(CATALOG)
+            words = (catalog.command, *catalog.args) if catalog is not None else ()
+            if words != tuple(command) or agent_id not in workspace.policy.agents:
+                hint = f"serve it as it is (`gatewright serve {path} --agent ID`), or say another folder before `--`"
+                raise WorkspaceError(f"`{path}` is a policy already, without this server for `{agent_id}`: {hint}")
+            workspace.trust_server(CATALOG)
+            if is_new:
+                asyncio.run(workspace.servers.refresh(CATALOG))
+                workspace.accept_tools(CATALOG, None, needs_capabilities=False, instructions=True, who="command line")
+                (held,) = workspace.catalog_states()
+                _write(path, agent_id, command, env, tools=held.tool_names)
+    except BaseException:
+        if is_new:
+            path.unlink(missing_ok=True)
+            shutil.rmtree(path.parent / "catalogs", ignore_errors=True)
+        raise
+    return path, is_new
+
+
+def _write(path: Path, agent_id: str, command: Sequence[str], env: Sequence[str], *, tools: Sequence[str]) -> None:
+    text = _TEXT.format(
+        agent=agent_id if agent_id.isprintable() else "A",
+        folder=path.parent,
+        key=_literal(agent_id),
+        tools=_literal(list(tools)),
+        catalog=CATALOG,
+        command=_literal(command[0]),
+        args=_literal(list(command[1:])),
+        env=_literal(list(env)),
+    )
+    try:
+        write_atomically(path, text.encode())
+    except (OSError, UnicodeEncodeError) as error:
+        raise WorkspaceError(f"a policy cannot be made at `{path}`: {error}; say another folder before `--`") from None
+
+
+def _literal(value: object) -> str:
+    """A text, or a list of texts, as TOML takes it, which is as JSON spells it."""
+    return json.dumps(value, ensure_ascii=False)
