@@ -9,14 +9,13 @@ import hashlib
 import hmac
 import json
 import secrets
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import WorkspaceError
-from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.record import PrivateFolder
 
@@ -32,7 +31,7 @@ _MOST_BYTES = 1 << 22
 MOST_TOKENS = 1_000
 
 
-@frozen
+@dataclass(frozen=True, slots=True)  # pydantic makes these, and knows no `frozen`
 class Token:
     """Whom a bearer of the token speaks for, under which policy. ``digest``: SHA-256 of the token, in hexadecimal.
 

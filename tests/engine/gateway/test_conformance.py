@@ -29,7 +29,15 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "test_embedded_resource": {"content": [HELD]},
     "test_multiple_content_types": {"content": [{"type": "text", "text": "Several:"}, IMAGE, HELD]},
     "test_error_handling": {"content": [{"type": "text", "text": "It fails, as it should"}], "isError": True},
+    "json_schema_2020_12_tool": {"content": []},
     "test_tool_with_progress": {"content": [{"type": "text", "text": "done"}]},
+}
+SCHEMA_2020: dict[str, object] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {"address": {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
+    "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
+    "additionalProperties": False,
 }
 APPLY = (
     "server-initialize",
@@ -42,6 +50,7 @@ APPLY = (
     "tools-call-mixed-content",
     "tools-call-error",
     "tools-call-with-progress",
+    "json-schema-2020-12",
     "server-sse-multiple-streams",
     "dns-rebinding-protection",
 )
@@ -58,7 +67,8 @@ def agent() -> AgentServer:
                     context.progress(amount, 100.0, None)
             return checked_answer(sent)
 
-        definition = ToolDefinition(name, "A tool of the suite.", {"type": "object", "properties": {}})
+        schema: dict[str, object] = SCHEMA_2020 if "2020" in name else {"type": "object"}
+        definition = ToolDefinition(name, "A tool of the suite.", schema)
         registry.register(ServerTool(definition, origin="suite", runner=run))
     loaded = parse_policy(POLICY, file="policy.toml", known=KnownTools(registry.facts()))
     assert loaded.policy is not None, loaded.problems
