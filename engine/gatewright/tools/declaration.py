@@ -88,7 +88,8 @@ class Declaration:
     ``needs_user``: a call that is made for nobody is denied. ``enforces_bounds``: whoever runs the tool (a process of
     its own) enforces all its bounds; inside this process only the time is enforced, and others cannot be registered.
     ``is_executable``: whether anybody here can run it; a call of one that is not fails at execution.
-    ``held``: why nobody may see it before the operator accepts it.
+    ``held``: why nobody may see it before the operator accepts it. ``leaves_copy``: what it does is done elsewhere,
+    also when it is called in a disposable copy of a workspace.
     """
 
     name: str = ""
@@ -110,6 +111,7 @@ class Declaration:
     enforces_bounds: bool = False
     is_executable: bool = True
     held: str = ""
+    leaves_copy: bool = False
     required_capabilities: Collection[str] | None = None
 
     input_model: ClassVar[Any] = None

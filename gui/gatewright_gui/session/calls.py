@@ -43,13 +43,17 @@ class OperationShape:
     is_read_only: bool = False
 
 
+Runs = Literal["copy", "live", "elsewhere"]
+
+
 @frozen
 class ShownTool:
     """A tool as the agent sees it, its operations in its own order. `operation_field`: None without operations.
 
     One that the agent does not see is there with all it has, and `hidden` says why it does not; else that is None.
 
-    `is_executable`: whether it can be run here; else the program that has it does that. `files`: what the paths in its
+    `runs`: in the disposable copy, only live (a server is no part of the copy), or by the program that has it, not
+    here. `files`: what the paths in its
     arguments name, where that is known. `missing`: what an operation needs beyond what the schema says, by the gate.
     `check_formats`: texts must be what a known `format` says.
     """
@@ -59,7 +63,7 @@ class ShownTool:
     schema: Mapping[str, Any] = field(hash=False)
     operation_field: str | None
     operations: tuple[OperationShape, ...]
-    is_executable: bool = True
+    runs: Runs = "copy"
     files: FilesOf = "nothing"
     missing: Missing | None = field(default=None, compare=False)
     hidden: str | None = None
@@ -241,8 +245,8 @@ def _shown(
     selector = tool.operation_field if facts.has_operations else None
     about = (listing.name, listing.description, listing.schema, selector, tuple(shapes))
     checks = workspace.gate.policy.defaults.check_formats
-    can_run = workspace.is_executable(listing.name)
-    return ShownTool(*about, can_run, files_of(tool), tool.missing_arguments, check_formats=checks)
+    runs: Runs = "elsewhere" if not workspace.is_executable(listing.name) else "live" if tool.leaves_copy else "copy"
+    return ShownTool(*about, runs, files_of(tool), tool.missing_arguments, check_formats=checks)
 
 
 def _why_hidden(right: "ToolRight") -> str:

@@ -26,7 +26,7 @@ LIVE, LIVE_TIP = (
 )
 ELSEWHERE, ELSEWHERE_TIP = (
     "Decide, not run",
-    "The program that has this tool runs it: here the call is decided only (Ctrl+Shift+Return)",
+    "{why}: here the call is decided only (Ctrl+Shift+Return)",
 )
 
 
@@ -59,7 +59,7 @@ class CallBar(QWidget):
         self.live_button.setToolTip("Run in the real workspace (Ctrl+Shift+L)")
         buttons = (self.decide_button, self.run_button, self.cancel_button)
         row_of(*buttons, stretch(), self.live_button, into=self, space=2, margins=2)
-        self.show_way(elsewhere=False, live=False)
+        self.show_way(why_not="", live=False)
         outcome.cancel_requested.connect(self.cancel)
         outcome.approval.keys_given_back.connect(self._lend_keys)
         for signal, slot in (
@@ -83,15 +83,17 @@ class CallBar(QWidget):
         self.live_button.setHidden(is_live)
         self.live_button.setEnabled(not busy and self._context.document.is_open)
 
-    def show_way(self, *, elsewhere: bool, live: bool) -> None:
-        """Say where a run is made; `elsewhere`: in the program that has the tool, so that it is decided only."""
-        words, tip = (ELSEWHERE, ELSEWHERE_TIP) if elsewhere else (LIVE, LIVE_TIP) if live else (RUN, RUN_TIP)
+    def show_way(self, *, why_not: str, live: bool) -> None:
+        """Say where a run is made; `why_not`: why the call is decided only, empty where it is run."""
+        words, tip = (
+            (ELSEWHERE, ELSEWHERE_TIP.format(why=why_not)) if why_not else (LIVE, LIVE_TIP) if live else (RUN, RUN_TIP)
+        )
         self.run_button.setText(words)
-        named(self.run_button, spoken=words, tip=tip, kind="live" if live and not elsewhere else "primary")
+        named(self.run_button, spoken=words, tip=tip, kind="live" if live and not why_not else "primary")
         self.run_button.style().unpolish(self.run_button)
         self.run_button.style().polish(self.run_button)
-        tie_icon(self.run_button, "shield-check" if elsewhere else "play", "on_accent")
-        self.decide_button.setHidden(elsewhere)  # there would be two that do the same
+        tie_icon(self.run_button, "shield-check" if why_not else "play", "on_accent")
+        self.decide_button.setHidden(bool(why_not))  # there would be two that do the same
 
     # a call on its way
 
@@ -102,10 +104,10 @@ class CallBar(QWidget):
             self._start("decide", request)
 
     def run(self) -> None:
-        """Run in the copy; a tool that its own program runs is decided instead, which is said."""
+        """Run in the copy; a tool that is not run there is decided instead, which is said."""
         request = self._request.request()
         if request is not None:
-            self._is_instead = self._request.runs_elsewhere
+            self._is_instead = bool(self._request.why_not_run(live=self._console.is_live))
             self._start("decide" if self._is_instead else "run", request)
 
     def again(self, record: CallRecord) -> None:

@@ -17,9 +17,8 @@ from gatewright_gui.session.question import PendingApproval
 _DECIDE = "Ctrl+Return decides the call without any effect. "
 _IN_COPY = "Ctrl+Shift+Return runs {it} in a disposable copy and shows here what the model gets."
 _LIVE = "Ctrl+Shift+Return runs {it} LIVE, in the real workspace, and shows here what the model gets."
-_DECIDE_ONLY = "Ctrl+Return decides the call. The program that has this tool runs it; nothing is executed here."
-_RUN_ELSEWHERE = "The program that has this tool runs it; here its calls are decided, and not executed."
-_ELSEWHERE = ("plug", "Decided, not run", _RUN_ELSEWHERE)
+_DECIDE_ONLY = "Ctrl+Return decides the call. {why}; nothing is executed here."
+_NOT_RUN = "{why}; here its calls are decided, and not executed."
 
 
 class OutcomePanel(QWidget):
@@ -36,7 +35,7 @@ class OutcomePanel(QWidget):
     def __init__(self, sizes: SizeStore, tasks: TaskOwner, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.shown: CallRecord | None = None
-        self._is_elsewhere = False
+        self._why_not = ""
         self._is_live = False
         self.message = MessageBar()
         self.strip = ProgressStrip()
@@ -106,9 +105,9 @@ class OutcomePanel(QWidget):
         self.result.setHidden(asking)
         self._spare.setVisible(asking)
 
-    def set_elsewhere(self, elsewhere: bool) -> None:
-        """Whether the tool that is to be called is run by another program: then nothing is promised here."""
-        self._is_elsewhere = elsewhere
+    def set_why_not(self, why_not: str) -> None:
+        """Why the tool that is to be called is not run here; empty where it is."""
+        self._why_not = why_not
         if self.shown is None and not self.strip.isVisible():
             self._say_what_to_do()
 
@@ -127,13 +126,17 @@ class OutcomePanel(QWidget):
         return "Running LIVE in the workspace" if self._is_live else "Running in the copy"
 
     @property
+    def _not_run(self) -> tuple[str, str, str]:
+        return "plug", "Decided, not run", _NOT_RUN.format(why=self._why_not)
+
+    @property
     def _how_to_run(self) -> str:
         return _LIVE if self._is_live else _IN_COPY
 
     def say_run_elsewhere(self) -> None:
         """The call that is shown was decided where a run was asked for."""
         if self.shown is not None and self.shown.change is None:
-            self.result.show_nothing(*_ELSEWHERE)
+            self.result.show_nothing(*self._not_run)
 
     def say_failed(self, text: str) -> None:
         """The call could not be made."""
@@ -157,8 +160,8 @@ class OutcomePanel(QWidget):
         """What stands in place of a result that a call does not have."""
         if record.is_cancelled:
             return "circle-stop", "Cancelled", f"{record.reason[:1].upper()}{record.reason[1:]}"
-        if self._is_elsewhere:
-            return _ELSEWHERE
+        if self._why_not:
+            return self._not_run
         return "scroll-text", "Only decided", self._how_to_run.format(it="the call")
 
     def clear(self) -> None:
@@ -171,7 +174,7 @@ class OutcomePanel(QWidget):
         self._say_what_to_do()
 
     def _say_what_to_do(self) -> None:
-        words = _DECIDE_ONLY if self._is_elsewhere else _DECIDE + self._how_to_run.format(it="it")
+        words = _DECIDE_ONLY.format(why=self._why_not) if self._why_not else _DECIDE + self._how_to_run.format(it="it")
         self.result.show_nothing("scroll-text", "No result", words)
 
     def _lay_out(self, sizes: SizeStore) -> None:

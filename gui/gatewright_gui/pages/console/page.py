@@ -244,9 +244,9 @@ class ConsolePage(Page):
         self._show_busy()
 
     def _name_run(self) -> None:
-        elsewhere = self.request.runs_elsewhere
-        self.calls.show_way(elsewhere=elsewhere, live=self.console.is_live)
-        self.outcome.set_elsewhere(elsewhere)
+        why = self.request.why_not_run(live=self.console.is_live)
+        self.calls.show_way(why_not=why, live=self.console.is_live)
+        self.outcome.set_why_not(why)
 
     def _show_busy(self) -> None:
         self.calls.show_state()

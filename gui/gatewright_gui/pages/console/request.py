@@ -40,6 +40,9 @@ from gatewright_gui.qt.widget import EmptyState, MessageBar, SectionHeader, Segm
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRequest, ShownTool
 
+_ELSEWHERE = "The program that has this tool runs it"
+_ITS_SERVER = "Its server is no part of the copy, and is called live only"
+
 
 class RequestPanel(QWidget):
     """Form and JSON show the same arguments: what one holds is put into the other when that is shown.
@@ -112,11 +115,12 @@ class RequestPanel(QWidget):
         """What is said of the named tool; empty for one that the agent sees."""
         return self._note.text
 
-    @property
-    def runs_elsewhere(self) -> bool:
-        """Whether only the program that has the tool can run it; its calls are decided here."""
+    def why_not_run(self, *, live: bool) -> str:
+        """Why calls of the tool are decided here, and not run; empty where they are run."""
         tool = self._shown_tool()
-        return tool is not None and not tool.is_executable
+        if tool is None or tool.runs == "copy" or (live and tool.runs == "live"):
+            return ""
+        return _ITS_SERVER if tool.runs == "live" else _ELSEWHERE
 
     def set_agents(self, agents: tuple[Agent, ...], chosen: str | None) -> None:
         """Offer these agents; that the chosen one is gone is said."""
