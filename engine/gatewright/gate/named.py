@@ -18,7 +18,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.tools.mark import Pointer, replaced, values_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterable, Iterator
 
     from gatewright.policy.target import NamedPlace
 
@@ -28,7 +28,7 @@ _SHOWN = 200
 _NOTED = 20
 
 
-def look_at_names(state: CallState, judged: Collection[Pointer]) -> StageResult | None:
+def look_at_names(state: CallState, judged: Iterable[Pointer]) -> StageResult | None:
     """Note in ``state`` where the texts lead that are not ``judged`` by a marker; None where none leads anywhere.
 
     A path that lies in a source is handed on without links and detours; conditions see every absolute one so.
@@ -85,9 +85,12 @@ def _paths(state: CallState) -> Iterator[tuple[tuple[Pointer, Action], str]]:
 def _may_name(arguments: dict[str, JsonValue]) -> bool:
     """Whether some text may be a path, judged quickly: most calls hold none."""
     for name, value in arguments.items():
-        if may_be_path(name) or (
-            may_be_path(value) if isinstance(value, str) else value and isinstance(value, dict | list)
-        ):
+        if isinstance(value, str):
+            if not (value[:1].isalpha() and ":" not in value[:32]) and may_be_path(value):
+                return True
+        elif value and isinstance(value, dict | list):
+            return True
+        if not name.isidentifier() and may_be_path(name):
             return True
     return False
 

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+from gatewright.tools import ResultType, tool
+from gatewright.tools.declaration import SideEffect
 from gatewright.workspace import Workspace
 
 TEXT = {"type": "string"}
@@ -183,8 +186,8 @@ def test_what_no_source_holds_is_left_alone(place: Place) -> None:
 
 
 def test_the_policy_itself_is_closed_for_every_text(place: Place) -> None:
-    for tool in ("read_text_file", "note"):
-        decision = place.decision(tool, path=str(place.folder / "policy.toml"))
+    for name in ("read_text_file", "note"):
+        decision = place.decision(name, path=str(place.folder / "policy.toml"))
         assert (decision.verdict, decision.code) == (DENY, "protected")
 
 
@@ -234,8 +237,8 @@ def test_no_spelling_is_a_way_around(place: Place, spelling: str, monkeypatch: p
     (place.notes / "pub" / "link").symlink_to("../secrets")
     notes = str(place.notes)
     path = spelling.format(notes=notes, bare=notes.lstrip("/"), folder=place.folder, windows=notes.replace("/", "\\"))
-    for tool, arguments in (("read_text_file", {"path": path}), ("note", {"x": [{"y": path}]}), ("note", {path: 1})):
-        assert place.decide(tool, **arguments) is DENY, (tool, path)
+    for name, arguments in (("read_text_file", {"path": path}), ("note", {"x": [{"y": path}]}), ("note", {path: 1})):
+        assert place.decide(name, **arguments) is DENY, (name, path)
 
 
 def test_another_name_of_a_closed_file_is_closed(place: Place) -> None:
@@ -243,8 +246,8 @@ def test_another_name_of_a_closed_file_is_closed(place: Place) -> None:
     os.link(place.notes / "secrets/key1.txt", other)
     os.link(place.notes / "secrets/key1.txt", place.notes / "pub/open.txt")
     for path in (other, place.notes / "pub/open.txt"):
-        for tool in ("read_text_file", "note"):
-            decision = place.decision(tool, path=str(path))
+        for name in ("read_text_file", "note"):
+            decision = place.decision(name, path=str(path))
             assert (decision.verdict, decision.code) == (DENY, "level-none")
 
 
@@ -292,3 +295,67 @@ def test_the_right_is_by_path_and_the_self_check_agrees(place: Place) -> None:
     (row,) = rights["note"].operations
     assert row.by_path == frozenset()
     assert not place.workspace.selfcheck().differences
+
+
+@tool(safety_tier=SafetyTier.READ_ONLY, result_type=ResultType.STRING, side_effects=(SideEffect.FS_READ,))
+async def open_file(path: str, note: str = "") -> str:
+    """Open a file.
+
+    Args:
+        path: Where it is.
+        note: Any text.
+    """
+    return f"{path} {note}".strip()
+
+
+OWN = """gatewright = 1
+
+[agents.a]
+tools = ["open_file"]
+sources = []
+capabilities = [{ FsRead = { prefixes = ["notes", "other"] } }]
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "notes"
+
+[[policy.rules]]
+name = "no drafts"
+effect = "deny"
+when = { properties = { path = { pattern = "/notes/drafts/" } }, required = ["path"] }
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Workspace]:
+    Place(tmp_path).workspace.close()
+    (tmp_path / "own.toml").write_text(OWN, encoding="utf-8")
+    (tmp_path / "here").symlink_to("notes")
+    with Workspace.open(tmp_path / "own.toml", state=tmp_path / "s", keys=tmp_path / "k", tools=[open_file]) as made:
+        yield made
+
+
+async def test_a_path_in_a_source_is_handed_on_without_links_and_any_other_as_it_was(
+    own: Workspace, tmp_path: Path
+) -> None:
+    async def handed(**arguments: str) -> str:
+        return (await own.call("a", "open_file", arguments)).output or ""
+
+    public = os.path.realpath(tmp_path / "notes/pub/p.md")
+    assert public in await handed(path=f"{tmp_path}/here//pub/./p.md")
+    other = f"{tmp_path}/other/./x"
+    assert other in await handed(path=other)
+    assert f"{tmp_path}/here/pub/p.md" in await handed(path=public, note=f"{tmp_path}/here/pub/p.md")
+
+
+def test_conditions_see_a_path_resolved_and_grants_judge_it(own: Workspace, tmp_path: Path) -> None:
+    def decided(path: str) -> tuple[Verdict, str]:
+        found = own.decide("a", "open_file", {"path": path})
+        return found.verdict, found.code
+
+    assert decided(f"{tmp_path}/here/pub/../drafts/a.md") == (DENY, "policy-deny")
+    assert decided(f"{tmp_path}/notes/open.md")[0] is ALLOW
+    assert decided(f"{tmp_path}/other/a")[0] is ALLOW
+    assert decided("/srv/a") == (DENY, "path-not-granted")
+    assert decided(f"{tmp_path}/other/../elsewhere") == (DENY, "path-not-granted")

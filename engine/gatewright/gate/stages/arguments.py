@@ -100,7 +100,7 @@ def _run(state: CallState) -> StageResult:
     result = _canonical(state, given)
     if result.findings:
         return result
-    more = look_at_names(state, [item.pointer for item in given])
+    more = look_at_names(state, (item.pointer for item in given))
     if more is None or more.findings:
         return more or result
     return StageResult(note=f"{result.note}; {more.note}")

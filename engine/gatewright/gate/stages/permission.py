@@ -32,7 +32,8 @@ def _run(state: CallState) -> StageResult:
     for place, level in levels:
         if level.permission is _NONE or level.protected:
             return StageResult((_closed(place, level),))
-    for place in state.named:
+    named = state.named
+    for place in named:
         if place.level is not None and (place.level.permission is _NONE or place.level.protected):
             return StageResult((_named_closed(place, place.level),))
     unseen = next((block for block in state.blocks if block.permission is _NONE), None)
@@ -55,7 +56,8 @@ def _run(state: CallState) -> StageResult:
         for action in _actions(state, assessment, place)
         if (finding := _finding(place, level, action, _called(state, action))) is not None
     ]
-    findings += [found for place in state.named if (found := _named_finding(state, place)) is not None]
+    if named:
+        findings += [found for place in named if (found := _named_finding(state, place)) is not None]
     if state.blocks and assessment.action is not None:
         called = _called(state, assessment.action)
         judged = (_block_finding(block, assessment.action, called) for block in state.blocks)
@@ -98,7 +100,10 @@ def _judged(
     if len(findings) > 1:
         findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
     notes = [f"`{place.relative}` is {level.permission}" for place, level in levels]
-    notes += [f"`{one.relative}` of `{one.source_id}` is {one.level.permission}" for one in state.named if one.level]
+    if state.named:
+        notes += [
+            f"`{one.relative}` of `{one.source_id}` is {one.level.permission}" for one in state.named if one.level
+        ]
     note = ", ".join([*notes, *(f"block `{block.label}` is {block.permission}" for block in state.blocks)])
     return StageResult(tuple(findings), note=note or "no place named")
 

@@ -1,0 +1,74 @@
+"""What a text may be taken for as a path: every reading, in time linear in the text."""
+
+from time import process_time
+
+import pytest
+
+from gatewright.arguments.disk_name import MAX_READINGS, may_be_path, parent_of_glob, readings
+
+
+@pytest.mark.parametrize(
+    ("text", "absolute"),
+    [
+        ("/a/b", "/a/b"),
+        ("//a//b/./c/", "/a/b/c"),
+        ("/a/link/../b", "/a/link/../b"),
+        ("/a/link/../b", "/a/b"),
+        ("file:///a%20b?q#f", "/a b"),
+        ("FILE://host/a", "/a"),
+        ("jar:file:/a/b.jar!/c", "/a/b.jar!/c"),
+        ("C:\\a\\b", "/a/b"),
+        (" '/a' ", "/a"),
+        ("%252Fa", "/a"),
+        ("/a\0.png", "/a"),
+        ("../../a", "/a"),
+        ("./.././a", "/a"),
+        ("e\u0301", None),
+        ("/e\u0301", "/\u00e9"),
+        ("https://a/b", None),
+        ("a/b", None),
+        ("key: value", None),
+    ],
+)
+def test_every_reading_of_a_text_is_there(text: str, absolute: str | None) -> None:
+    found = readings(text)[0]
+    assert (absolute in found) if absolute is not None else found == ()
+
+
+def test_home_and_variables_have_the_values_of_this_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("DOCS", "/srv/docs")
+    spelled = {"~/a": "/home/me/a", "~you/a": "/home/you/a", "$DOCS/a": "/srv/docs/a", "${HOME}/a": "/home/me/a"}
+    for text, wanted in {**spelled, "%USERPROFILE%\\a": "/home/me/a", "/x/../$DOCS": "//srv/docs"}.items():
+        assert any(found.replace("//", "/").endswith(wanted.replace("//", "/")) for found in readings(text)[0]), text
+    assert readings("$NOBODY_HAS_THIS/a")[0] == ()
+
+
+@pytest.mark.parametrize("text", ["plain text", "a/b.txt", "Note: this", "", "3.14", "user@host"])
+def test_a_plain_text_is_seen_at_once(text: str) -> None:
+    assert not may_be_path(text) or readings(text)[0] == ()
+
+
+@pytest.mark.parametrize("text", ["/a", " /a", "~", "$HOME", "\\a", "file:/a", "C:\\a", "../a", "%2fa", '"/a"'])
+def test_what_may_be_a_path_is_looked_at(text: str) -> None:
+    assert may_be_path(text)
+
+
+def test_the_folder_above_a_pattern_is_what_it_may_mean() -> None:
+    assert parent_of_glob("/a/b*/c") == "/a/"
+    assert parent_of_glob("/a/[b]/c") == "/a/"
+    assert parent_of_glob("*.txt") == "."
+    assert parent_of_glob("/a/b") is None
+
+
+@pytest.mark.parametrize("piece", ["/a", "../", "./", "$PATH", "%2f", "%25", "file:", "\\", "~", '"', "\0", "é"])
+def test_time_is_linear_in_the_text(piece: str) -> None:
+    def spent(size: int) -> float:
+        text = piece * (size // len(piece))
+        begun = process_time()
+        assert len(readings(text)[0]) <= 2 * MAX_READINGS
+        return process_time() - begun
+
+    spent(10_000)
+    assert spent(16_000) < 0.25
+    assert spent(1_000_000) < 1.0
