@@ -42,6 +42,8 @@ BODY_S = 30.0
 """How long a client may take to send the body of a request."""
 IDLE_S = 30 * 60.0
 _LONGEST_HEADER = 1 << 16
+_TOO_LARGE = f"a request has at most {LARGEST_BODY:,} bytes"
+_NOT_WHOLE = "the request did not come in whole, in time"
 _log = logging.getLogger(__name__)
 
 
@@ -78,7 +80,11 @@ class TokenDoor:
         with anyio.CancelScope() as until_closed:
             self._under_way.add(until_closed)
             try:
-                await self._manager.handle_request(scope, _within(receive, BODY_S), response.send)
+                body, refusal = await _read_body(receive)
+                if refusal:
+                    await response.end(413 if refusal == _TOO_LARGE else 408, refusal)
+                else:
+                    await self._manager.handle_request(scope, _again(body, receive), response.send)
             finally:
                 self._under_way.discard(until_closed)
         if until_closed.cancelled_caught:
@@ -205,21 +211,27 @@ def _bearer(scope: Scope) -> str:
     return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
 
 
-def _within(receive: Receive, longest_s: float) -> Receive:
-    """The same, but the body of the request has to be there in time: a client that stalls has gone away."""
-    deadline, is_whole = asyncio.get_running_loop().time() + longest_s, False
+async def _read_body(receive: Receive) -> tuple[bytes, str]:
+    """The body of a request, or why it is not taken: it is too large, or the client stalls or has gone away."""
+    body = bytearray()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(BODY_S):
+            while True:
+                message = await receive()
+                body += message.get("body", b"")
+                if len(body) > LARGEST_BODY:
+                    return b"", _TOO_LARGE
+                if message["type"] != "http.request" or not message.get("more_body", False):
+                    return bytes(body), "" if message["type"] == "http.request" else _NOT_WHOLE
+    return b"", _NOT_WHOLE
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The request with a body that was read already."""
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def received() -> Message:
-        nonlocal is_whole
-        if is_whole:
-            return await receive()
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(deadline):
-                message = await receive()
-                is_whole = not message.get("more_body", False)
-                return message
-        is_whole = True
-        return {"type": "http.disconnect"}
+        return first.pop() if first else await receive()
 
     return received
 

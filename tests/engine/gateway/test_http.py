@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, redirect_stdout
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -151,6 +153,22 @@ async def test_no_more_sessions_than_a_token_may_have(place: Place, listen: List
         statuses = [(await http.post(gate.url, headers=headers, json=INITIALIZE)).status_code for _ in range(55)]
 
     assert statuses == [200] * 50 + [503] * 5
+
+
+def test_a_client_that_goes_away_in_the_middle_of_a_request_does_no_harm(place: Place, listen: Listen) -> None:
+    gate, token = listen(), place.token("reader")
+    address = urlsplit(gate.url)
+    head = (
+        f"POST /mcp HTTP/1.1\r\nhost: {address.netloc}\r\nauthorization: Bearer {token}\r\ncontent-length: 100\r\n\r\n"
+    )
+    for _ in range(20):
+        with socket.create_connection((address.hostname, address.port)) as connection:
+            connection.sendall(head.encode() + b'{"jsonrpc"')
+    answer = httpx2.post(gate.url, headers={**JSON, "authorization": f"Bearer {token}"}, content=HELLO)
+
+    assert answer.status_code == 200
+    assert gate.end() == 0
+    assert not [line for line in gate.lines if "Traceback" in line]
 
 
 def _printed(words: list[str]) -> str:
