@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gatewright.base.errors import PolicyInvalid
 from gatewright.base.problem import near_miss
 from gatewright.cli.acceptance import accept, list_
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.opening import AgentOption, JsonOption, PolicyArgument, StateOption, opened, require_agent
 from gatewright.cli.output import decode, print_error, print_json, print_line, read_content
+from gatewright.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,12 +78,18 @@ def import_(
     names it.
     """
     if file is None:
-        from gatewright.cli.server_import import catalog_of, import_server
+        from gatewright.cli.server_import import catalog_of, import_server, mend_lost_pin
 
         if catalog_id is None or only:
             raise UsageProblem("say --id ID and `-- COMMAND ARGS...` (or --url), or --from FILE")
         made = catalog_of(catalog_id, words or (), url, prefix=prefix, env=env or (), headers=header or (), cwd=cwd)
-        with opened(policy, state=state) as workspace:
+        try:
+            workspace = Workspace.open(policy, state=state)
+        except PolicyInvalid:
+            if made is not None or not mend_lost_pin(policy, catalog_id, trust=trust):
+                raise
+            workspace = Workspace.open(policy, state=state)
+        with workspace:
             import_server(workspace, catalog_id, made, trust=trust, accept=accept, as_json=json)
         return
     if words or any(given is not None for given in (catalog_id, url, prefix, cwd)) or env or header or trust or accept:

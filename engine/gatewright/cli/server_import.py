@@ -11,10 +11,11 @@ import typer
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.policy.document import Catalog, CatalogType
-from gatewright.workspace.pins import waiting
+from gatewright.workspace.pins import mend, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from gatewright.tools.pin import Pin
     from gatewright.workspace import Workspace
@@ -86,6 +87,14 @@ def import_server(
         print_json(_pin_json(catalog_id, after, rows, accepted=accept))
     else:
         _print_pin(workspace, catalog_id, after, rows)
+
+
+def mend_lost_pin(policy: Path, catalog_id: str, *, trust: bool) -> bool:
+    """A policy that names tools cannot be opened without their pin: where it is lost, the server is asked for it."""
+    pin = asyncio.run(mend(policy, catalog_id, trust=trust))
+    if pin is not None:
+        print_error(f"gatewright: the pin of catalog `{catalog_id}` was made anew; none of its tools is accepted")
+    return pin is not None
 
 
 def catalog_now(workspace: Workspace, catalog_id: str) -> Catalog:

@@ -103,11 +103,12 @@ def read_manifest(
     path = folder / catalog.file
     is_server = catalog.kind is CatalogType.MCP
     named = f"the {'pin' if is_server else 'manifest'} `{catalog.file}` of catalog `{catalog.catalog_id}`"
+    ask = f" (`gatewright catalog import POLICY --id {catalog.catalog_id}` asks its server)"
     real = _real(path)
     if real is None:
         return _failed(path, "unreadable", f"{named} cannot be read: this is no path")
     if is_server and (path.is_symlink() or path.parent.is_symlink()):
-        return _failed(path, "unreadable", f"{named} cannot be read: it is a link, and a pin is a file")
+        return _failed(path, "unreadable", f"{named} cannot be read: it is a link, and a pin is a file{ask}")
     outside = None if _is_within(path, folder) else real
     is_trusted = None
     if outside is not None and given is None:
@@ -125,14 +126,15 @@ def read_manifest(
         manifest = Manifest(path, content, signature, outside=outside)
         return _pinned(catalog, manifest, read_pin(value)) if is_server else _defined(catalog, manifest, value)
     except FileNotFoundError:
-        never = f"the tools of catalog `{catalog.catalog_id}` were never imported, so it has none"
+        never = f"the tools of catalog `{catalog.catalog_id}` were never imported, so it has none{ask}"
         message = never if is_server else f"{named} is missing, so the catalog has no tools"
         return Manifest(path, problems=((Severity.WARNING, "missing-path", message),), is_missing=True)
     except (OSError, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or error
         return _failed(path, "unreadable", f"{named} cannot be read: {why}")
     except WorkspaceError as error:
-        return _failed(path, "bad-manifest", str(error) if named in str(error) else f"{named}: {error}")
+        why = str(error) if named in str(error) else f"{named}: {error}"
+        return _failed(path, "bad-manifest", f"{why}{ask if is_server else ''}")
 
 
 def _defined(catalog: Catalog, manifest: Manifest, value: object) -> Manifest:

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.gate import AuditEntry, RowKind
-from gatewright.policy.document import PINS
-from gatewright.tools.pin import PINNED, accept, write_pin
+from gatewright.gate import AuditEntry, RowKind, key_folder
+from gatewright.policy.document import PINS, CatalogType
+from gatewright.policyfile import read_policy_text
+from gatewright.policyfile.reader import value_of
+from gatewright.tools.pin import PINNED, Pin, accept, write_pin
 from gatewright.tools.proposal import propose
-from gatewright.workspace.location import place_file
+from gatewright.workspace.location import place_file, policy_path_of
+from gatewright.workspace.manifest import read_manifest
+from gatewright.workspace.trust import TrustRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.policy.document import Catalog
     from gatewright.schema.walk import Schema
-    from gatewright.tools.pin import Acceptance, Pin
+    from gatewright.tools.pin import Acceptance, Listing
 
 _MOST_RECORDED = 200
 
@@ -108,6 +112,46 @@ def store(folder: Path, catalog: Catalog, pin: Pin) -> bytes:
         why = error.strerror or error
         raise WorkspaceError(f"cannot write the pin `{catalog.file}` of `{catalog.catalog_id}`: {why}") from None
     return content
+
+
+async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path | None = None) -> Pin | None:
+    """Ask the server of a catalog for its tools where its pin is lost or damaged, and pin them: none is accepted.
+
+    For a policy that cannot be opened without its pin; ``path`` is its file or folder. What a damaged one held is
+    kept beside it. None: there is nothing to mend. Raises WorkspaceError, also where the server is not trusted.
+    """
+    from gatewright.workspace.servers import Servers
+
+    policy_path = policy_path_of(path)
+    policy, records = value_of(read_policy_text(policy_path), ""), TrustRecords(key_folder(keys))
+    catalog = policy.catalog(catalog_id) if policy is not None else None
+    if catalog is None or catalog.kind is not CatalogType.MCP:
+        return None
+    before = read_manifest(catalog, policy_path.parent)
+    if before.pin is not None:
+        return None
+    if trust:
+        records.trust_server(policy_path, catalog)
+
+    def record(_: str, listing: Listing) -> Pin:
+        damaged = policy_path.parent / catalog.file
+        if damaged.is_file() and not damaged.is_symlink():
+            damaged.replace(damaged.with_name(f"{damaged.name}.damaged"))
+        pin = Pin(listing)
+        store(policy_path.parent, catalog, pin)
+        return pin
+
+    servers = Servers(
+        policy_path.parent,
+        lambda: (catalog,),
+        pin=lambda _: None,
+        trusts=lambda one: records.trusts_server(policy_path, one),
+        record=record,
+    )
+    try:
+        return await servers.refresh(catalog_id)
+    finally:
+        servers.close()
 
 
 def accepted_row(catalog: Catalog, before: Pin, after: Pin, who: str) -> AuditEntry:

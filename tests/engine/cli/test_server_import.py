@@ -117,6 +117,47 @@ def test_where_the_server_does_not_answer_nothing_is_written(run: Runner, policy
     assert not (policy.parent / "catalogs").exists()
 
 
+@pytest.mark.parametrize("damage", ["gone", "<<<<<<< HEAD\n", "link"])
+def test_pin_that_is_lost_or_damaged_is_made_anew_with_nothing_accepted(
+    run: Runner, policy: Path, damage: str, tmp_path: Path
+) -> None:
+    run("catalog", "import", policy, "--id", "far", "--trust", "--accept", "--", sys.executable, GOOD, "stdio")
+    give(policy, "echo")
+    pin = policy.parent / "catalogs" / "far.json"
+    if damage in {"gone", "link"}:
+        pin.unlink()
+    if damage == "link":
+        (tmp_path / "elsewhere.json").write_text("[]")
+        pin.symlink_to(tmp_path / "elsewhere.json")
+    elif damage != "gone":
+        pin.write_text(damage)
+    status, _, err = run("check", policy)
+    assert status == 1
+    assert "`gatewright catalog import POLICY --id far` asks its server" in err
+
+    status, _, err = run("catalog", "import", policy, "--id", "far")
+
+    assert status == 0
+    assert "made anew; none of its tools is accepted" in err
+    assert run("decide", policy, "--agent", "a", "--tool", "echo")[0] == 4
+    assert run("check", policy)[0] == 0
+    assert not pin.is_symlink()
+    if damage.startswith("<"):
+        assert pin.with_name("far.json.damaged").read_text() == damage
+    if damage == "link":
+        assert (tmp_path / "elsewhere.json").read_text() == "[]"
+
+
+def test_policy_with_another_fault_is_not_opened_by_asking_a_server(run: Runner, policy: Path) -> None:
+    run("catalog", "import", policy, "--id", "far", "--trust", "--accept", "--", sys.executable, GOOD, "stdio")
+    give(policy, "no_such")
+    before = (policy.parent / "catalogs" / "far.json").read_bytes()
+    status, _, err = run("catalog", "import", policy, "--id", "far")
+    assert status == 1
+    assert "no tool is named `no_such`" in err
+    assert (policy.parent / "catalogs" / "far.json").read_bytes() == before
+
+
 def test_one_bad_tool_is_left_out_with_the_reason(run: Runner, policy: Path) -> None:
     status, out, _ = run("catalog", "import", policy, "--id", "x", "--trust", "--", sys.executable, BAD, "bad-tools")
 
