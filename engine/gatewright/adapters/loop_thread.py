@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from gatewright.record import fork_safe_lock, renew_after_fork
 
+LOOP_THREAD = "gatewright-loop"
 T = TypeVar("T")
 
 
@@ -47,7 +48,7 @@ class LoopThread:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_run_for_ever, args=(self._loop,), name="gatewright-loop", daemon=True).start()
+                threading.Thread(target=_run_for_ever, args=(self._loop,), name=LOOP_THREAD, daemon=True).start()
             return self._loop
 
 

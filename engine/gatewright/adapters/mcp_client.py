@@ -17,7 +17,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.adapters.loop_thread import loop_thread, told_in
-from gatewright.adapters.mcp_transport import Connection, Endpoint, Sender, ServerFailed, over_http, over_stdio
+from gatewright.adapters.mcp_transport import (
+    Connection,
+    Endpoint,
+    Sender,
+    ServerFailed,
+    failure_of,
+    over_http,
+    over_stdio,
+    quieten_library,
+)
 from gatewright.adapters.server_process import Command
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
@@ -42,6 +51,14 @@ _ENDED = "[gatewright] "
 _FORGOTTEN = "Session terminated"
 _HTTP_REFUSALS = ("Server returned an error response", "Not Found", _FORGOTTEN)
 """What the library says instead of an HTTP status."""
+_BROKEN = (
+    "SSE stream ",
+    "Failed to parse ",
+    "Unexpected content type",
+    "server answered a request with 202",
+    "Redirect to ",
+)
+"""How the library begins what it says of an answer over HTTP that is none."""
 _CLOSED = -32000
 """The code with which the library answers requests when a connection is over."""
 BACK_OFF_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
@@ -110,6 +127,7 @@ class _Run(Connection):
         self.owner: asyncio.Task[None] | None = None
         self.failed: ServerFailed | None = None
         self.headers: dict[str, str] = {}
+        self.is_http = False
         self.list = ServerList("", "", "", ())
         self.listed_s = self.began_s = time.monotonic()
         self.has_changed = False
@@ -229,7 +247,7 @@ class McpServer:
         except ModuleNotFoundError as error:
             run.failed = ServerFailed(f"`{error.name}` is not installed", "install `gatewright[mcp]`")
         except Exception as error:  # noqa: BLE001 whatever a transport raises ends this connection and no more
-            run.failed = _failure_of(error)
+            run.failed = failure_of(error)
         run.end.set()
         if run.why_it_ended:
             run.failed = ServerFailed(f"the server {run.why_it_ended}", self._last_words())
@@ -253,6 +271,8 @@ class McpServer:
         from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
         target = self._target()
+        run.is_http = isinstance(target, Endpoint)
+        quieten_library()
         opened = over_stdio(target, run, self._stderr) if isinstance(target, Command) else over_http(target, run)
         async with opened as (read, sink):
             write = Sender(sink)
@@ -380,9 +400,11 @@ class McpServer:
                 advice = "it may want a token: see `headers_env`" if is_locked else self._last_words()
                 said = run.refusal if text in _HTTP_REFUSALS else text
                 raise ServerFailed(f"the server refused `{method}`: {said}", advice) from None
-            if text == _FORGOTTEN and run.refusal:
+            if run.is_http and text == _FORGOTTEN:
                 run.leave("has forgotten the session, as after a restart")
                 raise ServerFailed("the server has forgotten the session, as after a restart") from None
+            if run.is_http and (text in _HTTP_REFUSALS or text.startswith(_BROKEN)):
+                raise ServerFailed(f"the server did not answer `{method}`: {run.refusal or text}") from None
             raise ServerRefused(text) from None
 
     def _last_words(self) -> str:
@@ -415,16 +437,6 @@ def _notices(run: _Run) -> OnNotify:
             run.has_changed = True
 
     return notice
-
-
-def _failure_of(error: BaseException) -> ServerFailed:
-    """What a transport raised, in words; of a group its first part."""
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    if isinstance(error, ServerFailed):
-        return error
-    words = printable(str(error))[:300]
-    return ServerFailed(f"the connection to the server failed: {words or type(error).__name__}")
 
 
 def _text(value: object) -> str:

@@ -6,11 +6,13 @@ Both are bounded: no message is longer than `MAX_LINE_BYTES`.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Self, cast
 
+from gatewright.adapters.loop_thread import LOOP_THREAD
 from gatewright.adapters.server_process import LEAVE_S, MAX_LINE_BYTES, Command, LineTooLong, ServerProcess
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 
 MAX_NOTES = 20
+_LOGGERS = ("client", "mcp.client.streamable_http", "mcp.shared.jsonrpc_dispatcher")
 
 
 @frozen
@@ -200,3 +203,23 @@ def _unstartable(command: Command, error: OSError | ValueError) -> ServerFailed:
     if isinstance(error, FileNotFoundError):
         return ServerFailed(f"{named}: there is no such command", "install it, or write its full path")
     return ServerFailed(f"{named}: {(error.strerror if isinstance(error, OSError) else None) or error}")
+
+
+def failure_of(error: BaseException) -> ServerFailed:
+    """What a transport raised, in words; of a group its first part."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    if isinstance(error, ServerFailed):
+        return error
+    words = printable(str(error))[:300]
+    return ServerFailed(f"the connection to the server failed: {words or type(error).__name__}")
+
+
+def quieten_library() -> None:
+    """Have the library log nothing of our connections, whose state says what goes wrong; others keep their rows."""
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_is_not_ours)
+
+
+def _is_not_ours(row: logging.LogRecord) -> bool:
+    return row.threadName != LOOP_THREAD
