@@ -139,6 +139,7 @@ if TYPE_CHECKING:
         ClientServer,
         client_file,
         client_files,
+        gateway_command,
         gateway_edit,
         import_servers,
         read_client_file,
@@ -195,9 +196,9 @@ __all__ = [  # noqa: RUF022 (by floor)
     "ServerState", "ServerStatus",
     # workspace
     "CatalogState", "ClientEdit", "ClientFile", "ClientServer", "Copied", "CopyCancelled", "Sandbox", "SourceWatching",
-    "Waiting", "Workspace", "audit_log", "client_file", "client_files", "gateway_edit", "import_servers",
-    "read_client_file", "read_typed_servers", "remove_dead_copies", "roots_by_tool", "waiting", "write_client_file",
-    "write_demo", "MODULES_NEEDED_LATER",
+    "Waiting", "Workspace", "audit_log", "client_file", "client_files", "gateway_command", "gateway_edit",
+    "import_servers", "read_client_file", "read_typed_servers", "remove_dead_copies", "roots_by_tool", "waiting",
+    "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
 ]
 
 door(
@@ -293,8 +294,8 @@ door(
         # workspace
         "gatewright.workspace.assembly": ("audit_log",),
         "gatewright.workspace.client_file": (
-            "ClientEdit", "ClientFile", "ClientServer", "client_file", "client_files", "gateway_edit",
-            "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
+            "ClientEdit", "ClientFile", "ClientServer", "client_file", "client_files", "gateway_command",
+            "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
         ),
         "gatewright.workspace.foldercopy": ("Copied",),
         "gatewright.workspace.pins": ("CatalogState", "Waiting", "waiting"),

@@ -6,6 +6,8 @@ Over 450 lines, because the scenes are read in one piece, as they are played, wi
 import difflib
 import json
 import re
+import shlex
+import tempfile
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -33,8 +35,10 @@ from gatewright_gui.pages.agents.why_pane import WHY, Why
 from gatewright_gui.pages.console import ConsolePage, conversation, stages
 from gatewright_gui.pages.files import folder_tree, rule_model
 from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import CallRecord, shown_tools
+from gatewright_gui.session.catalogs import gateway_command
 from gatewright_gui.session.files import PathLevel
 from gatewright_gui.session.opening import POLICY_NAME, audit_log, open_workspace
 from gatewright_gui.window.main_window import MainWindow
@@ -44,7 +48,20 @@ START_S = 30.0
 ON, OFF, MIXED = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
 READ = {"op": "read", "path": "README.md"}
 CREATE = {"op": "create", "path": "inbox/from-the-tour.md", "content": "one line\n"}
-_WAITING = frozenset({"console.call", "console.live", "export"})
+SERVED = """\
+gatewright = 1
+
+[agents.guest]
+tools = ["file"]
+capabilities = ["AdvancedEdit"]
+
+[[sources]]
+id = "here"
+type = "file"
+base_path = "."
+"""
+"""The policy of the server that the tour adds."""
+_WAITING = frozenset({"console.call", "console.live", "export", "catalogs"})
 """Tasks that wait for a person."""
 
 
@@ -397,6 +414,50 @@ def live(tour: Tour) -> None:
     tour.until(lambda: not tour.has("window.liveframe"), "the frame to go")
 
 
+def catalogs(tour: Tour) -> None:
+    """A server is added by its command, trusted, and its tools accepted: the gateway itself, before another policy."""
+    with tempfile.TemporaryDirectory(prefix="gatewright-tour-") as folder:
+        served = Path(folder) / POLICY_NAME
+        served.write_text(SERVED, "utf-8")
+        with open_workspace(served, False) as other:
+            offered = sorted(tool.name for tool in shown_tools(other, "guest"))
+        tour.click("rail.catalogs")
+        tour.click(
+            "catalogs.add" if tour.has("catalogs.add") else tour.find("catalogs.empty", EmptyState).action_button
+        )
+        command = shlex.join([*gateway_command(), "serve", str(served), "--agent", "guest"])
+        tour.until(lambda: tour.has("catalog_add.text"), "the dialog")
+        tour.type_over(f"GATEWRIGHT_KEYS= {command}", "catalog_add.text")
+        tour.click("catalog_add.accept")
+        row = tour.document.policy.catalogs[-1]
+        tour.check("only the name of the variable is taken", row.env, ("GATEWRIGHT_KEYS",))
+        workspace = tour.document.workspace
+        tour.check("nothing was started", row.catalog_id in workspace.servers.states and not tour.has("catalogs.ask"))
+        tour.show("catalog", f"`{row.catalog_id}` is added, and not trusted")
+        tour.click("catalogs.trust")
+        tour.until(lambda: tour.has("trust.definition"), "the question")
+        asked = tour.text_of("trust.definition")
+        tour.check("the question has the whole command", all(word in asked for word in (row.command or "", *row.args)))
+        tour.check("and its digest", workspace.server_digest(row.catalog_id) in asked)
+        tour.show("trust", "what would be started, before it is")
+        tour.click("trust.accept")
+        tools = tour.model_of("catalogs.tools")
+        tour.until(lambda: tour.has("catalogs.ask") and tools.rowCount(), "the tools of the server", START_S)
+        listed = sorted(map(str, column(tools)))
+        tour.check("the server lists what its policy shows", listed, offered)
+        if tour.has("catalogs.accept"):  # what was accepted once, is
+            tour.click("catalogs.accept")
+            tour.until(lambda: not tour.has("catalogs.accept"), "the tools to be accepted")
+        held = [tool.name for tool in tour.document.catalog if tool.origin == row.catalog_id and tool.held]
+        tour.check("no tool of it is held any more", held, [])
+        tour.show("accept", f"`{row.catalog_id}` offers {', '.join(listed)}; accepted, so that agents can have it")
+        tour.click("catalogs.run")
+        tour.until(lambda: not tour.has("catalogs.ask"), "the server to stop", START_S)
+        tour.key(Qt.Key.Key_Z, CTRL)
+        ids = {one.catalog_id for one in tour.document.policy.catalogs}
+        tour.check("undo takes the catalog back", row.catalog_id not in ids)
+
+
 def policy(tour: Tour) -> None:
     """What saving would change, problems, the self-check."""
     workspace = tour.document.workspace
@@ -456,8 +517,8 @@ def save(tour: Tour) -> None:
     tour.show("export", f"{POLICY_NAME} is exported; its own self-check: {found.checked:,} answers")
 
 
-LIGHT = (open_window, boxes, preview, limit, matrix, files, console, live, policy)
-DARK = (dark, preview, matrix, files, console, policy, save)
+LIGHT = (open_window, boxes, preview, limit, matrix, files, console, live, catalogs, policy)
+DARK = (dark, preview, matrix, files, console, catalogs, policy, save)
 SCENES = LIGHT + DARK
 
 

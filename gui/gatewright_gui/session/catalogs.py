@@ -23,6 +23,7 @@ from gatewright.workspace.api import (
     client_file,
     client_files,
     frozen,
+    gateway_command,
     gateway_edit,
     read_client_file,
     read_typed_servers,
@@ -42,8 +43,10 @@ __all__ = [
     "SafetyTier",
     "Waiting",
     "edit_of_client",
+    "gateway_command",
     "known_client_files",
     "servers_in",
+    "write_edit",
 ]
 
 _STATUS: Mapping[ServerStatus, tuple[str, str, Tone]] = {
