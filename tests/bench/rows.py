@@ -15,6 +15,7 @@ from tests.bench.imported import imported_tools
 from tests.bench.load import load_a_policy
 from tests.bench.measure import Effort
 from tests.bench.overlay import permission_overlay
+from tests.bench.processes import command_start, processes
 from tests.bench.row import Row
 from tests.bench.startrow import start
 from tests.bench.tick import tick
@@ -28,6 +29,7 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "gate overhead": gate_overhead,
     "audit": audit,
     "gateway": gateway,
+    "processes": processes,
     "argument check": argument_check,
     "tool list": tool_list,
     "tick": tick,
@@ -39,4 +41,5 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "agents page": agents_page,
     "one tick": one_tick,
     "start": start,
+    "command start": command_start,
 }
