@@ -17,6 +17,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
+from gatewright.base.regex import late_regex
 
 if TYPE_CHECKING:
     from gatewright.base.host import Host
@@ -26,12 +27,12 @@ MAX_URL_CHARS = 8192
 DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ftps": 990, "sftp": 22, "ssh": 22}
 WEB_SCHEMES = ("http", "https")
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_AUTHORITY_END = re.compile(r"[/?#]")
-_PORT = re.compile(r"[0-9]{1,5}")
-_TRIPLET = re.compile(r"%([0-9A-Fa-f]{2})")
-_STRAY = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_SCHEME = late_regex(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_CONTROL = late_regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_AUTHORITY_END = late_regex(r"[/?#]")
+_PORT = late_regex(r"[0-9]{1,5}")
+_TRIPLET = late_regex(r"%([0-9A-Fa-f]{2})")
+_STRAY = late_regex(r"%(?![0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PLAIN = _UNRESERVED | frozenset("!$&'()*+,;=:@/?%")
 _PATH_PLAIN = _PLAIN - {"?"}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from inspect import Signature
 
     _Fields = Mapping[str, Field[Any]]
 
@@ -46,6 +47,7 @@ def frozen(cls: type[_T]) -> type[_T]:
     body["__match_args__"] = tuple(name for name, one in fields.items() if one.init and one.kw_only is not True)
     body[_FIELDS] = fields
     body[_STANDARD_FIELDS] = _StandardFields()
+    body["__signature__"] = _Signature()
     body[_IS_COMPILED] = False
     made = type(cls)(cls.__name__, cls.__bases__, body)
     _compile_later(made)
@@ -155,3 +157,15 @@ class _StandardFields:
         standard: dict[str, Field[Any]] = getattr(twin, _STANDARD_FIELDS)
         setattr(made, _STANDARD_FIELDS, standard)
         return standard
+
+
+class _Signature:
+    """What the class takes, for `inspect`, also before it made its first value."""
+
+    def __get__(self, instance: object | None, owner: Any) -> Signature:
+        from inspect import signature
+
+        if not owner.__dict__[_IS_COMPILED]:
+            _compile(owner)
+        whole = signature(owner.__new__)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])

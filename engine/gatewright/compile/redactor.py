@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from gatewright.base.regex import late_regex
+
 EMPTY = "the tool could not do what it was asked"
 
-_CLAUSE = re.compile(r"(?<=[,;:.])\s+|\n+")
+_CLAUSE = late_regex(r"(?<=[,;:.])\s+|\n+")
 
 
 class Redactor:
@@ -51,6 +53,6 @@ def _dots(word: str) -> list[int]:
     return [at for at, letter in enumerate(word) if letter == "."]
 
 
-_QUOTED = re.compile(r"`([^`]{1,300})`")
-_TAIL = re.compile(r"[@(\s]")
-_MADE_UP = re.compile(r"(?<![\w.-])[^\W_]+(?:[_.-][^\W_]+)+(?![\w-])")
+_QUOTED = late_regex(r"`([^`]{1,300})`")
+_TAIL = late_regex(r"[@(\s]")
+_MADE_UP = late_regex(r"(?<![\w.-])[^\W_]+(?:[_.-][^\W_]+)+(?![\w-])")

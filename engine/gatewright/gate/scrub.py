@@ -7,27 +7,27 @@ JSON is read, scrubbed and written again. Where a key says what its value is, th
 from __future__ import annotations
 
 import json
-import re
 from functools import lru_cache
 from typing import cast
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.regex import late_regex
 from gatewright.gate.secret import names_open_key, quoted_secret, secret_spans
 
 MARKER = "[REDACTED]"
 _NESTED_TEXTS = 4
 _MAX_PARSED = 2_000_000
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_STRONG = re.compile(
+_CAMEL = late_regex(r"(?<=[a-z0-9])(?=[A-Z])")
+_STRONG = late_regex(
     r"(?:^|_)(?:pass(?:word|wd|phrase|code)s?|pwd|secrets?|(?:api|access|secret|private|signing|encryption|account|master)_?keys?"
     r"|apikey|authorization|(?:set_)?cookies?|connection_?string|(?:access|refresh|auth|bearer|session|id|api|bot|security|csrf)_?tokens?"
     r"|client_?secret|private_?key_?(?:pem|data))$"
 )
-_WEAK = re.compile(r"(?:^|_)(?:tokens?|credentials?|bearer|jwt)$")
-_BARE = re.compile(r"(?:^|_)(?:keys?|auth)(?:_base)?$|(?<=[a-z])key$")
-_HEX = re.compile(r"[0-9a-fA-F]{32,256}")
-_PAGING = re.compile(r"(?:next|prev|previous|page|paging|pagination|continuation|sync|cursor|start|resume)")
-_NAMED = re.compile(
+_WEAK = late_regex(r"(?:^|_)(?:tokens?|credentials?|bearer|jwt)$")
+_BARE = late_regex(r"(?:^|_)(?:keys?|auth)(?:_base)?$|(?<=[a-z])key$")
+_HEX = late_regex(r"[0-9a-fA-F]{32,256}")
+_PAGING = late_regex(r"(?:next|prev|previous|page|paging|pagination|continuation|sync|cursor|start|resume)")
+_NAMED = late_regex(
     r"(?:^|_)(?:id|ids|uid|guid|hash|sha\d*|digest|checksum|integrity|etag|cursor|fingerprint|revision|rev|commit)$"
 )
 

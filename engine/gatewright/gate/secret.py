@@ -16,6 +16,7 @@ from functools import lru_cache
 from itertools import islice
 
 from gatewright.base.pattern import LinearMatch, LinearPattern, compile_linear
+from gatewright.base.regex import late_regex
 
 Span = tuple[int, int]
 
@@ -53,27 +54,27 @@ _HEXED = (
 _DENSE_RUN = r"[A-Za-z0-9+/_=-]{24}"
 _HINT = rf"(?i)pass|pwd|{_KEY_NAMES}|://[^/\s]*@|[A-Za-z0-9_-]{{14}}"
 
-_RUN = re.compile(r"[A-Za-z0-9+/_=-]+")
-_LONG_RUN = re.compile(r"[A-Za-z0-9_-]{14}", re.IGNORECASE)
-_PLAIN = re.compile(r"[^\s\"'`,;&|<>(){}\[\]\\]{1,512}")
-_SCHEME = re.compile(r"(?:basic|bearer|digest|token|negotiate|apikey|bot)[ \t]+", re.IGNORECASE)
-_NAME_END = re.compile(r"[A-Za-z0-9_.-]*$")
-_HEX = re.compile(r"[0-9a-fA-F]*")
-_WORD = re.compile(r"[A-Z]?[a-z]{3,}|(?<![A-Za-z])[A-Z]{2,}(?![a-z])")
-_PIECES = re.compile(r"[/_=+-]")
-_COOKIE_LINE = re.compile(r"[\w.-]{1,64}=[^\s\"'`\\][^\r\n\"'`\\]{0,4096}")
-_AFTER_LINE = re.compile(r"\r?\n[A-Za-z0-9+/]")
-_LINE_BEFORE = re.compile(r"(?:^|\n)[A-Za-z0-9+/]{60,76}\r?\n$")
-_FLIPS = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_COUNTED = re.compile(r"\d+[-_]?[A-Za-z]+")
-_VARIABLE = re.compile(r"\$[A-Z_][A-Z0-9_]*|%[A-Z_]+%")
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-_BEFORE_HASH = re.compile(r"(?:sha(?:1|256|384|512)[-:]|data:[\w/+.;=-]{1,80};base64,)$")
-_PAGING = re.compile(
+_RUN = late_regex(r"[A-Za-z0-9+/_=-]+")
+_LONG_RUN = late_regex(r"[A-Za-z0-9_-]{14}", re.IGNORECASE)
+_PLAIN = late_regex(r"[^\s\"'`,;&|<>(){}\[\]\\]{1,512}")
+_SCHEME = late_regex(r"(?:basic|bearer|digest|token|negotiate|apikey|bot)[ \t]+", re.IGNORECASE)
+_NAME_END = late_regex(r"[A-Za-z0-9_.-]*$")
+_HEX = late_regex(r"[0-9a-fA-F]*")
+_WORD = late_regex(r"[A-Z]?[a-z]{3,}|(?<![A-Za-z])[A-Z]{2,}(?![a-z])")
+_PIECES = late_regex(r"[/_=+-]")
+_COOKIE_LINE = late_regex(r"[\w.-]{1,64}=[^\s\"'`\\][^\r\n\"'`\\]{0,4096}")
+_AFTER_LINE = late_regex(r"\r?\n[A-Za-z0-9+/]")
+_LINE_BEFORE = late_regex(r"(?:^|\n)[A-Za-z0-9+/]{60,76}\r?\n$")
+_FLIPS = late_regex(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
+_DOTTED = late_regex(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_COUNTED = late_regex(r"\d+[-_]?[A-Za-z]+")
+_VARIABLE = late_regex(r"\$[A-Z_][A-Z0-9_]*|%[A-Z_]+%")
+_ULID = late_regex(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_BEFORE_HASH = late_regex(r"(?:sha(?:1|256|384|512)[-:]|data:[\w/+.;=-]{1,80};base64,)$")
+_PAGING = late_regex(
     r"(?:next|prev|previous|page|paging|pagination|continuation|sync|cursor|start|resume)[_.-]?$", re.I
 )
-_OPEN_KEY = re.compile(
+_OPEN_KEY = late_regex(
     r"(?:public|pub|primary|foreign|unique|cache|partition|sort|row|group|routing|storage|object|host|lookup|idempotency)"
     r"[_. -]?$",
     re.I,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import is_visible
 from gatewright.base.problem import Severity
+from gatewright.base.regex import late_regex
 from gatewright.base.report import shown
 from gatewright.policy.document import Catalog, CatalogType
 
@@ -32,10 +32,10 @@ KEYS_OF = {
 }
 KEYS = ("id", "type", "trusted", "prefix", "module", *KEYS_OF[CatalogType.HOST], *KEYS_OF[CatalogType.MCP])
 OWN_ORIGIN = "built-in"
-_FILE_STEM = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
-_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,31}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_FILE_STEM = late_regex(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
+_PREFIX = late_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,31}")
+_VARIABLE = late_regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = late_regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
 """Names that Windows keeps for devices, whatever stands behind a dot."""
 

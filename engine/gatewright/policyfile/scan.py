@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from gatewright.base.regex import late_regex
 from gatewright.base.report import BOM
 
 if TYPE_CHECKING:
@@ -22,15 +23,15 @@ from gatewright.base.report import RawPath
 
 Span = tuple[int, int]
 
-_GAP = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
-_SPACE = re.compile(r"[ \t]*+")
-_KEY = re.compile(r'[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\'')
-_PLAIN_KEY = re.compile(r"([A-Za-z0-9_-]++)[ \t]*+=[ \t]*+")
-_STRING = re.compile(
+_GAP = late_regex(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
+_SPACE = late_regex(r"[ \t]*+")
+_KEY = late_regex(r'[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\'')
+_PLAIN_KEY = late_regex(r"([A-Za-z0-9_-]++)[ \t]*+=[ \t]*+")
+_STRING = late_regex(
     r'"""(?:[^"\\]|\\.|"(?!""))*+"{3,5}|\'\'\'(?:[^\']|\'(?!\'\'))*+\'{3,5}|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\'',
     re.DOTALL,
 )
-_SCALAR = re.compile(r"\d{4}-\d\d-\d\d[ ]\d\d:[^\s,\]}#]++|[^\s,\]}#]++")
+_SCALAR = late_regex(r"\d{4}-\d\d-\d\d[ ]\d\d:[^\s,\]}#]++|[^\s,\]}#]++")
 
 
 _GAP_MARKS = frozenset(" \t\r\n#")
@@ -323,7 +324,7 @@ def unescaped(body: str) -> str:
     return _ESCAPE.sub(_escape, body)
 
 
-_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
+_ESCAPE = late_regex(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Literal
 
 from gatewright.base.frozen import frozen
+from gatewright.base.regex import late_regex
 from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps, path_text, steps_of
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import Confidence
@@ -36,13 +37,13 @@ _NEVER = frozenset(
     | {"mailbox", "branch", "extension", "encoding", "regex", "strategy", "password", "username", "name", "names"}
 )
 _OF_FILES = frozenset({"file", "files", "folder", "folders", "directory", "directories", "dir", "path", "tree"})
-_LOCAL = re.compile(
+_LOCAL = late_regex(
     r"\babsolute (?:\w+ )?(?:paths?|director)|\b(?:full|local) (?:\w+ )?paths?\b|\blocal files?\b|\bfile ?system\b"
     r"|\bfull absolute\b|\(absolute paths?\)",
     re.IGNORECASE,
 )
-_SAID = re.compile(r"\bpaths?\b|\bdirector(?:y|ies)\b|\bfolders?\b", re.IGNORECASE)
-_ELSEWHERE = re.compile(
+_SAID = late_regex(r"\bpaths?\b|\bdirector(?:y|ies)\b|\bfolders?\b", re.IGNORECASE)
+_ELSEWHERE = late_regex(
     r"\bjson ?-?path|\bxpath|\b(?:url|api|http|endpoint|request|iam|resource|property|key|object|mount) paths?\b"
     r"|\bmailbox|\bs3\b|\bbuckets?\b|\bobject key"
     r"|\b(?:in|within|inside) (?:the |a )?(?:repo|repository|project|container)"
@@ -51,7 +52,7 @@ _ELSEWHERE = re.compile(
     r"|\b(?:web|page|route)s? path|\bendpoint|\bfields?\b|\b(?:email|drafts?) folder",
     re.IGNORECASE,
 )
-_THERE = re.compile(
+_THERE = late_regex(
     r"\b(?:e-?mails?|mailbox(?:es)?|gitlab|github|bitbucket|redis|grafana|postman|iam|coolify|jira|crawl(?:s|er|ing)?"
     r"|websites?|mongo\w*|aggregation)\b",
     re.IGNORECASE,
@@ -86,7 +87,7 @@ _MOVES = frozenset({"move", "mv", "rename", "relocate"})
 _COPIES = frozenset({"copy", "cp", "duplicate"})
 _TO = frozenset({"output", "out", "destination", "dest", "dst", "save", "target", "to", "new"})
 _FROM = frozenset({"source", "src", "from", "old", "input", "template", "config"})
-_SAVES = re.compile(r"\b(?:sav(?:e|ed|ing)|written|writes?|stor(?:e|ed)|output)\b", re.IGNORECASE)
+_SAVES = late_regex(r"\b(?:sav(?:e|ed|ing)|written|writes?|stor(?:e|ed)|output)\b", re.IGNORECASE)
 
 
 @frozen

@@ -9,18 +9,19 @@ from functools import lru_cache
 from typing import Literal
 
 from gatewright.base.frozen import frozen
+from gatewright.base.regex import late_regex
 from gatewright.schema.words import Words
 
-_HEADING = re.compile(r"\s*(#{1,6})\s+")
-_ITEM = re.compile(r"(\s*)([-*•+]|\d{1,3}[.)])\s+")
-_FENCE = re.compile(r"\s*(```|~~~)")
-_NEW_ROW = re.compile(r"\s*(?:[A-Z#]|[`'\"*]*[\w-]+[`'\"*]*\s*(?:[:=]|\(|—|–|->|→| - ))")
-_DEFINED = re.compile(r"[\s\\`'\"*(]*([A-Za-z_][\w-]*)[`'\"*)\\]*\s*(?::|=|\(|—|–|->|→|-\s)")
-_REMARK = re.compile(r"\s\([^()]*\)")
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|no|nr|fig)|\b[A-Za-z])\.$", re.IGNORECASE)
-_END = re.compile(r"[.!?]+[\"'`)\]*”’]*(?=\s)")
-_ANNOUNCED = re.compile(r"[A-Z]\w*(?:,? [\w/-]+)+(?<! are)(?<! is)(?<! by)(?<! to)(?<! for)(?<! with)(?=: )")
-_REFERS_BACK = re.compile(
+_HEADING = late_regex(r"\s*(#{1,6})\s+")
+_ITEM = late_regex(r"(\s*)([-*•+]|\d{1,3}[.)])\s+")
+_FENCE = late_regex(r"\s*(```|~~~)")
+_NEW_ROW = late_regex(r"\s*(?:[A-Z#]|[`'\"*]*[\w-]+[`'\"*]*\s*(?:[:=]|\(|—|–|->|→| - ))")
+_DEFINED = late_regex(r"[\s\\`'\"*(]*([A-Za-z_][\w-]*)[`'\"*)\\]*\s*(?::|=|\(|—|–|->|→|-\s)")
+_REMARK = late_regex(r"\s\([^()]*\)")
+_ABBREVIATION = late_regex(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|no|nr|fig)|\b[A-Za-z])\.$", re.IGNORECASE)
+_END = late_regex(r"[.!?]+[\"'`)\]*”’]*(?=\s)")
+_ANNOUNCED = late_regex(r"[A-Z]\w*(?:,? [\w/-]+)+(?<! are)(?<! is)(?<! by)(?<! to)(?<! for)(?<! with)(?=: )")
+_REFERS_BACK = late_regex(
     r"\W*(?:(?:it|they|its|their|otherwise|alternatively|this|these|those)\b"
     r"|(?:get|use|set|find|take|pass|see|without|with|after|before)\s+(?:it|them|this)\b|(?:required|optional)[.!]?\s*$)",
     re.IGNORECASE,

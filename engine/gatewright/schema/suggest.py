@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from gatewright.base.regex import late_regex
 from gatewright.schema.shapes.naming import is_verb
 
 MAX_NAMES = 60
@@ -14,15 +15,15 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:[-:./][A-Za-z0-9_]+)*"
 _QUOTE = r"[`'\"*]*"
 _NOTE = r"(?:\s\([^()\n]{1,40}\))?"
 _ITEM = rf"{_QUOTE}{_NAME}{_QUOTE}{_NOTE}"
-_BULLET = re.compile(
+_BULLET = late_regex(
     rf"^\s*(?:[-*•+]|\d{{1,2}}[.)])\s+{_QUOTE}({_NAME}){_QUOTE}{_NOTE}\s*(?::|=|—|–|-\s|->|→)", re.MULTILINE
 )
-_BARE_BULLET = re.compile(rf"^\s*[-*•+]\s+{_QUOTE}({_NAME}){_QUOTE}\s*$", re.MULTILINE)
-_PIPES = re.compile(rf"{_ITEM}(?:\s*\|\s*{_ITEM})+")
-_COMMAS = re.compile(rf"{_ITEM}(?:\s*,\s*(?:(?:and/or|and|or)\s+)?{_ITEM}|\s+(?:or|and)\s+{_ITEM})+")
-_LED = re.compile(rf"(?::|\bone of|\beither|\bsupports?|\bvalues?|\bavailable|\boptions?)\s+{_ITEM}", re.IGNORECASE)
-_QUOTED = re.compile(rf"[`'\"]({_NAME})[`'\"]")
-_SLASHES = re.compile(rf"(?<![\w/:])({_NAME}(?:\s+/\s+{_NAME})+)")
+_BARE_BULLET = late_regex(rf"^\s*[-*•+]\s+{_QUOTE}({_NAME}){_QUOTE}\s*$", re.MULTILINE)
+_PIPES = late_regex(rf"{_ITEM}(?:\s*\|\s*{_ITEM})+")
+_COMMAS = late_regex(rf"{_ITEM}(?:\s*,\s*(?:(?:and/or|and|or)\s+)?{_ITEM}|\s+(?:or|and)\s+{_ITEM})+")
+_LED = late_regex(rf"(?::|\bone of|\beither|\bsupports?|\bvalues?|\bavailable|\boptions?)\s+{_ITEM}", re.IGNORECASE)
+_QUOTED = late_regex(rf"[`'\"]({_NAME})[`'\"]")
+_SLASHES = late_regex(rf"(?<![\w/:])({_NAME}(?:\s+/\s+{_NAME})+)")
 
 
 def suggested_names(*texts: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from gatewright.base.frozen import frozen
+from gatewright.base.regex import late_regex
 from gatewright.schema.discover import readings_of
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import OperationSet
@@ -23,10 +24,10 @@ OpenKind = Literal["command", "code", "query"]
 _COMMANDS = frozenset({"command", "commands", "cmd", "command_line", "shell_command", "cmdline", "argv", "bash"})
 _CODE = frozenset({"code", "script", "source_code", "python_code", "javascript", "js", "expression", "function"})
 _QUERIES = frozenset({"sql", "sql_query", "cypher", "graphql", "statement", "query"})
-_RUNS = re.compile(r"\b(?:execut\w+|runs?|running|evaluat\w+|eval|shell|sends?)\b", re.IGNORECASE)
-_LANGUAGE = re.compile(r"\b(?:sql|cypher|graphql|sparql)\b", re.IGNORECASE)
-_WORDY = re.compile(r"\b(?:commands?|shell|terminal|process|kubectl|bash|powershell)\b", re.IGNORECASE)
-_PROGRAM = re.compile(r"\b(?:code|script|javascript|python|typescript|snippet|expression|function)\b", re.IGNORECASE)
+_RUNS = late_regex(r"\b(?:execut\w+|runs?|running|evaluat\w+|eval|shell|sends?)\b", re.IGNORECASE)
+_LANGUAGE = late_regex(r"\b(?:sql|cypher|graphql|sparql)\b", re.IGNORECASE)
+_WORDY = late_regex(r"\b(?:commands?|shell|terminal|process|kubectl|bash|powershell)\b", re.IGNORECASE)
+_PROGRAM = late_regex(r"\b(?:code|script|javascript|python|typescript|snippet|expression|function)\b", re.IGNORECASE)
 
 
 @frozen

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
+from gatewright.base.regex import late_regex
 from gatewright.schema.shapes.naming import snake
 
-_NEVER = re.compile(r"(?!)")
+_NEVER = late_regex(r"(?!)")
 _QUOTES = "`'\"“”‘’"
 _JOINT = r"\s*,\s*(?:(?:and/or|and|or)\s+)?|\s*[/|]\s*|\s+(?:and/or|and|or)\s+"
-_JOINTS = re.compile(f"({_JOINT})")
-_CLAUSE_END = re.compile(r"\s*(?:\.(?!\w)|[,;:)\]—–]|$|(?:operation|action|mode|command)s?\b)")
-_PARTICLE = re.compile(r"\s+(?:on|to|from|with|by|in|at|of|into|up|out|off|as|via)\b", re.IGNORECASE)
+_JOINTS = late_regex(f"({_JOINT})")
+_CLAUSE_END = late_regex(r"\s*(?:\.(?!\w)|[,;:)\]—–]|$|(?:operation|action|mode|command)s?\b)")
+_PARTICLE = late_regex(r"\s+(?:on|to|from|with|by|in|at|of|into|up|out|off|as|via)\b", re.IGNORECASE)
 
 
 class Words:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import subprocess
 import sys
@@ -53,6 +54,12 @@ class Alike(Point):
 @frozen
 class Nothing:
     pass
+
+
+@frozen
+class Unused:
+    x: int
+    y: int = 2
 
 
 @frozen
@@ -132,6 +139,11 @@ def test_a_class_of_values_takes_over_the_fields_of_its_base() -> None:
 
 def test_a_generic_value_can_be_made_with_and_without_its_parameter() -> None:
     assert Box(1) == Box[int](1)
+
+
+def test_what_a_class_takes_can_be_asked_before_it_made_a_value() -> None:
+    assert str(inspect.signature(Unused)).startswith("(x, y=")
+    assert Unused(1, 2).y == 2
 
 
 def test_values_are_matched_by_place() -> None:

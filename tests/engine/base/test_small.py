@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from gatewright.base.atomicfile import write_atomically
 from gatewright.base.duration import format_duration, parse_duration
 from gatewright.base.pattern import compile_linear
 from gatewright.base.problem import Place, Problem, Severity, near_miss
+from gatewright.base.regex import late_regex
 
 
 @pytest.mark.parametrize(
@@ -80,3 +82,17 @@ def test_writing_through_a_link_keeps_the_link(tmp_path: Path) -> None:
     write_atomically(link, b"new")
     assert link.is_symlink()
     assert real.read_bytes() == b"new"
+
+
+def test_regular_expression_that_is_made_late_answers_like_one_made_at_once() -> None:
+    late, at_once = late_regex("a(b+)", re.IGNORECASE), re.compile("a(b+)", re.IGNORECASE)
+    for _ in range(2):
+        assert [match.groups() for match in late.finditer("abb xAB")] == [("bb",), ("B",)]
+        assert late.sub("-", "abb xAB") == at_once.sub("-", "abb xAB") == "- x-"
+        assert late.fullmatch("ac") is None
+    assert (late.pattern, late.flags) == (at_once.pattern, at_once.flags)
+
+
+def test_late_regular_expression_that_is_wrong_says_so_when_it_is_used() -> None:
+    with pytest.raises(re.error):
+        late_regex("(").match("a")
