@@ -18,7 +18,7 @@ from gatewright.base.errors import GatewrightError, ToolFailure, WorkspaceError
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.document import CatalogType
 from gatewright.record import fork_safe_lock
-from gatewright.tools.pin import Listing
+from gatewright.tools.pin import Listing, drift
 from gatewright.tools.server_tool import checked_answer
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Servers:
         """Raises ToolFailure where the tool that the server lists now is not the one that was accepted."""
         listing, catalog = await self.list(catalog_id), self._catalog(catalog_id)
         definition, pin = listing.definitions.get(name), self._pin(catalog)
-        if pin is not None and pin.listing != listing:
+        if pin is not None and drift(pin, listing) != pin.drift:
             with suppress(GatewrightError):  # it is held for this call anyhow
                 await in_own_thread(self._record, catalog_id, listing)
         if definition is not None and pin is not None and pin.is_accepted(definition):

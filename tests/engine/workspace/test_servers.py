@@ -220,6 +220,16 @@ async def test_a_tool_that_is_not_the_accepted_one_any_more_is_not_called(
     assert "echo" in workspace.catalog_states()[0].held
 
 
+async def test_a_call_of_a_server_that_says_what_it_said_leaves_the_pin_as_it_is(
+    opened: Open, folder: Path, listing: Listing
+) -> None:
+    file = folder / "catalogs" / "far.json"
+    older = Listing.of(list(listing.tools), name="good", version="1.2.2", instructions=listing.instructions)
+    file.write_bytes(before := write_pin(accept(Pin(older), None, instructions=True)))
+    assert (await opened().call("clerk", "echo", {"text": "hi"})).status is Status.ALLOWED
+    assert file.read_bytes() == before
+
+
 async def test_what_a_server_lists_anew_is_held_from_the_next_call_on(opened: Open, folder: Path) -> None:
     text = (folder / "policy.toml").read_text().replace('"die"]', '"die", "grow"]')
     (folder / "policy.toml").write_text(text)
