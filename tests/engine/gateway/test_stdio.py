@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import time
+from contextlib import suppress
 from threading import Thread
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, Implementation, TextContent
 
 from gatewright.cli.main import main
-from tests.engine.gateway.conftest import Place, Serve
+from tests.engine.gateway.conftest import Place, Serve, Served
 
 READ = {"op": "read", "path": "a.md"}
 
@@ -190,6 +191,46 @@ def test_a_signal_ends_it_with_the_log_closed(serve: Serve, place: Place, number
     assert served.process.wait(timeout=30) == status
     assert not list((place.folder / ".gatewright").glob("*-wal"))
     assert len(place.rows("ToolCompleted")) == 1
+
+
+def test_a_signal_ends_it_while_a_client_reads_nothing(serve: Serve, place: Place) -> None:
+    served = serve()
+    served.start()
+    call: dict[str, Any] = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "x", "arguments": {}}}
+
+    def flood() -> None:
+        with suppress(BrokenPipeError):
+            served.send(*(call | {"id": number} for number in range(5_000)))
+
+    sender = Thread(target=flood, daemon=True)
+    sender.start()
+    sender.join(timeout=3)
+    assert sender.is_alive()  # what it sends is not taken any more
+    served.process.send_signal(signal.SIGTERM)
+
+    assert served.process.wait(timeout=30) == 0
+    sender.join(timeout=30)
+    assert place.rows("ToolDenied")
+
+
+def test_limits_outlive_the_process_and_another_client_has_a_session_of_its_own(serve: Serve, place: Place) -> None:
+    def read(served: Served, number: int) -> bool:
+        return served.ask(number, "tools/call", name="file", arguments=READ)["result"]["isError"]
+
+    one = serve()
+    one.start()
+    assert [read(one, number) for number in range(2)] == [False, False]
+    other = serve()
+    other.start()
+    assert [read(other, number) for number in range(4)] == [False, False, False, True]
+    assert one.end()[0] == 0
+    again, named = serve(), serve("reader", "--session", "today")
+    again.start()
+    named.start()
+    assert [read(again, number) for number in range(2)] == [False, True]
+    assert not read(named, 0)
+
+    assert {row["session"] for row in place.rows("ToolInvoked")} == {"stdio", "stdio-2", "today"}
 
 
 def test_it_refuses_to_start_where_the_log_has_lost_its_key(serve: Serve, place: Place) -> None:
