@@ -247,3 +247,34 @@ def test_stage_that_panics_denies(world: World, monkeypatch: pytest.MonkeyPatch)
 
     assert (decision.verdict, decision.stage, decision.code) == (Verdict.DENY, "schema", "internal-error")
     assert "index" not in str(decision.model_message)
+
+
+@pytest.mark.parametrize(
+    ("level", "arguments", "said"),
+    [
+        ("read_write", {"op": "delete", "path": "missing.md"}, "there is no such file"),
+        ("partner", {"op": "save", "path": "missing.md"}, "there are no edits for this file: it has no block"),
+    ],
+)
+def test_nobody_is_asked_about_a_call_that_cannot_be_done(
+    make_world: MakeWorld, level: str, arguments: dict[str, str], said: str
+) -> None:
+    world = make_world(
+        POLICY.replace('"save"]', '"save", "delete"]').replace(
+            'default_permission = "read_write"', f'default_permission = "{level}"'
+        )
+    )
+    decision = world.decide("file", arguments)
+
+    assert (decision.verdict, decision.stage) == (Verdict.DENY, "approval")
+    assert decision.code in {"not-found", "no-block"}
+    assert decision.model_message == f"Tool execution failed: {said}"
+
+
+def test_model_is_told_whether_a_place_is_closed_or_only_may_not_be_changed(world: World) -> None:
+    (world.docs / "frozen.md").write_text("ice", "utf-8")
+    closed = world.decide("file", {"op": "read", "path": "secret/key.md"})
+    fixed = world.decide("file", {"op": "append", "path": "frozen.md", "content": "x"})
+
+    assert "is not available to you" in (closed.model_message or "")
+    assert "may not be changed in this way" in (fixed.model_message or "")

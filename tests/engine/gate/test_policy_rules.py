@@ -220,3 +220,12 @@ def test_denial_without_message_names_no_hidden_operation(ruled: Any) -> None:
         "Tool execution failed: this call is not allowed with these values of `op`, `path`; "
         "change them or go on without it"
     )
+
+
+def test_model_is_told_to_change_the_call_where_a_rule_is_about_what_it_left_out(ruled: Any) -> None:
+    world = ruled(rule("always with it", "deny", tools='["fetch"]', when='{ not = { required = ["nothing"] } }'))
+    decision = world.decide("fetch", {"url": "https://example.org/"})
+
+    assert told(decision) == (Verdict.DENY, "policy", "policy-deny", "always with it")
+    said = "this call is not allowed with these arguments; change them or go on without it"
+    assert decision.model_message == f"Tool execution failed: {said}"
