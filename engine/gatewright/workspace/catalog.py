@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -50,6 +51,18 @@ class _Made:
     entry: Entry
     trusted: bool
     tool: DefinedTool
+
+
+@frozen
+class _Wanted:
+    """How many catalogs have a tool of a name: of those that count, and of all."""
+
+    counting: Counter[str]
+    every: Counter[str]
+
+    def shares(self, name: str, entry: Entry) -> bool:
+        """Whether the tool, which has that name, has to be told apart from another."""
+        return (self.counting if _counts(entry) else self.every)[name] > 1
 
 
 class CatalogBook:
@@ -164,20 +177,17 @@ class CatalogBook:
         read = [(catalog, self.manifest(catalog)) for catalog in catalogs]
         with self._lock:
             if self._last[0] != catalogs or len(self._last[1]) != len(catalogs):
-                bare = Counter(
-                    name
-                    for catalog, manifest in read
-                    if catalog.prefix is None
-                    for name in {entry.definition.name for entry in manifest.entries if _counts(entry)}
-                )
-                taken = set(self._reserved)
-                named = tuple(self._named_one(catalog, manifest.entries, bare, taken) for catalog, manifest in read)
+                plain = _Wanted(_count_names(read, _plain_name), _count_names(read, _plain_name, everything=True))
+                names = _count_names(read, lambda catalog, entry: self._name(catalog, entry, plain))
+                named = tuple(self._named_one(catalog, manifest.entries, plain, names) for catalog, manifest in read)
                 self._last = catalogs, named
             return self._last[1]
 
-    def _named_one(
-        self, catalog: Catalog, entries: Iterable[Entry], bare: Mapping[str, int], taken: set[Key]
-    ) -> _Named:
+    def _named_one(self, catalog: Catalog, entries: Iterable[Entry], plain: _Wanted, names: Counter[str]) -> _Named:
+        """``plain``, ``names``: how many catalogs want a name, before and after those that are shared were told apart.
+
+        A name that two still want is nobody's: what the policy says of the one must not come to mean the other.
+        """
         where = f"catalog `{catalog.catalog_id}`"
         aside: list[Finding] = []
         drifted: list[Finding] = []
@@ -187,12 +197,11 @@ class CatalogBook:
                 drifted += self._drift(where, entry)
                 continue
             try:
-                name = self._name(catalog, entry, bare)
-                tool = self._tool_of(catalog, entry, name)
-                if (name, tool.major) in taken:
-                    raise RegistrationError(f"the name `{name}` is another's: give the catalog a `prefix`")
-                taken.add((name, tool.major))
-                tools.append(tool)
+                name = self._name(catalog, entry, plain)
+                if names[name] > _counts(entry) or name in self._program | self._builtins:
+                    raise RegistrationError(f"the name `{name}` is another's too: give the catalog another `prefix`")
+                names[name] += not _counts(entry)
+                tools.append(self._tool_of(catalog, entry, name))
             except (RegistrationError, RecursionError) as error:
                 why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
                 aside.append(set_aside(where, entry.definition.name, why, ""))
@@ -206,21 +215,20 @@ class CatalogBook:
         own = self._own.get(entry.key)
         return own is not None and _is_same(own, entry.definition)
 
-    def _name(self, catalog: Catalog, entry: Entry, bare: Mapping[str, int]) -> str:
+    def _name(self, catalog: Catalog, entry: Entry, plain: _Wanted) -> str:
         """The name here: the catalog's id stands before one that is ours too, or another catalog's.
 
         Raises RegistrationError for what no policy can write, and for a version of a tool of the program.
         """
-        name = entry.definition.name
-        is_server = catalog.kind is CatalogType.MCP
+        name, is_server = _plain_name(catalog, entry), catalog.kind is CatalogType.MCP
         if catalog.prefix is not None:
-            name = f"{catalog.prefix}.{name}"
+            pass
         elif name in self._program and not is_server:
             raise RegistrationError(_TAKEN)
         elif (
             name in self._builtins
             or (is_server and (name in self._program or name in self._later))
-            or bare.get(name, 0) > _counts(entry)
+            or plain.shares(name, entry)
         ):
             name = f"{catalog.catalog_id}.{name}"
         check_tool_name(name)
@@ -283,6 +291,29 @@ class HostTools:
 def as_it_came(tool: Tool) -> Tool:
     """The tool without the operations that a policy or a manifest declares of it; its author's own stay."""
     return tool if tool.declares_operations else tool.declared("", None)
+
+
+def _plain_name(catalog: Catalog, entry: Entry) -> str:
+    """The name that a tool would bear if no other had it."""
+    name = entry.definition.name
+    return name if catalog.prefix is None else f"{catalog.prefix}.{name}"
+
+
+def _count_names(
+    read: Iterable[tuple[Catalog, Manifest]],
+    name_of: Callable[[Catalog, Entry], str],
+    *,
+    everything: bool = False,
+) -> Counter[str]:
+    """How many catalogs have a tool of each name, of those that count, or of all."""
+    found: Counter[str] = Counter()
+    for catalog, manifest in read:
+        names: set[str] = set()
+        for entry in manifest.entries if everything else filter(_counts, manifest.entries):
+            with suppress(RegistrationError):
+                names.add(name_of(catalog, entry))
+        found.update(names)
+    return found
 
 
 def _counts(entry: Entry) -> bool:
