@@ -16,15 +16,12 @@ if TYPE_CHECKING:
         PermissionBroker,
         Remember,
         Session,
-        StageTrace,
         Status,
     )
     from gatewright.workspace.assembly import audit_log, permission_broker
     from gatewright.workspace.library import format_names
-    from gatewright.workspace.pathrow import PathRow
-    from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
+    from gatewright.workspace.sandbox import CopyCancelled, remove_dead_copies
     from gatewright.workspace.template import create_workspace, template_names, write_demo
-    from gatewright.workspace.watching import SourceWatching
     from gatewright.workspace.workspace import Workspace
 
 __all__ = [
@@ -34,13 +31,9 @@ __all__ = [
     "Decision",
     "Grant",
     "Outcome",
-    "PathRow",
     "PermissionBroker",
     "Remember",
-    "Sandbox",
     "Session",
-    "SourceWatching",
-    "StageTrace",
     "Status",
     "Workspace",
     "audit_log",
@@ -64,15 +57,12 @@ door(
             "PermissionBroker",
             "Remember",
             "Session",
-            "StageTrace",
             "Status",
         ),
         "gatewright.workspace.assembly": ("audit_log", "permission_broker"),
         "gatewright.workspace.library": ("format_names",),
-        "gatewright.workspace.pathrow": ("PathRow",),
-        "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
+        "gatewright.workspace.sandbox": ("CopyCancelled", "remove_dead_copies"),
         "gatewright.workspace.template": ("create_workspace", "template_names", "write_demo"),
-        "gatewright.workspace.watching": ("SourceWatching",),
         "gatewright.workspace.workspace": ("Workspace",),
     },
 )
