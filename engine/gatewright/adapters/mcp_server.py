@@ -26,7 +26,7 @@ from gatewright.tools import ToolExecutionContext
 from gatewright.tools.server_tool import ServerTool
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
 
     from mcp.server.connection import Connection
     from mcp.server.context import ServerRequestContext
@@ -73,10 +73,12 @@ class AgentServer:
         self._bus = InMemorySubscriptionBus()
         self._connections: WeakSet[Connection] = WeakSet()
         self._seen = self._view()
+        self._schemas: tuple[AgentView | None, dict[str, Mapping[str, Any]]] = None, {}
         self.server = _ToolServer(
             "gatewright",
             version=version("gatewright"),
             instructions=self._instructions(),
+            get_tool_input_schema=self._input_schema,
             on_call_tool=self._call,
             on_subscriptions_listen=ListenHandler(self._bus, max_subscriptions=_MOST_LISTENING),
         )
@@ -109,6 +111,13 @@ class AgentServer:
             return self._gate.view(self._caller.agent_id)
         except WorkspaceError:
             return None
+
+    def _input_schema(self, name: str) -> Mapping[str, Any] | None:
+        """The schema of a tool that is shown: over HTTP the SDK asks for it at each call, or else lists all tools."""
+        view = self._view()
+        if self._schemas[0] is not view:
+            self._schemas = view, {tool["name"]: tool["inputSchema"] for tool in _tools(view)}
+        return self._schemas[1].get(name)
 
     async def _list(self, _context: ServerRequestContext, _params: PaginatedRequestParams) -> dict[str, Any]:
         return {"tools": _tools(self._view()), "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

@@ -17,6 +17,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 
+from gatewright.adapters.mcp_http import listen as listening_at
 from gatewright.cli.main import main
 from tests.engine.gateway.conftest import INITIALIZE, Gate, Listen, Place
 
@@ -169,6 +170,13 @@ def test_a_client_that_goes_away_in_the_middle_of_a_request_does_no_harm(place: 
     assert answer.status_code == 200
     assert gate.end() == 0
     assert not [line for line in gate.lines if "Traceback" in line]
+
+
+def test_no_part_of_an_answer_waits_for_an_acknowledgement() -> None:
+    with listening_at("127.0.0.1", 0) as door, socket.create_connection(door.getsockname()):
+        accepted, _ = door.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def _printed(words: list[str]) -> str:
