@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -81,8 +82,8 @@ async def _measured(effort: Effort, *, peers: bool) -> Mapping[str, Measured]:
 
 async def _add_proxy(stack: AsyncExitStack, calls: dict[str, Callable[[], Awaitable[object]]]) -> Missing | None:
     try:
-        import fastmcp
-        from fastmcp.server import create_proxy
+        fastmcp: Any = import_module("fastmcp")
+        create_proxy: Any = import_module("fastmcp.server").create_proxy
     except ImportError:
         return Missing()
     notes: Any = fastmcp.FastMCP("notes")
