@@ -140,6 +140,60 @@ async def test_server_of_a_client_is_trusted_started_and_accepted_and_then_agent
     await until(lambda: page.current is not None and page.current.status[0] == "stopped")
 
 
+DRIFTING = """
+import pathlib, sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("drifting")
+words = pathlib.Path(sys.argv[1]).read_text()
+
+def note(text: str) -> str:
+    return text
+
+server.add_tool(note, description=words)
+if "more" in words:
+    server.add_tool(lambda: "x", name="extra", description="One more.")
+server.run("stdio")
+"""
+
+
+async def test_changed_tool_is_held_with_its_difference_until_it_is_accepted(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    program, words = tmp_path / "drifting.py", tmp_path / "words"
+    program.write_text(DRIFTING, encoding="utf-8")
+    words.write_text("Keeps a note.", encoding="utf-8")
+    path = tmp_path / "mcp.json"
+    entry = {"command": sys.executable, "args": [str(program), str(words)]}
+    path.write_text(json.dumps({"mcpServers": {"good": entry}}), encoding="utf-8")
+    page = await add_good(window, path)
+    await trust(window, page)
+    press(page, "catalogs.accept")
+    await settled(window)
+    assert {tool.name: tool.held for tool in window.document.catalog if tool.origin == "good"} == {"note": ""}
+
+    words.write_text("Keeps a note, and more.", encoding="utf-8")
+    press(page, "catalogs.run")
+    await until(lambda: page.current is not None and page.current.status[0] == "stopped")
+    await settled(window)
+    press(page, "catalogs.run")
+    await settled(window)
+    assert [(line.name, line.state) for line in page.detail.model.lines] == [
+        ("extra", "new, held"),
+        ("note", "changed, held"),
+    ]
+    page.detail.view.setCurrentIndex(page.detail.model.index(1, 0))
+    assert "-description: Keeps a note." in page.detail.code.text
+    assert "+description: Keeps a note, and more." in page.detail.code.text
+    held = {tool.name: bool(tool.held) for tool in window.document.catalog if tool.origin == "good"}
+    assert held == {"note": True, "extra": True}
+
+    tier = page.detail.tier
+    tier.setCurrentIndex(tier.findText("all read-only"))
+    press(page, "catalogs.accept")
+    await settled(window)
+    assert [(line.state, line.tier) for line in page.detail.model.lines] == [("accepted", "read-only")] * 2
+
+
 async def test_failed_server_says_why_and_what_to_do(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
     path.write_text('{"mcpServers": {"good": {"command": "no-such-server-anywhere"}}}', encoding="utf-8")
