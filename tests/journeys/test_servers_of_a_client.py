@@ -84,7 +84,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
         await until(lambda: page.detail.model.rowCount() > 0, "the tools of the server")
         assert hand.find("catalogs.tools", QTableView).isVisible()
         await _press(hand, "catalogs.accept")
-        await until(lambda at=row: not page.model.index(at).data(ROW).waiting, "the tools to be accepted")
+        await until(lambda at=row: not page.model.index(at).data(ROW).held_count, "the tools to be accepted")
 
     # two of them are ticked, and the preview shows them
     await hand.key("ctrl+1")

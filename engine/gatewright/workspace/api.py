@@ -130,6 +130,7 @@ if TYPE_CHECKING:
     from gatewright.sources.overlay import Listing, Overlay
     from gatewright.tools import ArgumentIssue
     from gatewright.tools.parameter import Role
+    from gatewright.tools.pin import Pin
     from gatewright.tools.shape import PLAIN
     from gatewright.tools.tool import Tool
     from gatewright.workspace.assembly import audit_log
@@ -184,7 +185,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
     "SourceManager", "entries_of", "is_leftover",
     # tools
-    "ArgumentIssue", "PLAIN", "Role", "Tool",
+    "ArgumentIssue", "PLAIN", "Pin", "Role", "Tool",
     # builtins
     "RootTool",
     # compile
@@ -274,6 +275,7 @@ door(
         # tools
         "gatewright.tools": ("ArgumentIssue",),
         "gatewright.tools.parameter": ("Role",),
+        "gatewright.tools.pin": ("Pin",),
         "gatewright.tools.shape": ("PLAIN",),
         "gatewright.tools.tool": ("Tool",),
         # builtins

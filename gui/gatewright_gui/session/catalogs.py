@@ -1,5 +1,6 @@
 """The catalogs of the open policy with their servers, as they stand; starting, asking, accepting."""
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from gatewright.workspace.api import (
     ClientFile,
     ClientServer,
     GatewrightError,
+    Pin,
     SafetyTier,
     ServerState,
     ServerStatus,
@@ -30,6 +32,7 @@ from gatewright.workspace.api import (
     waiting,
     write_client_file,
 )
+from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.document import Document
 
 Tone = Literal["allow", "ask", "deny", "muted", "accent"]
@@ -96,9 +99,15 @@ class CatalogRow:
         return _STATUS[self.server.status]
 
     @property
+    def held_count(self) -> int:
+        """How many tools wait to be accepted; `waiting` says of each what it would count as, a moment later."""
+        drift = self.state.pin.drift if self.state.pin is not None else None
+        return len((*drift.new, *drift.changed, *drift.vanished)) if drift is not None else 0
+
+    @property
     def held_words(self) -> str:
         """How many tools it has, and how many of them wait to be accepted."""
-        known, held = len(self.state.tool_names), len(self.waiting)
+        known, held = len(self.state.tool_names), self.held_count
         if self.is_server and self.state.pin is None:
             return "tools not known yet"
         tools = f"{known} tool{'' if known == 1 else 's'}"
@@ -112,14 +121,16 @@ class Catalogs(QObject):
     _told = Signal()
     """A server's state changed, in a thread of the engine."""
 
-    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+    def __init__(self, document: Document, tasks: TaskOwner, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._document = document
+        self._document, self._tasks = document, tasks
+        self._waiting: dict[str, tuple[Pin, bool, tuple[Waiting, ...]]] = {}
+        """What was worked out for a pin, which takes a millisecond for each tool that waits."""
         self._pins: tuple[object, ...] = ()
         self._leave: Callable[[], None] = _nothing
         self._told.connect(self._look)
         document.opened.connect(self._follow)
-        document.policy_changed.connect(self.changed)
+        document.policy_changed.connect(self._tell_changed)
         self._follow()
 
     @property
@@ -133,10 +144,40 @@ class Catalogs(QObject):
             CatalogRow(
                 state,
                 servers.get(state.catalog.catalog_id) if state.catalog.kind is CatalogType.MCP else None,
-                waiting(state.pin, trusted=state.catalog.trusted) if state.pin is not None else (),
+                self._known(state) or (),
             )
             for state in workspace.catalog_states()
         )
+
+    def _known(self, state: CatalogState) -> tuple[Waiting, ...] | None:
+        """What waits of a catalog; None: that is still to be worked out."""
+        pin, kept = state.pin, self._waiting.get(state.catalog.catalog_id)
+        if pin is None or pin.drift.is_empty:
+            return ()
+        fits = kept is not None and kept[0] is pin and kept[1] == state.catalog.trusted
+        return kept[2] if kept is not None and fits else None
+
+    @property
+    def _unknown(self) -> CatalogState | None:
+        """A catalog of which is still to be worked out what waits."""
+        states = self._document.workspace.catalog_states() if self._document.is_open else ()
+        return next((state for state in states if self._known(state) is None), None)
+
+    async def _work_out(self) -> None:
+        """Beside the window, one catalog after the other."""
+        while isValid(self) and (state := self._unknown) is not None and (pin := state.pin) is not None:
+            trusted = state.catalog.trusted
+            found = await asyncio.to_thread(waiting, pin, trusted=trusted)
+            self._waiting[state.catalog.catalog_id] = pin, trusted, found
+            if isValid(self):
+                self.changed.emit()
+
+    def _tell_changed(self) -> None:
+        """Whoever shows rows looks again; what is still to be worked out is begun."""
+        can = not self._tasks.closed and "catalogs.waiting" not in self._tasks.names
+        if can and self._unknown is not None:
+            self._tasks.start(self._work_out(), "catalogs.waiting")
+        self.changed.emit()
 
     def digest(self, catalog_id: str) -> str:
         """What is trusted when a server is trusted."""
@@ -177,11 +218,9 @@ class Catalogs(QObject):
     async def accept(self, catalog_id: str, names: Collection[str], tier: SafetyTier | None = None) -> bool:
         """Accept tools as their server lists them; ``tier`` None: as it is proposed for each. A failure is said."""
         workspace = self._document.workspace
-        listed = {one.name for row in self.rows if row.catalog_id == catalog_id for one in row.waiting if one.after}
-        tiers = {(name, ""): tier for name in names if tier is not None and name in listed}
-        words = any(
-            row.state.pin and row.state.pin.drift.instructions for row in self.rows if row.catalog_id == catalog_id
-        )
+        pin = workspace.pin(catalog_id)
+        tiers = {(name, ""): tier for name in names if tier is not None and pin and name in pin.listing.definitions}
+        words = pin is not None and pin.drift.instructions
         return await self._change_pin(
             lambda: workspace.accept_tools(catalog_id, names, tiers=tiers, instructions=words, who="operator")
         )
@@ -205,7 +244,7 @@ class Catalogs(QObject):
         if self._document.is_open:
             self._leave = self._document.workspace.servers.subscribe(self._tell)
             self._pins = self._pins_now()
-        self.changed.emit()
+        self._tell_changed()
 
     def _tell(self) -> None:
         if isValid(self):
@@ -217,7 +256,7 @@ class Catalogs(QObject):
         if pins != self._pins:
             self._pins = pins
             self._document.tell_tools_changed()
-        self.changed.emit()
+        self._tell_changed()
 
     def _pins_now(self) -> tuple[object, ...]:
         if not self._document.is_open:

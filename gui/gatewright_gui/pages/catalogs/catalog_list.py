@@ -73,7 +73,7 @@ class CatalogDelegate(Delegate):
         look, rect = current_look(), QRect(getattr(option, "rect"))  # noqa: B009
         paint_ground(painter, option)
         words, icon, role = row.status
-        state = role_hex(look.palette, "ask" if row.waiting else "muted")
+        state = role_hex(look.palette, "ask" if row.held_count else "muted")
         painter.save()
         look.icon(icon, role).paint(painter, QRect(rect.left() + 12, rect.top() + (rect.height() - 16) // 2, 16, 16))
         metrics, left, width = painter.fontMetrics(), rect.left() + 40, rect.width() - 48

@@ -32,7 +32,7 @@ class CatalogsPage(Page):
         self.setObjectName("catalogs")
         self.setAcceptDrops(True)
         self._context, self._document = context, context.document
-        self.catalogs = Catalogs(context.document, self)
+        self.catalogs = Catalogs(context.document, context.tasks, self)
         self.header = SectionHeader("Catalogs")
         self.add_button = named(QPushButton("Add..."), "catalogs.add", spoken="Add servers")
         tie_icon(self.add_button, "plus")
@@ -114,7 +114,7 @@ class CatalogsPage(Page):
         rows = self.catalogs.rows
         before = self.current
         self.model.set_rows(rows)
-        waits = sum(len(row.waiting) for row in rows)
+        waits = sum(row.held_count for row in rows)
         self.header.set_note(f"{waits} tool{'' if waits == 1 else 's'} to accept" if waits else "")
         self._stack.setCurrentWidget(self._whole if rows else self.empty)
         if rows and not self.view.currentIndex().isValid():

@@ -32,7 +32,7 @@ def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
     pin = row.state.pin
     if pin is None:
         return ()
-    held = {one.name: one for one in row.waiting}
+    held = {*pin.drift.new, *pin.drift.changed, *pin.drift.vanished}
     lines = [
         ToolLine(
             one.name,
@@ -45,6 +45,8 @@ def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
         )
         for one in row.waiting
     ]
+    if not row.waiting:  # what they would count as is still being worked out
+        lines = [ToolLine(name, "held", "...", "", "", False) for name in pin.held]
     for name, accepted in pin.accepted.items():
         if name not in held:
             effects = ", ".join(sorted(str(effect) for effect in accepted.side_effects))
