@@ -72,10 +72,18 @@ if TYPE_CHECKING:
     )
     from gatewright.policy.glob import PermissionRules, check_pattern
     from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, FsWrite, kind_of
-    from gatewright.policy.permission import Action, Permission, verdict_for
+    from gatewright.policy.permission import Action, PathUse, Permission, verdict_for
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.preset import Preset, preset_edit
-    from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight
+    from gatewright.policy.right import (
+        Layer,
+        OperationFacts,
+        OperationRight,
+        PathArgument,
+        Reason,
+        ToolFacts,
+        ToolRight,
+    )
     from gatewright.policy.rights import reset_tools
     from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightChange, RightState, agent_diff, changed_rights
     from gatewright.policy.rule import (
@@ -172,7 +180,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     "Capability", "CapabilityKind", "Catalog",
     "CatalogType", "Change", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown", "DefaultsChange",
     "Edit", "ExclusiveGroups", "ExitLoop", "FsRead", "FsWrite", "Granted", "Layer", "Limit", "MaxCalls", "Needed",
-    "OPERATION_CONDITION", "OperationFacts", "OperationRight", "Periodic", "Permission", "PermissionRule",
+    "OPERATION_CONDITION", "OperationFacts", "OperationRight", "PathArgument", "PathUse", "Periodic", "Permission",
+    "PermissionRule",
     "PermissionRules", "Policy", "PolicyRule", "Preset", "RateLimit", "Reason", "Refusal", "RequiredBeforeExit",
     "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools", "RequiresPrecedingTools", "RightChange",
     "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier", "Shadow", "Source", "SourceChange",
@@ -243,10 +252,12 @@ door(
         ),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
         "gatewright.policy.kinds.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
-        "gatewright.policy.permission": ("Action", "Permission", "verdict_for"),
+        "gatewright.policy.permission": ("Action", "PathUse", "Permission", "verdict_for"),
         "gatewright.policy.policyrule": ("PolicyRule",),
         "gatewright.policy.preset": ("Preset", "preset_edit"),
-        "gatewright.policy.right": ("Layer", "OperationFacts", "OperationRight", "Reason", "ToolFacts", "ToolRight"),
+        "gatewright.policy.right": (
+            "Layer", "OperationFacts", "OperationRight", "PathArgument", "Reason", "ToolFacts", "ToolRight",
+        ),
         "gatewright.policy.rights": ("reset_tools",),
         "gatewright.policy.rightsdiff": (
             "AgentDiff", "ChangeKind", "RightChange", "RightState", "agent_diff", "changed_rights",

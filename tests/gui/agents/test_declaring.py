@@ -6,7 +6,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu
 
+from gatewright.policy.permission import PathUse
 from gatewright_gui.pages.agents.declare_dialog import DeclareDialog
+from gatewright_gui.pages.agents.paths_dialog import PathsDialog
 from gatewright_gui.pages.agents.tool_tree import MARK, Column
 from gatewright_gui.pages.console.call_bar import ELSEWHERE, RUN
 from gatewright_gui.pages.console.page import ConsolePage
@@ -111,6 +113,7 @@ async def test_menu_says_no_operations_and_back_as_the_schema_says(window: MainW
     assert menu_of(window) == {
         "Treat a field as operations…": True,
         "Declare operations…": True,
+        "Paths of its arguments…": True,
         "No operations here": True,
         "As the schema says": False,
     }
@@ -121,6 +124,50 @@ async def test_menu_says_no_operations_and_back_as_the_schema_says(window: MainW
         await settled(window)
         assert window.document.rights("operator")["table_edit"].facts.has_operations == has
         tools.show_row("table_edit", None)
+
+
+async def opened_paths(window: MainWindow, tool: str) -> PathsDialog:
+    tools = agents_page(window).tools
+    tools.show_row(tool, None)
+    await settled(window)
+    menu = QMenu()
+    tools.declaring.fill(menu)
+    next(action for action in menu.actions() if action.text().startswith("Paths")).trigger()
+    await until(lambda: any(dialog.isVisible() for dialog in window.findChildren(PathsDialog)))
+    return next(dialog for dialog in window.findChildren(PathsDialog) if dialog.isVisible())
+
+
+async def test_paths_are_declared_by_key_and_by_mouse_as_one_edit(window: MainWindow) -> None:
+    dialog = await opened_paths(window, "calendar")
+    rows = [dialog.model.index(row).data() for row in range(dialog.model.rowCount())]
+    assert rows == [f"{name}  (no path, as found)" for name in ("command", "day", "person")]
+    assert not dialog.accept_button.isEnabled()
+
+    QTest.keyClick(dialog.view, Qt.Key.Key_W)
+    QTest.keyClick(dialog.view, Qt.Key.Key_Down)
+    QTest.mouseClick(dialog.choice.button("read"), LEFT)
+    assert dialog.model.index(0).data() == "command  (written, declared)"
+    assert dialog.choice.current == "read"
+    QTest.mouseClick(dialog.accept_button, LEFT)
+    await settled(window)
+
+    assert window.document.policy.tools["calendar"].paths == {"command": PathUse.WRITE, "day": PathUse.READ}
+    assert window.document.undo_stack.undoText() == "say which arguments of calendar are paths"
+    tools = agents_page(window).tools
+    tools.show_row("calendar", None)
+    await settled(window)
+    told = [why.text for row in range(tools.why.model.rowCount()) if (why := tools.why.model.why_at(row))]
+    assert any("`command` is a path (overwrite, declared)" in text and "it goes by the path" in text for text in told)
+    right = window.document.rights("operator")["calendar"].operations[0]
+    assert right.by_path
+
+    dialog = await opened_paths(window, "calendar")
+    QTest.keyClick(dialog.view, Qt.Key.Key_F)
+    QTest.keyClick(dialog.view, Qt.Key.Key_Down)
+    QTest.keyClick(dialog.view, Qt.Key.Key_F)
+    QTest.keyClick(dialog.view, Qt.Key.Key_Return)
+    await settled(window)
+    assert "calendar" not in window.document.policy.tools
 
 
 async def test_console_decides_what_another_program_runs_and_says_so(window: MainWindow) -> None:

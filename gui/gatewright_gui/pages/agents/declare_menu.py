@@ -1,4 +1,4 @@
-"""The ways to say what the operations of the current tool are: a button, four rows of its menu, the dialog."""
+"""The ways to say what the operations and paths of the current tool are: a button, rows of its menu, dialogs."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 TASK = "declare"
+PATHS = "Paths of its arguments…"
 _MENU = ((CHOOSE, "list", False), (DECLARE, "pencil", True))
 
 
@@ -55,6 +56,10 @@ class DeclareMenu(QObject):
             action = menu.addAction(text)
             tie_icon(action, icon)
             action.triggered.connect(partial(self._triggered, facts, wants_free))
+        paths = menu.addAction(PATHS)
+        tie_icon(paths, "folder")
+        paths.setEnabled(bool(facts.texts))
+        paths.triggered.connect(partial(self._open_paths, facts))
         now = verbs.declaration_of(self._context.document.policy, facts.name, facts.major)
         for text, icon, wanted in (
             ("No operations here", "circle-slash", NO_OPERATIONS),
@@ -80,6 +85,20 @@ class DeclareMenu(QObject):
         from gatewright_gui.session.verbs import operations as verbs
 
         verbs.declare(self._context.document, facts.name, facts.major, wanted)
+
+    def _open_paths(self, facts: ToolFacts, _checked: bool = False) -> None:
+        self._context.tasks.start(self._ask_paths(facts), TASK, replace=True)
+
+    async def _ask_paths(self, facts: ToolFacts) -> None:
+        from gatewright_gui.pages.agents.paths_dialog import PathsDialog
+        from gatewright_gui.qt.dialog import shown
+        from gatewright_gui.session.verbs import paths as verbs
+
+        document = self._context.document
+        found = next((one for one in document.catalog if (one.name, one.major) == (facts.name, facts.major)), facts)
+        dialog = PathsDialog(self._parent.window(), document, found)
+        if await shown(dialog):
+            verbs.declare_paths(document, facts.name, facts.major, dialog.declared)
 
     async def _ask(self, facts: ToolFacts, *, wants_free: bool) -> None:
         from gatewright_gui.pages.agents.declare_dialog import DeclareDialog

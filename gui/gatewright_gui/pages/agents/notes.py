@@ -4,14 +4,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gatewright.workspace.api import (
     ANY_TOOL,
+    Action,
     Address,
     Agent,
     AllowedOperations,
     OperationFacts,
+    PathArgument,
     Policy,
     PolicyRule,
     Problem,
     RequiresConsent,
+    SafetyTier,
     Source,
     ToolFacts,
     ToolRight,
@@ -119,18 +122,34 @@ def _scopes(agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[
 def _paths(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
     """What the levels of a source say to a single operation, where that depends on the path."""
     op = next((op for op in facts.operations if op.name in names), None)
+    if op is not None and len(names) == 1:
+        yield from _named_paths(policy, op)
     if not facts.needs_source or len(names) != 1 or op is None or not op.actions:
         return
     for source in policy.sources_of(agent):
-        if text := _by_path(source, op):
+        if text := _by_path(source, op.actions):
             yield Note("source", text, ("sources", source.source_id, "default_permission"))
 
 
-def _by_path(source: Source, op: OperationFacts) -> str:
+def _named_paths(policy: Policy, op: OperationFacts) -> Iterator[Note]:
+    """What the levels of the sources say to each argument that counts as a path."""
+    unknown = Action.READ if op.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
+    for one in op.paths:
+        action = unknown if one.use is None else one.use.action
+        for source in policy.sources if one.counts else ():
+            if text := _by_path(source, (action,)):
+                said = f"`{one.argument}` is a path ({action}, {_sure(one)}); {text}"
+                yield Note("path", said, ("sources", source.source_id, "default_permission"))
+
+
+def _sure(path: PathArgument) -> str:
+    return "declared" if path.confidence == "declared" else "as found"
+
+
+def _by_path(source: Source, actions: Sequence[Action]) -> str:
     """What each rule says in order, the first that matches decides; empty where all say the same."""
     said = {
-        level: " or ".join(dict.fromkeys(verdict_for(level, action) for action in op.actions))
-        for level in source.levels
+        level: " or ".join(dict.fromkeys(verdict_for(level, action) for action in actions)) for level in source.levels
     }
     if len(set(said.values())) < 2:
         return ""

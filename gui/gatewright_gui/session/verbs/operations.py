@@ -31,13 +31,13 @@ NO_OPERATIONS = Declaration("")
 
 def declaration_of(policy: Policy, tool: str, major: int) -> Declaration:
     """What the policy declares now."""
-    settings = policy.tools.get(_key(policy, tool, major))
+    settings = policy.tools.get(settings_key(policy, tool, major))
     return Declaration(settings.operation_field, settings.operations) if settings else AS_THE_SCHEMA_SAYS
 
 
 def declare_edit(policy: Policy, tool: str, major: int, wanted: Declaration) -> Edit:
     """The edit that makes the policy declare that and nothing else of the tool's settings; empty when it does."""
-    key = _key(policy, tool, major)
+    key = settings_key(policy, tool, major)
     before = policy.tools.get(key)
     after = replace(before or ToolSettings(), operation_field=wanted.field, operations=wanted.operations)
     settings = None if after == ToolSettings() and (before is None or before.declares) else after
@@ -67,7 +67,8 @@ def consequences(policy: Policy, facts: ToolFacts, names: tuple[str, ...]) -> tu
     return (*said, _holders(policy, facts))
 
 
-def _key(policy: Policy, tool: str, major: int) -> str:
+def settings_key(policy: Policy, tool: str, major: int) -> str:
+    """The name under which the policy holds, or would hold, the settings of a tool."""
     return next((key for key in (f"{tool}@{major}", tool) if key in policy.tools), tool)
 
 
@@ -123,7 +124,7 @@ def _places(policy: Policy, facts: ToolFacts) -> Iterator[tuple[str, frozenset[s
     for source in policy.sources:
         for number, rule in enumerate(source.required_tools, 1):
             yield f"required tool {number} of {source.source_id}", _named(rule, facts)
-    settings = policy.tools.get(_key(policy, facts.name, facts.major))
+    settings = policy.tools.get(settings_key(policy, facts.name, facts.major))
     if settings is not None:
         yield f"operation_tiers of [tools.{facts.name}]", frozenset(settings.operation_tiers)
     for rule in policy.rules:

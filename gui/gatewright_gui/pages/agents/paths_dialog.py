@@ -1,0 +1,196 @@
+"""Which arguments of a stranger's tool are paths on disk, and what is done there: as found, or as the operator says."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QAbstractItemView, QDialog, QLabel, QListView, QPushButton, QWidget
+
+from gatewright.workspace.api import PathArgument, PathUse, ToolFacts
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.verbs import paths as verbs
+
+Index = QModelIndex | QPersistentModelIndex
+SIZE = (560, 420)
+AS_FOUND = "found"
+WORDS = {PathUse.READ: "read", PathUse.WRITE: "written", PathUse.DELETE: "deleted", PathUse.NONE: "no path"}
+CHOICES = {
+    AS_FOUND: "As found",
+    PathUse.READ.value: "Read",
+    PathUse.WRITE.value: "Write",
+    PathUse.DELETE.value: "Delete",
+    PathUse.NONE.value: "No path",
+}
+KEYS = {
+    Qt.Key.Key_F: None,
+    Qt.Key.Key_R: PathUse.READ,
+    Qt.Key.Key_W: PathUse.WRITE,
+    Qt.Key.Key_D: PathUse.DELETE,
+    Qt.Key.Key_N: PathUse.NONE,
+}
+ABOUT = (
+    "A path that lies in a source takes its level: reading, writing or deleting must be allowed there. "
+    "Whole absolute paths in any other argument are judged anyway."
+)
+
+
+class PathListModel(QAbstractListModel):
+    """The arguments that hold texts, those that look like paths first; `declared` is what would be written."""
+
+    changed = Signal()
+    """Another one is declared, or not any more."""
+
+    def __init__(self, facts: ToolFacts, declared: Mapping[str, PathUse], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        found: dict[str, list[PathArgument]] = {}
+        for operation in facts.operations:
+            for one in operation.paths:
+                found.setdefault(one.argument, []).append(one)
+        self.declared = dict(declared)
+        self._found = found
+        self.arguments = tuple(dict.fromkeys((*found, *(facts.texts or ()), *declared)))
+
+    def use(self, row: int) -> PathUse | None:
+        """What is declared of the argument; None: as found."""
+        return self.declared.get(self.arguments[row])
+
+    def set_use(self, row: int, use: PathUse | None) -> None:
+        """Declare it, or leave it as found."""
+        argument = self.arguments[row]
+        if self.use(row) is use:
+            return
+        if use is None:
+            del self.declared[argument]
+        else:
+            self.declared[argument] = use
+        self.dataChanged.emit(self.index(row), self.index(row))
+        self.changed.emit()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many arguments."""
+        return 0 if parent.isValid() else len(self.arguments)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """The argument and what it is, by whom."""
+        if not index.isValid() or index.row() >= len(self.arguments):
+            return None
+        if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole}:
+            argument, use = self.arguments[index.row()], self.use(index.row())
+            said = _found(self._found.get(argument, ())) if use is None else f"{WORDS[use]}, declared"
+            return f"{argument}  ({said})"
+        return None
+
+
+def _found(paths: Sequence[PathArgument]) -> str:
+    """What discovery says, of several operations together."""
+    if not paths:
+        return "no path, as found"
+    uses = dict.fromkeys(WORDS[one.use] if one.use is not None else "as its tier allows" for one in paths)
+    what = " or ".join(uses)
+    if paths[0].confidence == "high":
+        return f"{what}, as found"
+    return f"perhaps a path, {what}: {paths[0].confidence} confidence, not judged as one"
+
+
+class PathsDialog(QDialog):
+    """After it was accepted `declared` holds what was chosen; a refusal is said in it, and it stays."""
+
+    def __init__(self, parent: QWidget | None, document: Document, facts: ToolFacts) -> None:
+        super().__init__(parent)
+        self.setObjectName("paths")
+        self._document, self._facts = document, facts
+        self._now = dict(verbs.declared_paths(document.policy, facts.name, facts.major))
+        title = f"Paths of {facts.name}"
+        self.setWindowTitle(title_text(title))
+        self.setAccessibleName(title)
+        self.model = PathListModel(facts, self._now, self)
+        self.view = named(QListView(), "paths.arguments", spoken="Arguments")
+        self.view.setItemDelegate(Delegate(self.view))
+        self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.view.setModel(self.model)
+        self.view.installEventFilter(self)
+        self.choice = named(Segmented("What is done at the path"), "paths.choice")
+        for key, text in CHOICES.items():
+            self.choice.add_segment(key, text)
+        self.fault = _text("", "paths.fault", "error")
+        self.accept_button = named(QPushButton("Declare"), "paths.accept", kind="primary")
+        self.cancel_button = named(QPushButton("Cancel"), "paths.cancel")
+        self.cancel_button.setAutoDefault(False)
+        self.accept_button.setDefault(True)
+        label = Label("&Arguments")
+        label.setBuddy(self.view)
+        column_of(
+            row_of(named(Label(title), kind="heading"), stretch(), ElidedLabel(f"from {facts.origin}", role="muted")),
+            _text(ABOUT, "paths.about", "muted"),
+            label,
+            stretch(self.view),
+            row_of(self.choice, stretch()),
+            self.fault,
+            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
+            into=self,
+            space=2,
+            margins=4,
+        )
+        self.view.selectionModel().currentChanged.connect(self._show)
+        self.choice.current_changed.connect(self._choose)
+        self.model.changed.connect(self._show)
+        self.cancel_button.clicked.connect(self.reject)
+        self.accept_button.clicked.connect(self.accept)
+        self.view.setCurrentIndex(self.model.index(0))
+        self.view.setFocus()
+        self._show()
+        self.resize(*SIZE)
+
+    @property
+    def declared(self) -> Mapping[str, PathUse]:
+        """What would be written."""
+        return self.model.declared
+
+    def accept(self) -> None:
+        """Close, unless it would be refused: then say why and stay."""
+        if not self.accept_button.isEnabled():
+            return
+        fault = verbs.paths_refusal(self._document, self._facts.name, self._facts.major, self.declared)
+        self.fault.setText(fault.replace("`", ""))
+        self.fault.setVisible(bool(fault))
+        if not fault:
+            super().accept()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """F, R, W, D and N in the list say what the current argument is."""
+        if watched is self.view and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            key = Qt.Key(event.key())
+            if key in KEYS and not event.modifiers():
+                self._set(KEYS[key])
+                return True
+        return super().eventFilter(watched, event)
+
+    def _choose(self, chosen: str) -> None:
+        self._set(None if chosen == AS_FOUND else PathUse(chosen))
+
+    def _set(self, use: PathUse | None) -> None:
+        row = self.view.currentIndex().row()
+        if row >= 0:
+            self.model.set_use(row, use)
+
+    def _show(self) -> None:
+        row = self.view.currentIndex().row()
+        self.choice.setEnabled(row >= 0)
+        use = self.model.use(row) if row >= 0 else None
+        self.choice.set_current(AS_FOUND if use is None else use.value)
+        self.fault.setVisible(bool(self.fault.text()))
+        self.accept_button.setEnabled(dict(self.declared) != self._now)
+        self.accept_button.setToolTip("" if self.accept_button.isEnabled() else "It is so already")
+
+
+def _text(text: str, name: str, kind: str) -> QLabel:
+    label = named(Label(text), name, kind=kind)
+    label.setWordWrap(True)
+    return label
