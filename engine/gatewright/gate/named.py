@@ -46,7 +46,7 @@ def look_at_names(state: CallState, judged: Iterable[Pointer]) -> StageResult | 
     if len(texts) > MAX_TEXTS:
         reason = f"more than {MAX_TEXTS:,} texts that may be paths"
         return denied("too-many-targets", reason, f"{reason} in one call; make several calls")
-    folders = (state.ports.folder,) if state.ports.folder is not None else ()
+    folders = _folders(state)
     named: list[NamedPlace] = []
     tool: dict[Pointer, str] = {}
     seen: dict[Pointer, str] = {}
@@ -69,6 +69,16 @@ def look_at_names(state: CallState, judged: Iterable[Pointer]) -> StageResult | 
     state.policy_arguments = cast("dict[str, JsonValue]", replaced(state.policy_arguments, seen))
     more = f"; and {len(notes) - _NOTED} more" if len(notes) > _NOTED else ""
     return StageResult(note="; ".join(notes[:_NOTED]) + more) if notes else None
+
+
+def _folders(state: CallState) -> tuple[str, ...]:
+    """Where a relative path may start: the policy's folder, and the one that the tool's server is started in."""
+    folder = state.ports.folder
+    if folder is None:
+        return ()
+    catalogs = state.agent.policy.catalogs if state.agent is not None else ()
+    started = (one.cwd for one in catalogs if one.cwd and one.catalog_id == state.plan.tool.origin)
+    return (folder, *(f"{folder}/{cwd}" if not cwd.startswith("/") else cwd for cwd in started))
 
 
 def _paths(state: CallState) -> Iterator[tuple[tuple[Pointer, Action], str]]:

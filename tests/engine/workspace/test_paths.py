@@ -14,6 +14,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.tools import ResultType, tool
 from gatewright.tools.declaration import SideEffect
+from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Workspace
 
 TEXT = {"type": "string"}
@@ -72,7 +73,7 @@ TOOLS = [
 class Place:
     """A workspace with a folder of notes, and what decides calls in it."""
 
-    def __init__(self, folder: Path, policy: str = POLICY) -> None:
+    def __init__(self, folder: Path, policy: str = POLICY, *, trust: bool = False) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.notes = folder / "notes"
@@ -81,7 +82,9 @@ class Place:
             (self.notes / name).write_text("x", encoding="utf-8")
         (folder / "policy.toml").write_text(policy, encoding="utf-8")
         (folder / "tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
-        self.workspace = Workspace.open(folder / "policy.toml", state=folder / "state", keys=folder / "keys")
+        self.workspace = Workspace.open(
+            folder / "policy.toml", state=folder / "state", keys=folder / "keys", trust=trust
+        )
 
     def decide(self, tool: str, **arguments: Any) -> Verdict:
         return self.decision(tool, **arguments).verdict
@@ -359,3 +362,17 @@ def test_conditions_see_a_path_resolved_and_grants_judge_it(own: Workspace, tmp_
     assert decided(f"{tmp_path}/other/a")[0] is ALLOW
     assert decided("/srv/a") == (DENY, "path-not-granted")
     assert decided(f"{tmp_path}/other/../elsewhere") == (DENY, "path-not-granted")
+
+
+def test_a_relative_path_is_judged_from_the_folder_that_its_server_is_started_in(tmp_path: Path) -> None:
+    (tmp_path / "catalogs").mkdir()
+    pin = accept(Pin(Listing.of([_tool("read_text_file", path=TEXT)], name="files", version="1")), None)
+    (tmp_path / "catalogs" / "team.json").write_bytes(write_pin(pin))
+    server = 'type = "mcp"\ncommand = "files"\ncwd = "{}"\n'
+    host = 'type = "host"\nmanifest = "tools.json"\n'
+    tools = POLICY[POLICY.index("tools = [") : POLICY.index("approvals")]
+    for cwd, verdict in (("notes/secrets", DENY), ("notes/pub", ALLOW)):
+        policy = POLICY.replace(host, server.format(cwd)).replace(tools, 'tools = ["read_text_file"]\n')
+        place = Place(tmp_path, policy, trust=True)
+        assert place.decide("read_text_file", path="key1.txt") is verdict, cwd
+        place.workspace.close()
