@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.bench.guirow import child, in_ms
 from tests.bench.measure import Effort
-from tests.bench.row import Measured, Row, at_most, p99_at_most
+from tests.bench.row import Figure, Measured, Row, at_most, p99_at_most
 
 _BARS = (("show", 200), ("switch agent", 50), ("tick", 16), ("scroll the tree", 16))
 _MATRIX = (("open the matrix", 200), ("scroll the matrix down", 16), ("scroll the matrix sideways", 16))
@@ -15,9 +15,11 @@ _TICK = {
     "(tokens)": "preview.tokens",
     "(problems)": "upkeep",
     "(what each provider takes, not in the bar)": "preview.providers",
-    "(processor, all threads)": "processor",
+    "(processor, the window)": "processor",
+    "(processor, the worker process)": "worker processor",
     _PIECE: "longest piece",
 }
+_MEMORY = {"(memory, the window)": "memory_kib", "(memory, the worker process)": "worker_memory_kib"}
 
 
 def agents_page(effort: Effort) -> Row:
@@ -38,6 +40,7 @@ def one_tick(effort: Effort) -> Row:
     """From the space bar until preview, usage rules, tokens and problems are those of the new policy."""
     found = child("tick", *_words(effort))
     figures: dict[str, Measured] = {name: in_ms(found[key]) for name, key in _TICK.items()}
+    figures |= {name: Figure(found[key][0] / 1024, None, "MiB") for name, key in _MEMORY.items()}
     return Row(
         "one tick",
         _workload(effort),

@@ -44,9 +44,16 @@ def _tell(found: object) -> None:
     print(json.dumps(found), flush=True)
 
 
-def _memory_kib() -> int:
-    """What the process holds now."""
-    text = Path("/proc/self/status").read_text("utf-8") if Path("/proc/self/status").exists() else ""
+def _processor_ns(process_id: int) -> int:
+    """What another process computed so far; 0 where that cannot be told."""
+    told = Path(f"/proc/{process_id}/schedstat")
+    return int(told.read_text("utf-8").split()[0]) if told.exists() else 0
+
+
+def _memory_kib(process_id: int | str = "self") -> int:
+    """What a process, or this one, holds now."""
+    status = Path(f"/proc/{process_id}/status")
+    text = status.read_text("utf-8") if status.exists() else ""
     line = next((row for row in text.splitlines() if row.startswith("VmRSS")), "VmRSS: 0 kB")
     return int(line.split()[1])
 
@@ -193,15 +200,18 @@ async def _ticks(_app: Any, home: Path, *, quick: bool) -> None:
         await current()
         await asyncio.sleep(0.1)  # the picture of the new row
         pieces = _Pieces()
-        began, used = time.perf_counter_ns(), time.process_time_ns()
+        worker = window.deriver.process_id
+        began, used, worked = time.perf_counter_ns(), time.process_time_ns(), _processor_ns(worker)
         QTest.keyClick(view, Qt.Key.Key_Space)
         ended = await current()
         note("processor", time.process_time_ns() - used)
+        note("worker processor", _processor_ns(worker) - worked)
         note("longest piece", pieces.stop())
         note("all current", max(ended[name] for name in _ASKED) - began)
         for name, at in ended.items():
             note(name, at - began)
-    _tell({name: samples[2:] or samples for name, samples in taken.items()})
+    memory = {"memory_kib": [_memory_kib()], "worker_memory_kib": [_memory_kib(window.deriver.process_id)]}
+    _tell({name: samples[2:] or samples for name, samples in taken.items()} | memory)
     os._exit(0)
 
 

@@ -11,8 +11,19 @@ from tests.gui.files.support import Opened, opened
 from tests.gui.session.opened import demo as demo_folder
 from tests.gui.session.opened import opened_window
 from tests.gui.watchdog.watching import gui_watchdog
+from tests.support.kept_worker import KeptWorkers
 
 __all__ = ["gui_watchdog"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_are_kept() -> Iterator[None]:
+    """The worker process of a window that is closed is given to the next one: starting one takes half a second."""
+    workers = KeptWorkers()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gatewright_gui.session.derive.WorkerProcess", workers.take)
+        yield
+    workers.end()
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.policyfile import render_policy
-from gatewright_gui.pages.agents import AgentsPage
+from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.agents.matrix import Place
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.console import ConsolePage

@@ -1,7 +1,7 @@
 """A workspace as large as the app is meant for: many tools of eight operations, many agents. It checks nothing."""
 
 import random
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from gatewright.policy.document import Agent, Defaults, Policy
@@ -9,8 +9,7 @@ from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import render_policy
 from gatewright.tools import Tool
-from gatewright.workspace import Workspace
-from gatewright_gui.session.document import Opener
+from gatewright_gui.session.opening import Opener
 from tests.support.manyoperations import EIGHT, EightOperations
 
 AGENTS, TOOLS = 200, 1_000
@@ -59,11 +58,7 @@ def write_large(folder: Path, agents: int = AGENTS, tools: int = TOOLS) -> Path:
 
 def large_opener(tools: int = TOOLS) -> Opener:
     """Opens the policy with its tools."""
-
-    def opener(path: Path, trust: bool) -> Workspace:
-        return Workspace.open(path, trust=trust, tools=large_tools(tools))
-
-    return opener
+    return Opener(partial(large_tools, tools))
 
 
 def _agent(draw: random.Random, agent_id: str, names: tuple[str, ...]) -> Agent:

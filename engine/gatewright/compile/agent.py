@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from gatewright.policy.right import ToolFacts, ToolRight
     from gatewright.tools.tool import Tool
 
+TOOLS_AT_A_TIME = 16
+"""Tools whose rights are worked out in one piece."""
 _NO_TOOLS: frozenset[str] = frozenset()
 _T = TypeVar("_T")
 Chosen = Mapping[str, "ToolFacts"]
@@ -149,16 +151,26 @@ class AgentSnapshot:
     @once
     def rights(self) -> Mapping[str, ToolRight]:
         """The right on every tool, hidden ones included, by bare name in the order of the registry."""
-        kept = self._kept_rights
-        if kept is not None and kept.chosen is self._chosen:
-            found = kept.renewed(self._right_on)
-        else:
-            old: Mapping[str, ToolRight] = {} if kept is None else kept.without_stale()
-            found = {
-                name: old[name] if name in old else self._right(facts, self._layers)
-                for name, facts in self._chosen.items()
-            }
-        return self._settled("rights", "_kept_rights", found)
+        for _ in self.rights_in_pieces():
+            pass
+        found: Mapping[str, ToolRight] = self.__dict__["rights"]
+        return found
+
+    def rights_in_pieces(self) -> Iterator[None]:
+        """Work ``rights`` out, with a pause after every few tools."""
+        if "rights" in self.__dict__:
+            return
+        kept, chosen = self._kept_rights, self._chosen
+        alike = kept is not None and kept.chosen is chosen
+        old = {} if kept is None else kept.of if alike else kept.without_stale()
+        lacking = list(chosen.keys() & kept.stale if kept is not None and alike else chosen.keys() - old.keys())
+        fresh: dict[str, ToolRight] = {}
+        for number, name in enumerate(lacking, 1):
+            fresh[name] = self._right(chosen[name], self._layers)
+            if number % TOOLS_AT_A_TIME == 0:
+                yield
+        every = {**old, **fresh}
+        self._settled("rights", "_kept_rights", every if alike else {name: every[name] for name in chosen})
 
     @property
     def rights_lacking(self) -> int:
@@ -304,9 +316,6 @@ class AgentSnapshot:
             return shape_of(self._layers, tool, right, self._ground.shapes)
         except GatewrightError:
             return None
-
-    def _right_on(self, name: str) -> ToolRight:
-        return self._right(self._chosen[name], self._layers)
 
     def _problems_of(self, name: str, layers: Layers) -> tuple[Reason, ...]:
         facts = self._chosen[name]

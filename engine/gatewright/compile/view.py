@@ -88,6 +88,10 @@ class AgentView:
         """On how many tools the right has still to be worked out; 0: ``rights`` is at hand."""
         return self._snapshot.rights_lacking
 
+    def rights_in_pieces(self) -> Iterator[None]:
+        """Have ``rights`` worked out at the end, with other things to do between two pieces of some milliseconds."""
+        return self._snapshot.rights_in_pieces()
+
     def listings(self) -> tuple[ToolListing, ...]:
         """The tools that the model sees, in the order of the registry."""
         return self._listings

@@ -11,7 +11,7 @@ costs the tools that it concerns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.base.errors import GatewrightError
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from gatewright.schema.formats import ToolListing
     from gatewright.schema.operation import OperationSet
 
+TOOLS_AT_A_TIME = 8
+"""Tools that are checked in one piece."""
 Schema = dict[str, Any]
 Call = dict[str, JsonValue]
 
@@ -144,10 +146,24 @@ class _CheckedAgent:
 
 def selfcheck(gate: Gate, agents: tuple[str, ...] | None = None, *, afresh: bool = False) -> SelfCheck:
     """Check these agents, or all of the policy. ``afresh``: what was checked already is checked again as well."""
-    run = _Run(gate, afresh=afresh)
-    chosen = tuple(gate.policy.agents) if agents is None else agents
-    found = _Found.of_all([run.check_agent(agent_id) for agent_id in chosen])
-    return SelfCheck(found.checked, found.differences, found.no_witness)
+    pieces = selfcheck_in_pieces(gate, agents, afresh=afresh)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            found: SelfCheck = end.value
+            return found
+
+
+def selfcheck_in_pieces(
+    gate: Gate, agents: tuple[str, ...] | None = None, *, afresh: bool = False
+) -> Generator[None, None, SelfCheck]:
+    """The same, for whoever has other things to do between two pieces of some milliseconds."""
+    run, found = _Run(gate, afresh=afresh), list[_Found]()
+    for agent_id in tuple(gate.policy.agents) if agents is None else agents:
+        found.append((yield from run.check_agent(agent_id)))
+    every = _Found.of_all(found)
+    return SelfCheck(every.checked, every.differences, every.no_witness)
 
 
 class _Run:
@@ -157,20 +173,25 @@ class _Run:
         self._gate, self._afresh = gate, afresh
         self._no_witness: list[Difference] = []
 
-    def check_agent(self, agent_id: str) -> _Found:
+    def check_agent(self, agent_id: str) -> Generator[None, None, _Found]:
         snapshot = self._gate.snapshot().agent(agent_id)
         if snapshot is None:
             return _Found(0)
         listings, held = self._gate.view(agent_id).listings(), snapshot.checked
         if isinstance(held, _CheckedAgent) and held.listings is listings and not self._afresh:
             return held.found
-        found = self._checked_agent(snapshot, {listing.name: listing for listing in listings})
+        found = yield from self._checked_agent(snapshot, {listing.name: listing for listing in listings})
         snapshot.checked = _CheckedAgent(listings, found)
         return found
 
-    def _checked_agent(self, snapshot: AgentSnapshot, listings: Mapping[str, ToolListing]) -> _Found:
-        agent_id, plans = snapshot.agent.agent_id, list(snapshot.plans())
-        found = [self._checked(agent_id, plan, listings.get(plan.tool.name), snapshot.checks) for plan in plans]
+    def _checked_agent(
+        self, snapshot: AgentSnapshot, listings: Mapping[str, ToolListing]
+    ) -> Generator[None, None, _Found]:
+        agent_id, plans, found = snapshot.agent.agent_id, list(snapshot.plans()), list[_Found]()
+        for number, plan in enumerate(plans):
+            if number % TOOLS_AT_A_TIME == 0:
+                yield
+            found.append(self._checked(agent_id, plan, listings.get(plan.tool.name), snapshot.checks))
         unknown = sorted(listings.keys() - {plan.tool.name for plan in plans})
         strange = (Difference(agent_id, name, "", "listed, and no such tool is known") for name in unknown)
         return _Found.of_all([*found, _Found(0, tuple(strange))])

@@ -1,12 +1,15 @@
 """What makes a row of the policy the same row after edits, whatever they change of it.
 
-Every row that is made has a number of its own, and `dataclasses.replace` carries it along. It says nothing of the
-policy: equal rows may have different numbers.
+Every row that is made has a number of its own, and `dataclasses.replace` and pickling carry it along. It says nothing
+of the policy: equal rows may have different numbers.
 """
 
 from __future__ import annotations
 
+import os
 from itertools import count
 
-new_identity = count(1).__next__
-"""A number that nothing else in this process has."""
+_MOST_OF_A_PROCESS = 1 << 40
+
+new_identity = count(os.getpid() * _MOST_OF_A_PROCESS + 1).__next__
+"""A number that nothing else has, in this process or in what another one hands over."""

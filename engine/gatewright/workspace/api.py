@@ -128,7 +128,7 @@ if TYPE_CHECKING:
     from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
     from gatewright.schema.formats.listing import Level
     from gatewright.schema.phrase import ArgumentError
-    from gatewright.schema.tokens import TokenCount, TokenCounter, count_texts
+    from gatewright.schema.tokens import count_tokens
     from gatewright.sources import FileSource, FileState, Noticed
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.descriptor import entries_of
@@ -156,6 +156,7 @@ if TYPE_CHECKING:
         write_client_file,
     )
     from gatewright.workspace.foldercopy import Copied
+    from gatewright.workspace.image import WorkspaceImage
     from gatewright.workspace.pins import CatalogState, Waiting, waiting
     from gatewright.workspace.roots import roots_by_tool
     from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
@@ -171,7 +172,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "printable", "rate_words",
     # schema
     "ArgumentError", "FORMATS", "Format", "Level", "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey",
-    "TokenCount", "TokenCounter", "ToolListing", "count_texts", "discover_operations", "folder_of", "folder_pattern",
+    "ToolListing", "count_tokens", "discover_operations", "folder_of", "folder_pattern",
     "format_named", "inline_references", "is_folder",
     # blocks
     "diff_text",
@@ -206,9 +207,9 @@ __all__ = [  # noqa: RUF022 (by floor)
     "ServerState", "ServerStatus",
     # workspace
     "CatalogState", "ClientEdit", "ClientFile", "ClientServer", "Copied", "CopyCancelled", "Sandbox", "SourceWatching",
-    "Waiting", "Workspace", "audit_log", "client_file", "client_files", "gateway_command", "gateway_edit",
-    "import_servers", "read_client_file", "read_typed_servers", "remove_dead_copies", "roots_by_tool", "waiting",
-    "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
+    "Waiting", "Workspace", "WorkspaceImage", "audit_log", "client_file", "client_files", "gateway_command",
+    "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "remove_dead_copies", "roots_by_tool",
+    "waiting", "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
 ]
 
 door(
@@ -233,7 +234,7 @@ door(
         "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named"),
         "gatewright.schema.formats.listing": ("Level",),
         "gatewright.schema.phrase": ("ArgumentError",),
-        "gatewright.schema.tokens": ("TokenCount", "TokenCounter", "count_texts"),
+        "gatewright.schema.tokens": ("count_tokens",),
         # blocks
         "gatewright.blocks": ("diff_text",),
         # policy
@@ -312,6 +313,7 @@ door(
         ),
         "gatewright.workspace.foldercopy": ("Copied",),
         "gatewright.workspace.pins": ("CatalogState", "Waiting", "waiting"),
+        "gatewright.workspace.image": ("WorkspaceImage",),
         "gatewright.workspace.roots": ("roots_by_tool",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.template": ("write_demo",),

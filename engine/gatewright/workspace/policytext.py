@@ -61,6 +61,23 @@ class PolicyText:
 
         return place
 
+    @property
+    def as_saved(self) -> tuple[str, Policy]:
+        """``saved`` and ``saved_policy``, which belong together."""
+        with self._lock:
+            return self.saved, self.saved_policy
+
+    def keep_saved(self, policy: Policy, text: str) -> bool:
+        """Take ``policy`` for saved as ``text``, as another process says; False where that is not its text here."""
+        try:
+            loaded = self.of(policy)
+        except (NotSupported, WeMustFix):
+            return False
+        if loaded.text != text:
+            return False
+        self._keep(policy, loaded)
+        return True
+
     def save(self, policy: Policy, *, overwrite: bool = False) -> None:
         """Write the difference into the file, atomically. Raises WorkspaceError; then nothing has changed.
 

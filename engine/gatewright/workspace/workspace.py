@@ -20,6 +20,7 @@ from gatewright.policy.document import CatalogType
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.toolname import split_name
+from gatewright.policyfile import parse_policy
 from gatewright.record import fork_safe_lock
 from gatewright.tools import DefinedTool
 from gatewright.workspace.assembly import (
@@ -34,6 +35,7 @@ from gatewright.workspace.assembly import (
 from gatewright.workspace.attachment import Attachments
 from gatewright.workspace.catalog import as_it_came
 from gatewright.workspace.grantreach import grant_problems
+from gatewright.workspace.image import WorkspaceImage
 from gatewright.workspace.lint import lints
 from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
 from gatewright.workspace.policytext import PolicyText
@@ -42,7 +44,7 @@ from gatewright.workspace.trust import TrustRecords, server_digest
 from gatewright.workspace.watching import SourceWatching
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from gatewright.base.clock import Clock
     from gatewright.base.jsonvalue import JsonValue
@@ -107,6 +109,7 @@ class Workspace:
         approvals: ApprovalLimits | None = None,
         manifests: Mapping[str, bytes] | None = None,
         runs_servers: bool = True,
+        image: WorkspaceImage | None = None,
     ) -> None:
         self.policy_path = policy_path
         self.folder = policy_path.parent
@@ -118,7 +121,10 @@ class Workspace:
         self._runs_servers = runs_servers
         self._servers: Servers | None = None
         self._book = self._read_catalogs(None)
-        loaded, policy, self.problems = self._read(self._book, trust=trust)
+        if image is None:
+            loaded, policy, self.problems = self._read(self._book, trust=trust)
+        else:
+            loaded, policy, self.problems = self._parse(self._book, image.text), image.saved, ()
         self._trusting = False
         self._adopt(policy, PolicyText(policy_path, loaded, policy, self._book.known), self._book)
         places = self._text.places(policy)
@@ -165,6 +171,43 @@ class Workspace:
         folders.require_real()
         clock, lasting = clock or SystemClock(), is_durable(durable)
         return cls(policy_path, folders, clock, tuple(tools), trust=trust, durable=lasting, approvals=approvals)
+
+    def image(self) -> WorkspaceImage:
+        """All that another process needs to have the same workspace, as values that can be pickled."""
+        policy, text, book = self._now()
+        saved_text, saved = text.as_saved
+        manifests = {**book.contents(policy.catalogs), **book.contents(policy.catalogs, outside=True)}
+        folders = self._folders.state, self._folders.keys
+        return WorkspaceImage(self.policy_path, folders, saved_text, saved, policy, manifests)
+
+    @classmethod
+    def of_image(cls, image: WorkspaceImage, *, tools: Iterable[Tool] = ()) -> Self:
+        """The workspace that ``image`` was made of, to be asked and not to be saved; policy and manifests are not read
+        from the disk again. ``tools``: those of the program. Raises PolicyInvalid.
+        """
+        folders, clock = Folders(*image.folders), SystemClock()
+        found = cls(
+            image.policy_path,
+            folders,
+            clock,
+            tuple(tools),
+            trust=False,
+            durable=False,
+            manifests=image.manifests,
+            image=image,
+        )
+        found.follow(image)
+        return found
+
+    def follow(self, image: WorkspaceImage) -> bool:
+        """Be as a later image of the same workspace says; False where its file was read anew since."""
+        policy, text, book = self._now()
+        if image.text != text.saved and not text.keep_saved(image.saved, image.text):
+            return False
+        if image.policy is not policy:
+            with self._changing:
+                self._put_in_force(image.policy, text, None, book)
+        return True
 
     @property
     def name(self) -> str:
@@ -515,6 +558,12 @@ class Workspace:
 
         return selfcheck(self.gate, agent_ids, afresh=afresh)
 
+    def selfcheck_in_pieces(self, agent_id: str, *, afresh: bool = False) -> Generator[None, None, SelfCheck]:
+        """As `selfcheck` of one agent, for whoever has other things to do between two pieces of some milliseconds."""
+        from gatewright.gate.selfcheck import selfcheck_in_pieces
+
+        return selfcheck_in_pieces(self.gate, (agent_id,), afresh=afresh)
+
     def decide(
         self,
         agent_id: str,
@@ -736,6 +785,13 @@ class Workspace:
                     self._records.trust_server(self.policy_path, catalog)
             problems = tuple(problem for problem in problems if problem.code != SERVER_NOT_TRUSTED)
         return loaded, loaded.policy, problems
+
+    def _parse(self, book: CatalogBook, text: str) -> LoadedPolicy:
+        """What comes of a text that was read before. Raises PolicyInvalid."""
+        loaded = parse_policy(text, file=str(self.policy_path), known=book.known)
+        if loaded.policy is None:
+            raise PolicyInvalid(loaded.problems)
+        return loaded
 
     def _read_catalogs(self, before: CatalogBook | None, given: Mapping[str, bytes] | None = None) -> CatalogBook:
         """``given``: read instead of files, by the path that the policy writes."""

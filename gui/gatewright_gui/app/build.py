@@ -4,8 +4,8 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
-from gatewright_gui.session.document import Document, Opener
-from gatewright_gui.session.opening import demo_policy, open_workspace
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.opening import Opener, demo_policy
 from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
 from gatewright_gui.window.main_window import MainWindow
@@ -16,7 +16,7 @@ def new_window(
     *,
     preferences: Preferences | None = None,
     theme: ThemeChoice | None = None,
-    opener: Opener = open_workspace,
+    opener: Opener | None = None,
 ) -> MainWindow:
     """A window with nothing open yet. Needs a running event loop."""
     kept = preferences or Preferences()
@@ -33,7 +33,7 @@ async def build_window(
     *,
     preferences: Preferences | None = None,
     theme: ThemeChoice | None = None,
-    opener: Opener = open_workspace,
+    opener: Opener | None = None,
 ) -> MainWindow:
     """A window on an open workspace (or on its problems), not shown yet. `await window.shut()` at the end."""
     app = QApplication.instance()

@@ -47,7 +47,7 @@ async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | N
 def _go_on(window: MainWindow) -> None:
     """With all that did not have to be there at once."""
     window.deriver.release()
-    window.tasks.start(warm_up(window.deriver), "warm")
+    window.tasks.start(warm_up(window.document), "warm")
 
 
 async def open_first(window: MainWindow, workspace: Path | None) -> None:

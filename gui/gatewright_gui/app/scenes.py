@@ -40,7 +40,7 @@ from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import CallRecord, shown_tools
 from gatewright_gui.session.catalogs import gateway_command
 from gatewright_gui.session.files import PathLevel
-from gatewright_gui.session.opening import POLICY_NAME, audit_log, open_workspace
+from gatewright_gui.session.opening import POLICY_NAME, Opener, audit_log
 from gatewright_gui.window.main_window import MainWindow
 
 SIZE = (1280, 800)
@@ -419,7 +419,7 @@ def catalogs(tour: Tour) -> None:
     with tempfile.TemporaryDirectory(prefix="gatewright-tour-") as folder:
         served = Path(folder) / POLICY_NAME
         served.write_text(SERVED, "utf-8")
-        with open_workspace(served, False) as other:
+        with Opener().open(served) as other:
             offered = sorted(tool.name for tool in shown_tools(other, "guest"))
         tour.click("rail.catalogs")
         tour.click(
@@ -509,7 +509,7 @@ def save(tour: Tour) -> None:
     tour.type_over(str(tour.out), "fileNameEdit")
     tour.key(Qt.Key.Key_Return)
     tour.until(lambda: "export" not in tour.window.tasks.names, "the export")
-    with open_workspace(tour.out, False) as exported:
+    with Opener().open(tour.out) as exported:
         tour.check("the engine reads the same policy from it", exported.policy, tour.document.policy)
         found = exported.selfcheck()
     tour.check("whose self-check finds no difference", len(found.differences), 0)

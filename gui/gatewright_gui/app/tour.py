@@ -19,7 +19,7 @@ from gatewright_gui.app.build import build_window
 from gatewright_gui.app.main import has_display
 from gatewright_gui.app.scenes import SCENES, SIZE, Tour
 from gatewright_gui.qt import loop
-from gatewright_gui.session.opening import POLICY_NAME, open_workspace, write_demo
+from gatewright_gui.session.opening import POLICY_NAME, Opener, write_demo
 from gatewright_gui.settings import Preferences
 
 REPORT_NAME = "tour.json"
@@ -77,7 +77,7 @@ def _copy_of(workspace: Path | None) -> Generator[tuple[Path, Preferences], None
         if workspace is None:
             yield write_demo(place / "demo"), preferences
             return
-        with open_workspace(workspace, False) as opened:
+        with Opener().open(workspace) as opened:
             copy = opened.sandbox()
         try:
             yield copy.folder / opened.policy_path.name, preferences

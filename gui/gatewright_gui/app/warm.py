@@ -4,12 +4,11 @@ It is done beside the window, before what comes last; whoever opens a page meanw
 for nothing else.
 """
 
-from functools import partial
+import asyncio
 from importlib import import_module
-from typing import Any
 
 from gatewright.workspace.api import MODULES_NEEDED_LATER
-from gatewright_gui.session.derive import Deriver
+from gatewright_gui.session.document import Document
 
 LATER = (
     *MODULES_NEEDED_LATER,
@@ -34,18 +33,11 @@ LATER = (
 """In the order in which one gets there."""
 
 
-async def warm_up(deriver: Deriver) -> None:
+async def warm_up(document: Document) -> None:
     """Import all of it, piece by piece, so that what is asked meanwhile need not wait for the rest; then tidy up."""
     for name in LATER:
-        await deriver.derive(partial(_import, name=name), last=True)
-    await deriver.derive(_remove_dead_copies, last=True)
+        await asyncio.to_thread(import_module, name)
+    if document.is_open:
+        from gatewright_gui.session.copy import remove_dead
 
-
-def _remove_dead_copies(workspace: Any) -> None:
-    from gatewright_gui.session.copy import remove_dead
-
-    remove_dead(workspace)
-
-
-def _import(_workspace: object, *, name: str) -> None:
-    import_module(name)
+        await asyncio.to_thread(remove_dead, document.workspace)

@@ -198,6 +198,24 @@ class CallRecord:
 
 def shown_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
     """The tools that the agent sees, with what each operation takes. Takes time; raises WorkspaceError."""
+    return with_missing(workspace, agent_id, _listed(workspace, agent_id))
+
+
+def with_missing(workspace: Workspace, agent_id: str, tools: Iterable[ShownTool]) -> tuple[ShownTool, ...]:
+    """Tools as the worker process lists them, each with `missing`, which is a function and cannot come from there."""
+    agent = workspace.gate.snapshot().agent(agent_id)
+
+    def missing_of(name: str) -> Missing:
+        def missing(operation: str, arguments: Mapping[str, object]) -> Sequence[ArgumentIssue]:
+            plan = agent.plan(name) if agent is not None else None
+            return () if plan is None else plan.tool.missing_arguments(operation, arguments)
+
+        return missing
+
+    return tuple(replace(tool, missing=missing_of(tool.name)) for tool in tools)
+
+
+def _listed(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
     agent = workspace.gate.snapshot().agent(agent_id)
     shown: list[ShownTool] = []
     for listing in workspace.view(agent_id).listings():
@@ -210,11 +228,11 @@ def shown_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
 
 
 def callable_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
-    """Every tool that a call may name: first those that the agent sees, then the others, whole.
+    """Every tool that a call may name: first those that the agent sees, then the others, whole; all without `missing`.
 
     Takes time; raises WorkspaceError.
     """
-    shown = shown_tools(workspace, agent_id)
+    shown = _listed(workspace, agent_id)
     agent, view = workspace.gate.snapshot().agent(agent_id), workspace.view(agent_id)
     seen = {tool.name for tool in shown}
     tools = {tool.name: tool for tool in agent.tools()} if agent is not None else {}
@@ -226,6 +244,11 @@ def callable_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]
         operations = tuple(row.operation for row in right.operations)
         others.append(replace(_shown(workspace, listing, tool, right.facts, operations), hidden=_why_hidden(right)))
     return (*shown, *others)
+
+
+def restored(workspace: Workspace, agent_id: str, provider: str, name: str, arguments: object) -> tuple[str, object]:
+    """A call as a model makes it in a provider's spelling, in the tool's own. Raises WorkspaceError, NotSupported."""
+    return workspace.view(agent_id).restore(provider, name, arguments)
 
 
 def _shown(
@@ -246,7 +269,7 @@ def _shown(
     about = (listing.name, listing.description, listing.schema, selector, tuple(shapes))
     checks = workspace.gate.policy.defaults.check_formats
     runs: Runs = "elsewhere" if not workspace.is_executable(listing.name) else "live" if tool.leaves_copy else "copy"
-    return ShownTool(*about, runs, files_of(tool), tool.missing_arguments, check_formats=checks)
+    return ShownTool(*about, runs, files_of(tool), check_formats=checks)
 
 
 def _why_hidden(right: "ToolRight") -> str:

@@ -1,95 +1,198 @@
-"""Answers that take time, computed beside the window: preview, TOML text, self-check.
+"""What takes time is worked out by a worker process: preview, tokens, TOML text, problems, self-check.
 
-A question is a function of the workspace that returns values. An answer to an older snapshot than the present one is
-dropped; a question whose task was cancelled before the work began is not asked.
+A question is a function of a module and plain values, see `worker`. An answer to an older policy than the present one
+is dropped, and the worker does not begin what nobody waits for any more.
 """
 
 import asyncio
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+import pickle
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, fields, replace
+from itertools import count, islice
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from gatewright.workspace.api import GatewrightError, Workspace
+from gatewright.workspace.api import GatewrightError, Workspace, WorkspaceImage
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.switching import often_switched
+from gatewright_gui.session.worker import Answer, Ask, Drop, PartBook, Parts, pack
+from gatewright_gui.session.worker_process import WorkerProcess
 
 T = TypeVar("T")
-LONGEST_S = 5.0
-"""How long what nobody waits for lets others go before it, and then does a piece of its work all the same."""
+P = ParamSpec("P")
+AT_A_TIME = 16
+"""So many parts of a policy are sent at once; then the window has its turn."""
+LOST = "what is shown may be out of date: the process that works it out ended twice; the next edit starts it again"
+
+
+@dataclass(slots=True)
+class _Asked:
+    answer: "asyncio.Future[Answer | None]"
+    """None: nobody waits for it any more, since the policy is another one."""
+    progress: Callable[[Any], None] | None
+
+
+class WorkerLost(GatewrightError):
+    """The worker process ended twice over one question."""
+
+
+class _Ended(Exception):
+    """The worker process ended before it answered."""
 
 
 class Deriver:
-    """Four worker threads per window, so that a slow answer holds up no quick one; close it with the window."""
+    """One worker process for a window, started with the first question; close it with the window."""
+
+    _numbers = count(1)
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-derive")
-        self._ahead = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-ahead")
-        self._aside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-aside")
-        self._last = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-last")
         self._held: asyncio.Event | None = None
-        self._asked_aside = 0
-        self._is_free = threading.Event()
-        self._is_free.set()
+        self._process: WorkerProcess | None = None
+        self._book = PartBook()
+        self._sent: WorkspaceImage | None = None
+        self._unsent: dict[int, object] = {}
+        """Parts that the book counts as sent; whoever was cancelled while sending them leaves them to the next."""
+        self._sending = asyncio.Lock()
+        self._asked: dict[int, _Asked] = {}
+        document.opened.connect(self._forget)
+        document.policy_changed.connect(self._forget)
 
     async def derive(
-        self, question: Callable[[Workspace], T], *, ahead: bool = False, aside: bool = False, last: bool = False
+        self, question: Callable[Concatenate[Workspace, P], T], *arguments: P.args, **named: P.kwargs
     ) -> T | None:
-        """Ask the workspace as it is now; None when it changed meanwhile, or when nothing is open.
+        """Ask of the workspace as it is now; None when it changed meanwhile, or when nothing is open.
 
-        Cancelling before the work began takes it out of the queue. `aside`: it may take seconds; others go before it.
-        `ahead`: one waits for it to go on working; it goes before all others.
-        `last`: it may take minutes and nobody waits for it; between its pieces it calls `let_others_go`.
+        Raises what the question raises, and WorkerLost.
         """
-        if not self._document.is_open:
-            return None
-        snapshot_id, workspace = self._document.snapshot_id, self._document.workspace
-        worker = self._last if last else self._aside if aside else self._ahead if ahead else self._worker
-        self._count_aside(1 if aside else 0)
-        try:
-            await asyncio.sleep(0)  # several changes of one turn of the loop become one question
-            if self._held is not None:
-                await self._held.wait()
-            answer = await asyncio.get_running_loop().run_in_executor(worker, _answer, question, workspace)
-        except GatewrightError:
-            if snapshot_id == self._document.snapshot_id:
-                raise
-            return None
-        finally:
-            self._count_aside(-1 if aside else 0)
-        return answer if snapshot_id == self._document.snapshot_id else None
+        return cast("T | None", await self._ask((question, arguments, named), None))
+
+    async def derive_in_pieces(
+        self,
+        question: Callable[Concatenate[Workspace, P], Generator[Any, None, T]],
+        progress: Callable[[Any], None],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T | None:
+        """The same for what takes long: ``progress`` is told now and then what the generator yields, and other
+        questions do not wait for its end.
+        """
+        return cast("T | None", await self._ask((question, arguments, named), progress))
+
+    @property
+    def process_id(self) -> int:
+        """Of the worker process; 0 while none runs."""
+        return self._process.process_id if self._process is not None else 0
 
     def hold(self) -> None:
-        """Begin no work until `release`: while a window comes up, all time is for what it shows first."""
+        """Ask nothing until `release`: while a window comes up, all time is for what it shows first."""
         self._held = self._held or asyncio.Event()
 
     def release(self) -> None:
-        """Work again, on everything that was asked meanwhile and is still wanted."""
+        """Ask everything that was asked meanwhile and is still wanted."""
         held, self._held = self._held, None
         if held is not None:
             held.set()
 
-    def let_others_go(self) -> None:
-        """In the worker of what comes last: wait until nothing is asked aside any more, for a while at most."""
-        self._is_free.wait(LONGEST_S)
-
-    def _count_aside(self, step: int) -> None:
-        self._asked_aside += step
-        if self._asked_aside:
-            self._is_free.clear()
-        else:
-            self._is_free.set()
-
     def close(self) -> None:
-        """End the workers; work that was not begun is dropped."""
-        self._last.shutdown(wait=True, cancel_futures=True)
-        self._aside.shutdown(wait=True, cancel_futures=True)
-        self._worker.shutdown(wait=True, cancel_futures=True)
-        self._ahead.shutdown(wait=True, cancel_futures=True)
+        """End the worker process; who still waits gets None."""
+        self._forget()
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
 
+    async def _ask(self, question: object, progress: Callable[[Any], None] | None) -> object:
+        if not self._document.is_open:
+            return None
+        snapshot_id = self._document.snapshot_id
+        await asyncio.sleep(0)  # several changes of one turn of the loop become one question
+        if self._held is not None:
+            await self._held.wait()
+        for _ in range(2):
+            try:
+                answer = await self._answer_to(pack(question), snapshot_id, progress)
+            except _Ended:
+                continue
+            if answer is None or snapshot_id != self._document.snapshot_id:
+                return None
+            found = pickle.loads(answer.content)
+            if answer.kind == "error":
+                raise found
+            return found
+        raise WorkerLost(LOST)
 
-def _answer(question: Callable[[Workspace], T], workspace: Workspace) -> T:
-    """In the worker: the window gets its turn whenever it wants it, however long the answer takes."""
-    with often_switched():
-        return question(workspace)
+    async def _answer_to(
+        self, question: bytes, snapshot_id: int, progress: Callable[[Any], None] | None
+    ) -> Answer | None:
+        async with self._sending:
+            process = await self._up_to_date(snapshot_id)
+            if process is None:
+                return None
+            number, asked = next(self._numbers), _Asked(asyncio.get_running_loop().create_future(), progress)
+            self._asked[number] = asked
+            process.send(Ask(number, question))
+        try:
+            return await asked.answer
+        finally:
+            if self._asked.pop(number, None) is not None and self._process is process:
+                process.send(Drop(number))
+
+    async def _up_to_date(self, snapshot_id: int) -> WorkerProcess | None:
+        """The worker process, which has the workspace as it is now; None when that is another one meanwhile."""
+        document = self._document
+        if not document.is_open or document.snapshot_id != snapshot_id:
+            return None
+        process = self._process or self._started()
+        if not process.is_running:
+            self._process = None
+            raise _Ended
+        image, sent = document.workspace.image(), self._sent
+        if sent is not None and sent.manifests == image.manifests:
+            image = replace(image, manifests=sent.manifests)
+        if sent is not None and all(getattr(image, row.name) is getattr(sent, row.name) for row in fields(image)):
+            return process
+        new, update = self._book.update(pack(document.opener), image)
+        self._unsent |= new
+        while some := dict(islice(self._unsent.items(), AT_A_TIME)):
+            process.send(Parts(some))
+            self._unsent = {number: part for number, part in self._unsent.items() if number not in some}
+            await asyncio.sleep(0)
+            if self._process is not process:
+                raise _Ended
+        process.send(update)
+        self._sent = image
+        return process if document.snapshot_id == snapshot_id else None
+
+    def _started(self) -> WorkerProcess:
+        self._book, self._sent, self._unsent = PartBook(), None, {}
+        self._process = process = WorkerProcess()
+        process.answered.connect(self._take)
+        process.ended.connect(self._end)
+        return process
+
+    def _take(self, answer: Answer) -> None:
+        asked = self._asked.get(answer.number)
+        if asked is None:
+            return
+        if answer.kind == "progress":
+            if asked.progress is not None:
+                asked.progress(pickle.loads(answer.content))
+            return
+        del self._asked[answer.number]
+        if not asked.answer.done():
+            asked.answer.set_result(answer)
+
+    def _end(self) -> None:
+        """The process is gone: what it was asked is asked again by those who wait."""
+        self._process = None
+        asked, self._asked = self._asked, {}
+        for one in asked.values():
+            if not one.answer.done():
+                one.answer.set_exception(_Ended())
+
+    def _forget(self, _why: object = None) -> None:
+        """Whoever waits is told that the policy is another one."""
+        asked, self._asked = self._asked, {}
+        for number, one in asked.items():
+            if not one.answer.done():
+                one.answer.set_result(None)
+            if self._process is not None:
+                self._process.send(Drop(number))

@@ -1,10 +1,11 @@
 """The open workspace with its undo stack: the one place of the app where a policy changes."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoStack
@@ -27,13 +28,16 @@ from gatewright_gui.session.command import EditCommand
 from gatewright_gui.session.exporting import write_export
 from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.message import Message, Tone
+from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.policyfailure import FileAlarm, OpenFailure, failure_of, first_error, text_of, written_at
 
 T = TypeVar("T")
-__all__ = ["EVERYTHING", "ChangeSet", "Document", "FileAlarm", "OpenFailure", "Opener"]
+__all__ = ["EVERYTHING", "ChangeSet", "Document", "FileAlarm", "OpenFailure"]
 
-Opener: TypeAlias = Callable[[Path, bool], Workspace]
-"""Opens a workspace; True trusts what reaches outside it. Raises WorkspaceError or PolicyInvalid."""
+RIGHTS_AT_ONCE = 1_500
+"""Rights on more operations than these are worked out in pieces."""
+PIECE_S = 0.008
+"""How long the window works before it has its turn."""
 EVERYTHING = ChangeSet(frozenset(), frozenset(), everything=True)
 
 
@@ -65,12 +69,12 @@ class Document(QObject):
     said = Signal(object)
     """Message."""
 
-    def __init__(self, opener: Opener, parent: QObject | None = None) -> None:
+    def __init__(self, opener: Opener | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.undo_stack = QUndoStack(self)
         self.live = LiveMode(self)
         self.opened.connect(self.live.leave)
-        self._opener = opener
+        self.opener = opener or Opener()
         self._workspace: Workspace | None = None
         self._failure: OpenFailure | None = None
         self._problems: tuple[Problem, ...] = ()
@@ -180,6 +184,37 @@ class Document(QObject):
             return {}
         return self._workspace.rights(agent_id)
 
+    def has_rights(self, agent_id: str) -> bool:
+        """Whether `rights` answers without a pause that one would notice; after a large edit it does not."""
+        return self._rights_lacking(agent_id) <= RIGHTS_AT_ONCE
+
+    async def work_out_rights(self, agent_id: str) -> None:
+        """Have the rights at hand, worked out a few tools at a time with the window's turns in between."""
+        while (pieces := self._pieces_of_rights(agent_id)) is not None:
+            snapshot_id, until = self._snapshot_id, time.monotonic() + PIECE_S
+            for _ in pieces:
+                if time.monotonic() > until:
+                    await asyncio.sleep(0)
+                    until = time.monotonic() + PIECE_S
+                if snapshot_id != self._snapshot_id:
+                    break
+
+    def _pieces_of_rights(self, agent_id: str) -> Iterator[None] | None:
+        """None where nothing is to be done."""
+        if self._workspace is None or not self._rights_lacking(agent_id):
+            return None
+        return self._workspace.view(agent_id).rights_in_pieces()
+
+    def _rights_lacking(self, agent_id: str) -> int:
+        """About how many operations of the agent have still to be looked at."""
+        if self._workspace is None or agent_id not in self._workspace.policy.agents:
+            return 0
+        lacking = self._workspace.view(agent_id).rights_lacking
+        if not lacking:
+            return 0
+        catalog = self.catalog
+        return lacking * sum(len(facts.operations) or 1 for facts in catalog) // len(catalog)
+
     def set_problems(self, problems: Sequence[Problem]) -> None:
         """What was found in the policy as it is now; while an alarm lasts, what is wrong with the file comes first."""
         self._of_policy = tuple(problems)
@@ -258,7 +293,7 @@ class Document(QObject):
         read at all is said, and what was open stays.
         """
         try:
-            workspace = await self.in_worker(lambda: self._opener(path, trust))
+            workspace = await self.in_worker(lambda: self.opener.open(path, trust=trust))
         except PolicyInvalid as error:
             problems = error.problems
             self._put_in(None, await self.in_worker(lambda: failure_of(path, problems)))

@@ -1,19 +1,32 @@
 """How the app comes to a workspace: opens one, writes the demo. It shows nothing and asks nothing."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from platformdirs import user_data_path
 
-from gatewright.workspace.api import Workspace, audit_log, write_demo
+from gatewright.workspace.api import Tool, Workspace, WorkspaceImage, audit_log, frozen, write_demo
 
-__all__ = ["POLICY_NAME", "audit_log", "demo_folder", "demo_policy", "open_workspace", "write_demo"]
+__all__ = ["POLICY_NAME", "Opener", "audit_log", "demo_folder", "demo_policy", "write_demo"]
 
 POLICY_NAME = "policy.toml"
 
 
-def open_workspace(path: Path, trust: bool) -> Workspace:
-    """Satisfies `Opener`."""
-    return Workspace.open(path, trust=trust)
+@frozen
+class Opener:
+    """Opens workspaces with the tools of a program. ``tools`` is called in the worker process too, so it has to be
+    something that can be pickled: a function of a module, or a `partial` of one.
+    """
+
+    tools: Callable[[], Iterable[Tool]] = tuple
+
+    def open(self, path: Path, *, trust: bool = False) -> Workspace:
+        """``trust``: trust what reaches outside the workspace. Raises WorkspaceError or PolicyInvalid."""
+        return Workspace.open(path, trust=trust, tools=self.tools())
+
+    def open_image(self, image: WorkspaceImage) -> Workspace:
+        """The workspace that the image was made of, in another process. Raises PolicyInvalid."""
+        return Workspace.of_image(image, tools=self.tools())
 
 
 def demo_folder() -> Path:

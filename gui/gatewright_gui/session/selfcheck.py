@@ -1,16 +1,18 @@
 """The self-check of the open policy: what was checked of each agent, and every place that disagrees. It draws nothing.
 
-It runs beside the window, agent by agent, can be stopped between two of them, and says how far it is.
+It runs in the worker process, a few tools at a time, and says how far it is.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from gatewright.workspace.api import Workspace, frozen
 
 if TYPE_CHECKING:
     from gatewright.workspace.api import Difference
+
+T = TypeVar("T")
 
 
 @frozen
@@ -67,39 +69,32 @@ class CheckProgress:
     of: int
 
 
-class Checking:
-    """One run of the self-check: the window asks how far it is and stops it, the worker asks whether to go on."""
-
-    def __init__(self, *, afresh: bool = False, let_others_go: Callable[[], None] = lambda: None) -> None:
-        self.afresh = afresh
-        self.let_others_go = let_others_go
-        self.progress = CheckProgress(0, 0)
-        self.is_stopped = False
-
-    def stop(self) -> None:
-        """Let it end after the agent that is under way."""
-        self.is_stopped = True
-
-
-def check_count(workspace: Workspace, checking: Checking | None = None) -> CheckCount | None:
-    """Run the self-check; None when it was stopped."""
-    run = checking or Checking()
+def check_count(workspace: Workspace, *, afresh: bool = False) -> Generator[CheckProgress, None, CheckCount]:
+    """Run the self-check piece by piece. ``afresh``: what was checked and has not changed is checked again as well."""
     agent_ids, tools = tuple(workspace.policy.agents), len(workspace.catalog)
     agents: list[AgentCheck] = []
     wrong: list[CheckNote] = []
     untried: list[CheckNote] = []
     for done, agent_id in enumerate(agent_ids):
-        run.progress = CheckProgress(done, len(agent_ids))
-        run.let_others_go()
-        if run.is_stopped or agent_id not in workspace.policy.agents:
-            return None
-        found = workspace.selfcheck((agent_id,), afresh=run.afresh)
+        yield CheckProgress(done, len(agent_ids))
+        pieces = workspace.selfcheck_in_pieces(agent_id, afresh=afresh)
+        found = yield from _told_between(pieces, CheckProgress(done, len(agent_ids)))
         shown = len(workspace.view(agent_id).listings())
         differences, not_tried = len(found.differences), len(found.no_witness)
         agents.append(AgentCheck(agent_id, tools, shown, found.checked, differences, not_tried))
         wrong += _notes(found.differences, is_wrong=True)
         untried += _notes(found.no_witness, is_wrong=False)
     return CheckCount(tuple(agents), tuple(wrong), tuple(untried), time.time())
+
+
+def _told_between(pieces: Generator[None, None, T], progress: CheckProgress) -> Generator[CheckProgress, None, T]:
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+        yield progress
 
 
 def _notes(rows: "Sequence[Difference]", *, is_wrong: bool) -> list[CheckNote]:

@@ -1,32 +1,12 @@
 """What the tools of an agent cost in tokens, tool by tool, and what its limits save.
 
-The texts are counted in a process of our own, started when the first count is asked for and shared by all windows.
-Where it cannot be had, four bytes count as a token, which is said.
+Where no tokenizer is there, four bytes count as a token, which is said.
 """
 
-import atexit
-import contextlib
-import json
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
-from functools import lru_cache
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from gatewright.workspace.api import Workspace, frozen
-
-if TYPE_CHECKING:
-    from gatewright.workspace.api import TokenCount, TokenCounter
-
-
-CHILD = "gatewright_gui.session.token_child"
-
-
-class CountFailed(Exception):
-    """The counting process is not there or does not answer."""
 
 
 @frozen
@@ -75,103 +55,13 @@ def count_words(tokens: int, *, exact: bool) -> str:
 
 
 def token_report(workspace: Workspace, agent_id: str, provider: str) -> TokenReport:
-    """Count the tools of an agent. The first count takes a second or two: not on the GUI thread."""
-    from gatewright.workspace.api import format_named
+    """Count the tools of an agent. The first count takes half a second, and an estimate where it cannot be exact."""
+    from gatewright.workspace.api import count_tokens, format_named
 
     view, form = workspace.view(agent_id), format_named(provider)
-    shown, whole = _counted(
-        lambda counter: (
-            counter.count(view.listings(), form),
-            counter.count(view.unrestricted_listings(), form),
-        )
-    )
+    shown, whole = count_tokens(view.listings(), form), count_tokens(view.unrestricted_listings(), form)
     rows = tuple(
         TokenRow(tool, shown.per_tool.get(tool, 0), before, tool in shown.per_tool)
         for tool, before in whole.per_tool.items()
     )
     return TokenReport(agent_id, provider, rows, shown.exact, shown.encoding)
-
-
-def _counted(count: "Callable[[TokenCounter], tuple[TokenCount, TokenCount]]") -> "tuple[TokenCount, TokenCount]":
-    try:
-        return count(_by_process())
-    except CountFailed:
-        return count(_by_bytes())
-
-
-@lru_cache(maxsize=1)
-def _by_process() -> "TokenCounter":
-    from gatewright.workspace.api import TokenCounter
-
-    if find_spec("toktok") is None or getattr(sys, "frozen", False):
-        return _by_bytes()
-    return TokenCounter(TokenProcess([sys.executable, "-P", "-m", CHILD]).count)
-
-
-@lru_cache(maxsize=1)
-def _by_bytes() -> "TokenCounter":
-    from gatewright.workspace.api import TokenCounter
-
-    return TokenCounter(None)
-
-
-class TokenProcess:
-    """A process that counts; it starts with the first question and ends with this one. Any thread may ask."""
-
-    def __init__(self, command: list[str]) -> None:
-        self._command = command
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
-        self._is_out = False
-
-    def count(self, texts: list[str]) -> list[int]:
-        """The tokens of each text. Raises CountFailed, and from then on always."""
-        if not texts:
-            return []
-        with self._lock:
-            if self._is_out:
-                raise CountFailed("the counting process ended")
-            try:
-                return self._asked(texts)
-            except (OSError, ValueError, TypeError) as error:
-                self._is_out = True
-                self._end()
-                raise CountFailed(str(error)) from None
-
-    def close(self) -> None:
-        """End the process."""
-        with self._lock:
-            self._is_out = True
-            self._end()
-
-    def _asked(self, texts: list[str]) -> list[int]:
-        process = self._running()
-        if process.stdin is None or process.stdout is None:
-            raise ValueError("no pipes to the counting process")
-        process.stdin.write(f"{json.dumps(texts)}\n")
-        process.stdin.flush()
-        counts = [int(count) for count in json.loads(process.stdout.readline())]
-        if len(counts) != len(texts):
-            raise ValueError("not as many counts as texts")
-        return counts
-
-    def _running(self) -> subprocess.Popen[str]:
-        if self._process is None:
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen(
-                self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, encoding="utf-8"
-            )
-            atexit.register(self.close)
-        return self._process
-
-    def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        atexit.unregister(self.close)
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        process.wait()

@@ -21,7 +21,7 @@ from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.icon_rail import IconRail
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.toast import Toast
-from gatewright_gui.session.derive import Deriver
+from gatewright_gui.session.derive import Deriver, WorkerLost
 from gatewright_gui.session.document import Document, FileAlarm
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
@@ -495,7 +495,10 @@ class MainWindow(QMainWindow):
             self.message.show_message(message.tone, text)
 
     def _failed(self, name: str, error: BaseException) -> None:
-        self.report_failure(f"{name}: {error}", error)
+        if isinstance(error, WorkerLost):
+            self.show_message(Message("error", str(error)))
+        else:
+            self.report_failure(f"{name}: {error}", error)
 
     def report_failure(self, what: str, error: BaseException) -> None:
         """A bug of ours: say it, go on. The app may replace this with something that keeps the details."""

@@ -3,7 +3,7 @@
 All but the first are imported when they are first shown: the window comes to stand without them.
 """
 
-from gatewright_gui.pages.agents import AgentsPage
+from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.page import Page, PageContext, PageRow
 
 

@@ -6,7 +6,7 @@ What is not there any more is passed over: then one begins where one begins in a
 from collections.abc import Callable
 from pathlib import Path
 
-from gatewright_gui.pages.agents import AgentsPage
+from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.settings import LastPlace, Preferences

@@ -11,7 +11,8 @@ from gatewright.policy.rightsdiff import AgentDiff, RightChange, RightState
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents.agents import COUNT, agents_with_problems, tools_with_problems
-from gatewright_gui.pages.agents.right_changes import THEN, RightChangesModel, counts_words, lines_of
+from gatewright_gui.pages.agents.right_changes import THEN, RightChangesModel, counts_words
+from gatewright_gui.pages.agents.right_lines import lines_of
 from gatewright_gui.pages.agents.rights_dialog import CopyDialog, PresetDialog, RightsDialog
 from gatewright_gui.pages.agents.tool_filter import Filters, State
 from gatewright_gui.window.main_window import MainWindow
@@ -236,7 +237,7 @@ async def test_large_changes_are_worked_out_beside_the_window(
     await settled(window)
     tools.show_row("file", None)
     before = tools.model.counts
-    monkeypatch.setattr("gatewright_gui.session.rightsbeside.AT_ONCE", 0)
+    monkeypatch.setattr("gatewright_gui.session.document.RIGHTS_AT_ONCE", 0)
 
     tools.wish("deny")
     assert tools.model.counts == before

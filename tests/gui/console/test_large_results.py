@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gatewright.policy.tier import SafetyTier
-from gatewright.tools import tool
-from gatewright.workspace import Workspace
+from gatewright.tools import Tool, tool
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console import json_tree_model as jsontree
 from gatewright_gui.pages.console.result import slow_value
 from gatewright_gui.session.calls import MAX_LINE, MAX_SHOWN, CallRecord, cut
+from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.verbs import rights
 from tests.gui.console.standing import console_page
 from tests.gui.files.support import Opened, opened, until
@@ -24,18 +24,19 @@ __all__ = ["gui_watchdog"]
 ROWS = [{"id": number, "name": f"item {number}", "tags": ["a", "b"]} for number in range(5_000)]
 
 
+@tool(safety_tier=SafetyTier.READ_ONLY)
+async def large(kind: str) -> list[object]:
+    """Give back much."""
+    return {"rows": list[object](ROWS), "line": list[object](["x" * 1_000_000])}[kind]
+
+
+def large_result_tools() -> tuple[Tool, ...]:
+    return (large,)
+
+
 @pytest.fixture
-async def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Opened]:
-    @tool(safety_tier=SafetyTier.READ_ONLY)
-    async def large(kind: str) -> list[object]:
-        """Give back much."""
-        return {"rows": list[object](ROWS), "line": list[object](["x" * 1_000_000])}[kind]
-
-    def opener(path: Path, trust: bool) -> Workspace:
-        return Workspace.open(path, trust=trust, tools=(large,))
-
-    monkeypatch.setattr("tests.gui.files.support.open_workspace", opener)
-    async with opened(tmp_path / "demo") as made:
+async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
+    async with opened(tmp_path / "demo", Opener(large_result_tools)) as made:
         assert rights.tick_tool(made.document, "operator", "large", on=True)
         yield made
 

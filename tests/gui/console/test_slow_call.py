@@ -11,10 +11,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gatewright.policy.tier import SafetyTier
-from gatewright.tools import tool
-from gatewright.workspace import Workspace
+from gatewright.tools import Tool, tool
 from gatewright_gui.pages.console import ConsolePage, stages
 from gatewright_gui.session.live import LiveMode
+from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.window.live_frame import WIDTH, LiveFrame
 from tests.gui.console.standing import console_page
@@ -39,23 +39,29 @@ class Slow:
         return "never"
 
 
+SLOW = Slow()
+
+
+@tool(safety_tier=SafetyTier.READ_ONLY)
+async def dawdle() -> str:
+    """Take all the time there is."""
+    return await SLOW.wait()
+
+
+def slow_tools() -> tuple[Tool, ...]:
+    return (dawdle,)
+
+
 @pytest.fixture
 def slow() -> Slow:
-    return Slow()
+    SLOW.begun.clear()
+    SLOW.cancelled.clear()
+    return SLOW
 
 
 @pytest.fixture
-async def demo(tmp_path: Path, slow: Slow, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Opened]:
-    @tool(safety_tier=SafetyTier.READ_ONLY)
-    async def dawdle() -> str:
-        """Take all the time there is."""
-        return await slow.wait()
-
-    def opener(path: Path, trust: bool) -> Workspace:
-        return Workspace.open(path, trust=trust, tools=(dawdle,))
-
-    monkeypatch.setattr("tests.gui.files.support.open_workspace", opener)
-    async with opened(tmp_path / "demo") as made:
+async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
+    async with opened(tmp_path / "demo", Opener(slow_tools)) as made:
         assert rights.tick_tool(made.document, "operator", "dawdle", on=True)
         yield made
 

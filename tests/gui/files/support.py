@@ -14,7 +14,7 @@ from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
-from gatewright_gui.session.opening import open_workspace
+from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.selection import Selection
 
 SOURCE = "archive"
@@ -65,11 +65,11 @@ async def until(holds: Callable[[], object], limit_s: float = 10.0) -> None:
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncGenerator[Opened]:
+async def opened(folder: Path, opener: Opener | None = None) -> AsyncGenerator[Opened]:
     """A demo workspace, open; what pages started is ended with it."""
     failures: list[BaseException] = []
     tasks = TaskOwner(lambda _name, error: failures.append(error))
-    document = Document(open_workspace)
+    document = Document(opener)
     context = PageContext(document, Selection(), Navigator(), Deriver(document), tasks, NoSizes())
     made = Opened(context, folder, failures=failures)
 

@@ -35,7 +35,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents.constraint import ConstraintForm, constraint_words, form_of, schema_of
 from gatewright_gui.pages.agents.limits import limits_of
 from gatewright_gui.pages.agents.notes import Note, notes_of
-from gatewright_gui.pages.agents.right_changes import rows_of
+from gatewright_gui.pages.agents.right_lines import rows_of
 from gatewright_gui.pages.agents.row_state import Asking, RowState, operation_asking, operation_state
 from gatewright_gui.pages.agents.source_bar import sources_words
 from gatewright_gui.pages.agents.tool_tree import verdict_words

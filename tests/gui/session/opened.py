@@ -12,11 +12,10 @@ from PySide6.QtWidgets import QApplication
 
 from gatewright.workspace import create_workspace
 from gatewright_gui.app.build import build_window
-from gatewright_gui.pages.agents import AgentsPage
+from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.message import Message
-from gatewright_gui.session.opening import open_workspace
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 
@@ -56,7 +55,7 @@ class Said:
 @asynccontextmanager
 async def opened_document(policy: Path) -> AsyncGenerator[Document]:
     """A document on a policy, closed at the end."""
-    document = Document(open_workspace)
+    document = Document()
     await document.open(policy)
     try:
         yield document

@@ -1,18 +1,38 @@
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from gatewright.base.errors import WorkspaceError
+from gatewright.policy.preset import Preset
 from gatewright.workspace import Workspace
-from gatewright_gui.session.derive import Deriver
+from gatewright_gui.pages.agents import right_lines
+from gatewright_gui.session.argument import arguments_of
+from gatewright_gui.session.call_paths import file_choices
+from gatewright_gui.session.calls import callable_tools, restored
+from gatewright_gui.session.derive import Deriver, WorkerLost
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.filetext import file_text, lines_of
-from gatewright_gui.session.preview import Preview, compared, preview, provider_formats
+from gatewright_gui.session.operation_field import full_survey
+from gatewright_gui.session.preview import Preview, compared, preview, provider_formats, reception
+from gatewright_gui.session.readings import readings
+from gatewright_gui.session.right_columns import columns_of, shown_count
 from gatewright_gui.session.selfcheck import check_count
+from gatewright_gui.session.tokens import token_report
 from gatewright_gui.session.verbs import agents, rights
-from tests.gui.session.opened import demo, opened_document
+from gatewright_gui.session.verbs.presets import PresetPlan, difference, planned
+from gatewright_gui.session.verbs.rights import Target, planned_cells, worked_out
+from gatewright_gui.session.worker import WorkerFault
+from gatewright_gui.session.worker_process import WorkerProcess
+from tests.gui.session.opened import demo, opened_document, until
+from tests.support.questions import PATIENCE_S, end_process, fail, leave_file, loaded_modules, wait_for, wait_in_pieces
 
 
 @pytest.fixture
@@ -28,53 +48,211 @@ async def deriver(document: Document) -> AsyncIterator[Deriver]:
     made.close()
 
 
-async def test_answer_to_an_older_policy_is_dropped(document: Document, deriver: Deriver) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Without a loop."""
+    pause = threading.Event()
+    for _ in range(int(PATIENCE_S / 0.01)):
+        if holds():
+            return
+        pause.wait(0.01)
+    raise TimeoutError
 
-    def slow(_workspace: Workspace) -> str:
-        begun.set()
-        go_on.wait(10)
-        return "late"
 
-    answer = asyncio.ensure_future(deriver.derive(slow))
-    await asyncio.to_thread(begun.wait, 10)
+async def under_way(begun: Path) -> None:
+    """Until the worker process is at the question that leaves this file."""
+    await until(begun.exists)
+
+
+async def test_answer_to_an_older_policy_is_dropped(document: Document, deriver: Deriver, tmp_path: Path) -> None:
+    begun, go_on = tmp_path / "begun", tmp_path / "go-on"
+    answer = asyncio.ensure_future(deriver.derive(wait_for, begun, go_on))
+    await under_way(begun)
     agents.remove_agent(document, "newcomer")
-    go_on.set()
 
     assert await answer is None
+    go_on.touch()
+    assert "newcomer" not in (await deriver.derive(Workspace.text) or "newcomer")
 
 
-async def test_question_that_was_cancelled_in_the_queue_is_not_asked(document: Document, deriver: Deriver) -> None:
-    begun, go_on = threading.Event(), threading.Event()
-    asked: list[str] = []
-
-    def slow(_workspace: Workspace) -> str:
-        begun.set()
-        go_on.wait(10)
-        return "first"
-
-    first = asyncio.ensure_future(deriver.derive(slow))
-    await asyncio.to_thread(begun.wait, 10)
-    second = asyncio.ensure_future(deriver.derive(lambda _workspace: asked.append("second")))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+async def test_question_that_was_cancelled_in_the_queue_is_not_asked(deriver: Deriver, tmp_path: Path) -> None:
+    begun, go_on = tmp_path / "begun", tmp_path / "go-on"
+    first = asyncio.ensure_future(deriver.derive(wait_for, begun, go_on))
+    await under_way(begun)
+    second = asyncio.ensure_future(deriver.derive(leave_file, tmp_path / "second"))
+    await asyncio.sleep(0.05)
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
-    go_on.set()
+    await asyncio.sleep(0.2)  # what was said is with the worker, which is busy
+    go_on.touch()
 
-    assert await first == "first"
-    assert await deriver.derive(lambda _workspace: "third") == "third"
-    assert asked == []
+    assert await first == "Field notes"
+    assert await deriver.derive(leave_file, tmp_path / "third") == "third"
+    assert not (tmp_path / "second").exists()
+
+
+async def test_what_takes_long_holds_up_no_other_question_and_says_how_far_it_is(
+    deriver: Deriver, tmp_path: Path
+) -> None:
+    begun, go_on, told = tmp_path / "begun", tmp_path / "go-on", list[str]()
+    long = asyncio.ensure_future(deriver.derive_in_pieces(wait_in_pieces, told.append, begun, go_on))
+    await under_way(begun)
+
+    assert await deriver.derive(leave_file, tmp_path / "second") == "second"
+    await until(lambda: bool(told))
+    assert not long.done()
+    go_on.touch()
+    assert await long == "Field notes"
+
+
+async def test_worker_that_is_killed_is_started_again_and_asked_again(deriver: Deriver, tmp_path: Path) -> None:
+    begun, go_on = tmp_path / "begun", tmp_path / "go-on"
+    answer = asyncio.ensure_future(deriver.derive(wait_for, begun, go_on))
+    await under_way(begun)
+    first = deriver.process_id
+    os.kill(first, signal.SIGKILL)
+    go_on.touch()
+
+    assert await answer == "Field notes"
+    assert deriver.process_id not in {0, first}
+
+
+async def test_worker_that_ends_twice_over_a_question_is_a_problem_and_answers_the_next(deriver: Deriver) -> None:
+    with pytest.raises(WorkerLost, match="ended twice"):
+        await deriver.derive(end_process, 3)
+
+    assert await deriver.derive(Workspace.text)
+
+
+async def test_what_a_question_raises_comes_back_and_a_bug_with_its_trace(deriver: Deriver) -> None:
+    with pytest.raises(WorkspaceError, match="stranger"):
+        await deriver.derive(preview, "stranger", None, "mcp")
+    with pytest.raises(WorkerFault, match="ZeroDivisionError: how odd") as told:
+        await deriver.derive(fail, "how odd")
+    assert "questions.py" in told.value.__notes__[0]
+
+
+async def test_worker_answers_everything_that_pages_ask_without_loading_qt(
+    document: Document, deriver: Deriver
+) -> None:
+    agent_id = "operator"
+    plan = PresetPlan(Preset.NOTHING, (agent_id,))
+    file_box = [Target("file", ("save", "delete"))]
+    answers = [
+        await deriver.derive(preview, agent_id, None, "openai"),
+        await deriver.derive(compared, agent_id, None, "mcp", "saved"),
+        await deriver.derive(token_report, agent_id, "mcp"),
+        await deriver.derive(reception, agent_id, None),
+        await deriver.derive(callable_tools, agent_id),
+        await deriver.derive(restored, agent_id, "openai", "file", "{}"),
+        await deriver.derive(file_choices, agent_id, "sources"),
+        await deriver.derive(columns_of, [agent_id]),
+        await deriver.derive(shown_count, agent_id),
+        await deriver.derive(difference, plan, agent_id, partial(right_lines.lines_of, room=10)),
+        await deriver.derive(planned, plan),
+        await deriver.derive(worked_out, agent_id, file_box, "deny"),
+        await deriver.derive(planned_cells, {agent_id: file_box}, "deny"),
+        await deriver.derive(readings),
+        await deriver.derive(arguments_of, "file"),
+        await deriver.derive(full_survey, "file"),
+    ]
+    assert None not in answers
+    assert answers == [
+        preview(document.workspace, agent_id, None, "openai"),
+        compared(document.workspace, agent_id, None, "mcp", "saved"),
+        token_report(document.workspace, agent_id, "mcp"),
+        reception(document.workspace, agent_id, None),
+        callable_tools(document.workspace, agent_id),
+        restored(document.workspace, agent_id, "openai", "file", "{}"),
+        file_choices(document.workspace, agent_id, "sources"),
+        columns_of(document.workspace, [agent_id]),
+        shown_count(document.workspace, agent_id),
+        difference(document.workspace, plan, agent_id, partial(right_lines.lines_of, room=10)),
+        planned(document.workspace, plan),
+        worked_out(document.workspace, agent_id, file_box, "deny"),
+        planned_cells(document.workspace, {agent_id: file_box}, "deny"),
+        readings(document.workspace),
+        arguments_of(document.workspace, "file"),
+        full_survey(document.workspace, "file"),
+    ]
+    modules = await deriver.derive(loaded_modules)
+    assert modules is not None
+    assert not {name for name in modules if name.split(".")[0] in {"PySide6", "shiboken6", "qasync"}}
+
+
+async def test_worker_ends_when_it_is_closed(document: Document, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewright_gui.session.derive.WorkerProcess", WorkerProcess)
+    deriver = Deriver(document)
+    assert await deriver.derive(Workspace.text)
+    process_id = deriver.process_id
+    assert Path(f"/proc/{process_id}").exists()
+
+    deriver.close()
+    assert not Path(f"/proc/{process_id}").exists()
+
+
+def test_window_that_is_killed_leaves_no_worker_behind(tmp_path: Path) -> None:
+    policy, told = demo(tmp_path), tmp_path / "worker"
+    window = subprocess.Popen([sys.executable, "-m", "tests.support.killed_window", str(policy), str(told)])
+    try:
+        wait_until(told.exists)
+        worker = Path("/proc", told.read_text("utf-8"))
+        assert worker.exists()
+    finally:
+        window.kill()
+        window.wait()
+
+    wait_until(lambda: not worker.exists())
+
+
+async def test_worker_has_the_policy_of_the_window_whatever_is_done_to_it(
+    tmp_path: Path,
+) -> None:
+    policy = demo(tmp_path / "Gärten und 線")
+    async with opened_document(policy) as document:
+        deriver = Deriver(document)
+
+        async def is_alike() -> None:
+            workspace = document.workspace
+            assert await deriver.derive(Workspace.text) == workspace.text()
+            assert await deriver.derive(Workspace.current_problems) == workspace.current_problems()
+            assert await deriver.derive(file_text) == file_text(workspace)
+            for agent in document.agents:
+                mine = preview(workspace, agent.agent_id, None, "mcp")
+                assert await deriver.derive(preview, agent.agent_id, None, "mcp") == mine
+                base = "saved"
+                told = compared(workspace, agent.agent_id, None, "mcp", base)
+                assert await deriver.derive(compared, agent.agent_id, None, "mcp", base) == told
+
+        await is_alike()
+        assert agents.remove_agent(document, "newcomer")
+        await is_alike()
+        assert rights.tick_tool(document, "operator", "file", on=False)
+        await is_alike()
+        document.undo()
+        await is_alike()
+        assert await document.save()
+        await is_alike()
+        assert agents.rename_agent(document, "operator", "warden")
+        await is_alike()
+        os.kill(deriver.process_id, signal.SIGKILL)
+        await is_alike()
+        policy.write_text(policy.read_text("utf-8").replace("[agents.archivist]", "[agents.keeper]"), "utf-8")
+        await is_alike()  # not taken over yet
+        assert await document.reload()
+        await is_alike()
+        policy.unlink()
+        await is_alike()
+        deriver.close()
 
 
 async def asked(deriver: Deriver, agent_id: str, tool: str | None, provider: str = "mcp") -> Preview:
-    answer = await deriver.derive(lambda workspace: preview(workspace, agent_id, tool, provider))
+    answer = await deriver.derive(preview, agent_id, tool, provider)
     assert answer is not None
     return answer
 
 
-async def difference(deriver: Deriver, agent_id: str, tool: str | None, provider: str = "mcp") -> str:
-    answer = await deriver.derive(lambda workspace: compared(workspace, agent_id, tool, provider, "unrestricted"))
+async def changed_lines(deriver: Deriver, agent_id: str, tool: str | None, provider: str = "mcp") -> str:
+    answer = await deriver.derive(compared, agent_id, tool, provider, "unrestricted")
     assert answer is not None
     return answer.change.text
 
@@ -85,7 +263,7 @@ async def test_preview_names_only_what_is_ticked(document: Document, deriver: De
     assert '"read"' in seen.schema.text
     assert "delete" not in seen.schema.text
     assert "delete" not in seen.usage_rules
-    gone = [line for line in (await difference(deriver, "researcher", "file")).splitlines() if line.startswith("-")]
+    gone = [line for line in (await changed_lines(deriver, "researcher", "file")).splitlines() if line.startswith("-")]
     assert any("delete" in line for line in gone)
     catalog = document.catalog
     assert (seen.counts.shown_tools, seen.counts.all_tools) == (2, len(catalog))
@@ -99,18 +277,18 @@ async def test_every_format_differs_by_its_own_shape(document: Document, deriver
     key = {"mcp": "inputSchema", "anthropic": "input_schema", "genai": "schema"}.get(provider, "parameters")
 
     seen = await asked(deriver, "researcher", None, provider)
-    gone = await difference(deriver, "newcomer", None, provider)
+    gone = await changed_lines(deriver, "newcomer", None, provider)
 
     assert key in seen.schema.text
     assert f'"{key}"' in gone
 
 
 async def test_unlimited_tool_has_no_difference(document: Document, deriver: Deriver) -> None:
-    assert await difference(deriver, "operator", "web_fetch") == ""
+    assert await changed_lines(deriver, "operator", "web_fetch") == ""
 
 
 async def test_what_rules_add_is_told_though_the_schema_is_whole(document: Document, deriver: Deriver) -> None:
-    lines = (await difference(deriver, "operator", "file")).splitlines()
+    lines = (await changed_lines(deriver, "operator", "file")).splitlines()
 
     assert [line for line in lines if line.startswith("@@")] == ["@@ -1,2 +1,2 @@ usage rules"]
     came = next(line for line in lines if line.startswith("+-"))
@@ -147,9 +325,9 @@ async def test_file_text_shows_what_saving_would_change(document: Document, deri
 
 async def test_lines_follow_the_edited_text(document: Document, deriver: Deriver) -> None:
     address = ("agents", "newcomer", "tools")
-    before = await deriver.derive(lambda workspace: lines_of(workspace, [address]))
+    before = await deriver.derive(lines_of, [address])
     rights.ask_first(document, "archivist", "file", "read", on=True)
-    after = await deriver.derive(lambda workspace: lines_of(workspace, [address]))
+    after = await deriver.derive(lines_of, [address])
 
     text = document.workspace.text().splitlines()
     assert before is not None
@@ -159,7 +337,7 @@ async def test_lines_follow_the_edited_text(document: Document, deriver: Deriver
 
 
 async def test_self_check_of_the_demo_agrees_everywhere(document: Document, deriver: Deriver) -> None:
-    found = await deriver.derive(check_count)
+    found = await deriver.derive_in_pieces(check_count, lambda _progress: None)
 
     assert found is not None
     operations = sum(len(row.operations) for row in document.catalog)
@@ -173,7 +351,7 @@ async def test_difference_names_the_tool_of_each_hunk_and_the_lines_of_a_long_te
     rights.tick_operations(document, "operator", "file", ["delete"], on=False)
     rights.tick_tool(document, "operator", "block", on=False)
 
-    lines = (await difference(deriver, "operator", None)).splitlines()
+    lines = (await changed_lines(deriver, "operator", None)).splitlines()
 
     heads = [line for line in lines if line.startswith("@@")]
     assert {head.rpartition("@@ ")[2] for head in heads} == {"file", "block, not shown at all", "usage rules"}

@@ -22,7 +22,7 @@ from tests.support.largeworkspace import TOOLS, large_opener, large_tools, write
 
 @pytest.fixture
 async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
-    large_tools()
+    large_tools(TOOLS)
     preferences = Preferences(tmp_path / "preferences.ini")
     opened = await build_window(
         write_large(tmp_path / "large"), preferences=preferences, theme="light", opener=large_opener()
@@ -151,7 +151,7 @@ async def test_filtering_and_one_edit_of_every_tool_in_the_tree_hold_up_nothing(
 async def test_copying_rights_to_agents_of_a_large_policy_holds_up_nothing(
     window: MainWindow, gui_watchdog: Watching
 ) -> None:
-    await warm_up(window.deriver)  # as it is done after every start
+    await warm_up(window.document)  # as it is done after every start
     async with gui_watchdog.during("ask what a copy would change"):
         agents_page(window).tools.rights_menu.open_copy("agent_0000")
     dialog = next(one for one in window.findChildren(RightsDialog) if one.isVisible())

@@ -5,7 +5,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 
 from gatewright_gui.models.selfcheck import AgentCheckModel, CheckNoteModel, NoteColumn
-from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, Checking, CheckNote, CheckProgress, check_count
+from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote, CheckProgress
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import settled
@@ -79,10 +79,15 @@ async def test_progress_is_told_while_a_check_takes_long_and_stopping_keeps_the_
     assert window.status.check.text() == words
 
 
-async def test_stopped_check_finds_nothing(window: MainWindow) -> None:
-    checking = Checking(afresh=True)
-    checking.stop()
-    assert check_count(window.document.workspace, checking) is None
+async def test_a_check_that_is_stopped_leaves_what_was_found_before(window: MainWindow) -> None:
+    await settled(window)
+    before = window.upkeep.found
+    window.upkeep.check_again()
+    window.upkeep.stop_check()
+    await settled(window)
+
+    assert not window.upkeep.is_checking
+    assert window.upkeep.found is before
 
 
 def test_models_of_the_self_check_keep_the_rules_of_item_models(qapp: object) -> None:

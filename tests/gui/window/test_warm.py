@@ -23,7 +23,7 @@ async def main(folder):
     window.show()
     await settled(window)
     before = ours()
-    await warm_up(window.deriver)
+    await warm_up(window.document)
     warm = ours()
     for row in PAGES:
         window.show_page(row.key)

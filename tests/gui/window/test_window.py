@@ -561,5 +561,5 @@ async def test_a_window_that_starts_removes_the_copy_of_one_that_was_killed(
     left.mkdir(parents=True)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     async with opened_window(demo(tmp_path), tmp_path) as window:
-        await warm_up(window.deriver)
+        await warm_up(window.document)
         assert not left.exists()

@@ -1,5 +1,4 @@
-"""The main page: agents, the tree of boxes, why, and the preview beside it."""
+"""The main page: agents, the tree of boxes, why, and the preview beside it.
 
-from gatewright_gui.pages.agents.agents_page import AgentsPage
-
-__all__ = ["AgentsPage"]
+Nothing is loaded here, so that the worker process can have `right_lines` without Qt.
+"""

@@ -17,7 +17,7 @@ from gatewright.workspace.api import Agent, Layer, Problem, ToolRight
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import ChangeSet, Document
-from gatewright_gui.session.rightsbeside import count_beside
+from gatewright_gui.session.right_columns import shown_count
 
 Index = QModelIndex | QPersistentModelIndex
 AGENT_ID = Qt.ItemDataRole.UserRole + 1
@@ -254,9 +254,7 @@ class AgentCounts(QObject):
             if agent_id not in self._document.policy.agents:
                 self._known.add(agent_id)
                 continue
-            found = await self._deriver.derive(
-                lambda workspace, name=agent_id: count_beside(workspace, name), aside=True
-            )
+            found = await self._deriver.derive(shown_count, agent_id)
             if found is not None:
                 self._known.add(agent_id)
                 self.counted.emit(agent_id, *found)

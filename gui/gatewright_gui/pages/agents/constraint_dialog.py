@@ -48,7 +48,7 @@ async def ask_constraint(
 ) -> None:
     """Ask for a constraint on an argument of a tool, or for another one in the place of `row`'s, and write it."""
     document = context.document
-    known = await context.deriver.derive(lambda workspace: arguments_of(workspace, facts.name))
+    known = await context.deriver.derive(arguments_of, facts.name)
     if known is None:
         return
     operations = row.operations if row else frozenset({operation}) if operation else None

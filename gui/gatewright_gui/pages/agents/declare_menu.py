@@ -107,7 +107,7 @@ class DeclareMenu(QObject):
         from gatewright_gui.session.verbs import operations as verbs
 
         document = self._context.document
-        survey = await self._context.deriver.derive(lambda workspace: full_survey(workspace, facts.name))
+        survey = await self._context.deriver.derive(full_survey, facts.name)
         if survey is None:
             document.say("warning", f"the schema of `{facts.name}` cannot be looked at")
             return

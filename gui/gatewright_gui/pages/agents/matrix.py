@@ -12,17 +12,17 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from gatewright.workspace.api import Agent, Reason, frozen
 from gatewright_gui.pages.agents.notes import Note
-from gatewright_gui.session.right_grid import (
+from gatewright_gui.session.right_columns import (
     OPERATION_CELLS,
     Cell,
     GridTool,
     OperationCell,
-    RightGrid,
     Summary,
     differing,
     summary_of,
     texts_of,
 )
+from gatewright_gui.session.right_grid import RightGrid
 
 Index = QModelIndex | QPersistentModelIndex
 Why = Callable[[str, str, str | None], Sequence[Reason | Note]]

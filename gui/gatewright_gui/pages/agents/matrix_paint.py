@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHeaderView, QWidget
 from gatewright_gui.pages.agents.matrix import MatrixModel, short_words
 from gatewright_gui.qt.look import CheckState, Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import line_text
-from gatewright_gui.session.right_grid import Cell, OperationCell, Summary
+from gatewright_gui.session.right_columns import Cell, OperationCell, Summary
 
 BOX = 16
 MARK = 12

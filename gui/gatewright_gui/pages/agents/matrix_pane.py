@@ -20,7 +20,8 @@ from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.search_field import SearchField
-from gatewright_gui.session.right_grid import Cell, RightGrid
+from gatewright_gui.session.right_columns import Cell
+from gatewright_gui.session.right_grid import RightGrid
 from gatewright_gui.session.verbs import rights as verbs
 from gatewright_gui.session.verbs.rights import Target, Tick, Wish
 

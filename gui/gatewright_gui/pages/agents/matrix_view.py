@@ -15,7 +15,7 @@ from gatewright_gui.pages.agents.matrix_paint import AgentEdge, CellPainter, Too
 from gatewright_gui.pages.agents.tool_view import WISH_KEYS
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.delegate import Delegate
-from gatewright_gui.session.right_grid import OperationCell
+from gatewright_gui.session.right_columns import OperationCell
 
 _OPEN_KEYS = {Qt.Key.Key_Plus.value: True, Qt.Key.Key_Minus.value: False}
 _SIDE_KEYS = {Qt.Key.Key_Right.value: True, Qt.Key.Key_Left.value: False}

@@ -1,8 +1,7 @@
 """What a plan for rights would change, as a table (agent, operation, now, then), and the agents that it is for."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import (
@@ -15,59 +14,14 @@ from PySide6.QtCore import (
     Signal,
 )
 
-from gatewright.workspace.api import (
-    Agent,
-    AgentDiff,
-    Capability,
-    ChangeKind,
-    RequiresConsent,
-    RightChange,
-    RightState,
-    ToolRule,
-    frozen,
-)
-from gatewright_gui.pages.agents.limits import PlacedRule, sentence
+from gatewright.workspace.api import Agent, ChangeKind
+from gatewright_gui.pages.agents.right_lines import MOST_ROWS, OTHER, AgentLines, ChangeRow
 
 Index = QModelIndex | QPersistentModelIndex
 BEFORE, AFTER = Qt.ItemDataRole.UserRole + 1, Qt.ItemDataRole.UserRole + 2
 """The `RightState` of an operation; None in a row about something else."""
 HEADINGS = ("Agent", "What changes", "Now", "Then")
 AGENT, WHAT, NOW, THEN = range(4)
-MOST_ROWS = 20_000
-"""More rows nobody reads; the counts are of all of them."""
-OTHER = "also changed"
-
-
-@frozen
-class ChangeRow:
-    """One line. `kind`: a `ChangeKind`, or `OTHER` for limits, sources, capabilities."""
-
-    agent_id: str
-    what: str
-    now: str
-    then: str
-    kind: str
-    before: RightState | None = None
-    after: RightState | None = None
-
-
-@frozen
-class AgentLines:
-    """What changes of one agent: the lines that there is room for, what each is found by, and how many of each kind."""
-
-    rows: Sequence[ChangeRow]
-    texts: Sequence[str]
-    counts: Mapping[str, int]
-
-
-def lines_of(diff: AgentDiff, room: int = MOST_ROWS) -> AgentLines:
-    """Made beside the window: an agent of a large catalog has thousands."""
-    rows = tuple(islice(rows_of(diff), max(room, 0)))
-    texts = tuple([f"{row.agent_id} {row.what} {row.now} {row.then}".casefold() for row in rows])
-    counts = Counter([str(row.kind) for row in diff.rows])
-    if others := sum(1 for _ in _others(diff)):
-        counts[OTHER] = others
-    return AgentLines(rows, texts, counts)
 
 
 class RightChangesModel(QAbstractTableModel):
@@ -172,52 +126,6 @@ class RightChangesModel(QAbstractTableModel):
                 return row.after
             case _:
                 return None
-
-
-def rows_of(diff: AgentDiff) -> Iterator[ChangeRow]:
-    """Every line of one agent: what else changes first, then the operations in the order of the catalog."""
-    yield from _others(diff)
-    yield from map(_operation, diff.rows)
-
-
-def _others(diff: AgentDiff) -> Iterator[ChangeRow]:
-    name = diff.agent_id
-    if diff.sources is not None:
-        yield ChangeRow(name, "sources", _sources(diff.sources[0]), _sources(diff.sources[1]), OTHER)
-    if diff.capabilities is not None:
-        now, then = diff.capabilities
-        yield ChangeRow(name, "capabilities", _capabilities(now), _capabilities(then), OTHER)
-    for rule in diff.limits_gone:
-        yield ChangeRow(name, f"limit of {rule.tool_name}", _limit(rule), "none", OTHER)
-    for rule in diff.limits_come:
-        yield ChangeRow(name, f"limit of {rule.tool_name}", "none", _limit(rule), OTHER)
-
-
-def _operation(row: RightChange) -> ChangeRow:
-    what = f"{row.tool}.{row.operation}" if row.operation else row.tool
-    return ChangeRow(row.agent_id, what, str(row.before), str(row.after), str(row.kind), row.before, row.after)
-
-
-def _sources(sources: Sequence[str] | None) -> str:
-    return "every source" if sources is None else ", ".join(sources) or "none"
-
-
-def _capabilities(capabilities: Sequence[Capability]) -> str:
-    """With what each reaches: a wider list of the same kind is a change too."""
-    return ", ".join(_capability(one) for one in capabilities) or "none"
-
-
-def _capability(one: Capability) -> str:
-    reach = one.text or ("nothing" if one.scope is not None else "")
-    return f"{type(one).__name__} ({reach})" if reach else type(one).__name__
-
-
-def _limit(rule: ToolRule) -> str:
-    kind = rule.rule_type
-    if isinstance(kind, RequiresConsent):
-        only = f"only {', '.join(sorted(rule.operations))}: " if rule.operations else ""
-        return f"{only}asks, unless a grant covers {f'the scope {kind.scope}' if kind.scope else 'it'}"
-    return sentence(PlacedRule(rule, None)) or rule.kind
 
 
 def counts_words(counts: Mapping[str, int]) -> str:

@@ -1,6 +1,7 @@
 """A preset, copied rights or a reset for several agents, with every line that would change before it is made."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QPainter
@@ -35,8 +36,8 @@ from gatewright_gui.pages.agents.right_changes import (
     AgentChoiceModel,
     RightChangesModel,
     counts_words,
-    lines_of,
 )
+from gatewright_gui.pages.agents.right_lines import lines_of
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.layout import Gap, Part, column_of, holding, named, row_of, stretch
@@ -247,19 +248,15 @@ class RightsDialog(QDialog):
             return
         try:
             for done, agent_id in enumerate(plan.agent_ids, 1):
-                lines = await deriver.derive(
-                    lambda workspace, name=agent_id, room=self.changes.room: lines_of(
-                        verbs.difference(workspace, plan, name), room
-                    ),
-                    aside=True,
-                )
+                tell = partial(lines_of, room=self.changes.room)
+                lines = await deriver.derive(verbs.difference, plan, agent_id, tell)
                 if lines is None:
                     return  # the policy is another one: it is worked out anew
                 self.changes.add(lines)
                 said = f"Working out what would change: {done:,} of {len(plan.agent_ids):,} agents"
                 self.progress.set_progress(done / len(plan.agent_ids), said)
                 self._show()
-            planned = await deriver.derive(lambda workspace: verbs.planned(workspace, plan), aside=True)
+            planned = await deriver.derive(verbs.planned, plan)
         except EditRefused as error:  # an agent of the plan is gone
             planned = Planned(verbs.NO_EDIT, str(error))
         if planned is not None:

@@ -85,7 +85,7 @@ class RulesPane(QWidget, Generic[R]):
 
     async def _find_lines(self) -> None:
         addresses = self._rows.addresses
-        lines = await self._context.deriver.derive(lambda workspace: lines_of(workspace, addresses))
+        lines = await self._context.deriver.derive(lines_of, addresses)
         if lines is not None:
             path = self._context.document.path
             self._rows.set_lines(lines, path.name if path else "")

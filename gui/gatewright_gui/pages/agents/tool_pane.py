@@ -32,7 +32,6 @@ from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.document import ChangeSet
 from gatewright_gui.session.readings import is_strange, readings
-from gatewright_gui.session.rightsbeside import is_long, rights_beside
 from gatewright_gui.session.workson import works_on
 
 if TYPE_CHECKING:
@@ -178,7 +177,7 @@ class ToolPane(QWidget):
             self.model.set_readings({})
 
     async def _ask_readings(self) -> None:
-        found = await self._context.deriver.derive(readings, aside=True)
+        found = await self._context.deriver.derive(readings)
         if found is not None:
             self.model.set_readings(found)
             self._row_changed()
@@ -212,17 +211,14 @@ class ToolPane(QWidget):
         """Show the rights of the chosen agent: at once, or as soon as they are worked out where that takes long."""
         agent_id = self._selection.agent_id or ""
         self._context.tasks.cancel(TASK_RIGHTS)
-        if is_long(self._document, agent_id):
-            self._context.tasks.start(self._show_later(agent_id), TASK_RIGHTS, replace=True)
-        else:
+        if self._document.has_rights(agent_id):
             self._show_rights(agent_id)
+        else:
+            self._context.tasks.start(self._show_later(agent_id), TASK_RIGHTS, replace=True)
 
     async def _show_later(self, agent_id: str) -> None:
-        while self._document.is_open:  # an edit of another agent meanwhile makes it another question
-            question = partial(rights_beside, agent_id=agent_id)
-            if await self._context.deriver.derive(question, ahead=True) is not None:
-                self._show_rights(agent_id)
-                return
+        await self._document.work_out_rights(agent_id)
+        self._show_rights(agent_id)
 
     def _show_rights(self, agent_id: str) -> None:
         agent = self._document.policy.agents.get(agent_id)
@@ -348,7 +344,7 @@ class ToolPane(QWidget):
         from gatewright_gui.session.filetext import lines_of
 
         addresses = self.why.model.addresses
-        lines = await self._context.deriver.derive(lambda workspace: lines_of(workspace, addresses))
+        lines = await self._context.deriver.derive(lines_of, addresses)
         if lines is not None:
             path = self._document.path
             self.why.model.set_lines(lines, path.name if path else "")

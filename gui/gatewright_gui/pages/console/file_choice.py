@@ -207,7 +207,7 @@ class FilePick(QObject):
     async def _read(self, agent_id: str, tool: ShownTool) -> None:
         files, deriver = tool.files, self._context.deriver
         try:
-            found = await deriver.derive(lambda workspace: file_choices(workspace, agent_id, files), aside=True)
+            found = await deriver.derive(file_choices, agent_id, files)
         except GatewrightError:
             found = FileChoices()
         if found is not None and isValid(self) and self._listed == (agent_id, files):

@@ -19,7 +19,7 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.layout import column_of, holding, stretch
 from gatewright_gui.qt.widget import Splitter
-from gatewright_gui.session.calls import CallRecord, CallRequest, RuleLink, callable_tools
+from gatewright_gui.session.calls import CallRecord, CallRequest, RuleLink, callable_tools, with_missing
 from gatewright_gui.session.console import Console
 
 DELAY_MS = 150
@@ -136,13 +136,14 @@ class ConsolePage(Page):
 
     async def _ask_tools(self, agent_id: str) -> None:
         try:
-            tools = await self._context.deriver.derive(lambda workspace: callable_tools(workspace, agent_id))
+            tools = await self._context.deriver.derive(callable_tools, agent_id)
         except GatewrightError as error:
             self.request.set_tools(())
             self.request.message.show_message("error", str(error))
             return
         if tools is not None and agent_id == self.request.agent_id:
             selection = self._context.selection
+            tools = with_missing(self._context.document.workspace, agent_id, tools)
             self.request.set_tools(tools, selection.tool, selection.operation)
             if self._asked_for is not None:
                 self.request.choose_tool(*self._asked_for)

@@ -38,7 +38,7 @@ from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import EmptyState, MessageBar, SectionHeader, Segmented
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.calls import CallRequest, ShownTool
+from gatewright_gui.session.calls import CallRequest, ShownTool, restored
 
 _ELSEWHERE = "The program that has this tool runs it"
 _ITS_SERVER = "Its server is no part of the copy, and is called live only"
@@ -275,12 +275,10 @@ class RequestPanel(QWidget):
     async def _restore(self, context: PageContext, call: PastedCall, agent_id: str) -> None:
         """A provider's spelling is undone, as it is where a model's call comes in."""
         try:
-            restored = await context.deriver.derive(
-                lambda workspace: workspace.view(agent_id).restore(call.format, call.name, call.arguments)
-            )
+            found = await context.deriver.derive(restored, agent_id, call.format, call.name, call.arguments)
         except GatewrightError:
-            restored = None
-        self._put_call(call, *(restored or (call.name, call.arguments)))
+            found = None
+        self._put_call(call, *(found or (call.name, call.arguments)))
 
     def _put_call(self, call: PastedCall, name: str, arguments: object) -> None:
         text = arguments if isinstance(arguments, str) else to_text(cast("Mapping[str, JsonValue]", arguments))

@@ -3,9 +3,8 @@
 While an answer is under way the former one stays; when it takes long and was of another agent, tool or format, it goes.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -68,10 +67,9 @@ class Answers(QObject):
             return
         self._patience.start()
         agent_id, tool, provider = wanted.agent_id, wanted.tool, wanted.provider
-        self._ask("preview", partial(preview, agent_id=agent_id, tool=tool, provider=provider), self._take_text)
-        self._ask(
-            "preview.providers", partial(reception, agent_id=agent_id, tool=tool), self._take_reception, aside=True
-        )
+        derive = self._context.deriver.derive
+        self._ask("preview", lambda: derive(preview, agent_id, tool, provider), self._take_text)
+        self._ask("preview.providers", lambda: derive(reception, agent_id, tool), self._take_reception)
 
     def ask_comparison(self, wanted: Wanted | None, base: Base) -> None:
         """What differs; None while nobody looks at it: it is worked out for them alone."""
@@ -80,8 +78,10 @@ class Answers(QObject):
             self.comparison = None
         else:
             agent_id, tool, provider = wanted.agent_id, wanted.tool, wanted.provider
-            question = partial(compared, agent_id=agent_id, tool=tool, provider=provider, base=base)
-            self._ask("preview.difference", question, self._take_comparison)
+            derive = self._context.deriver.derive
+            self._ask(
+                "preview.difference", lambda: derive(compared, agent_id, tool, provider, base), self._take_comparison
+            )
 
     def ask_count(self, wanted: Wanted | None) -> None:
         """The tokens of all tools of the agent; the former count stays if it was of the same agent and format."""
@@ -94,16 +94,16 @@ class Answers(QObject):
             self._context.tasks.cancel("preview.tokens")
         else:
             agent_id, provider = wanted.agent_id, wanted.provider
-            question = partial(token_report, agent_id=agent_id, provider=provider)
-            self._ask("preview.tokens", question, self._take_report, aside=True)
+            derive = self._context.deriver.derive
+            self._ask("preview.tokens", lambda: derive(token_report, agent_id, provider), self._take_report)
 
     def _ask(
-        self, name: str, question: Callable[[Any], AnswerT], take: Callable[[AnswerT], None], *, aside: bool = False
+        self, name: str, question: Callable[[], Awaitable[AnswerT | None]], take: Callable[[AnswerT], None]
     ) -> None:
-        """Have a question answered beside the window; an older one of the same name is given up."""
+        """Take the answer to a question; an older one of the same name is given up."""
 
         async def answer() -> None:
-            found = await self._context.deriver.derive(question, aside=aside)
+            found = await question()
             if found is not None:
                 take(found)
 

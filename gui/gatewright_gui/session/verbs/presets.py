@@ -1,10 +1,11 @@
 """Verbs on the rights of agents: a preset, the rights of another agent, a reset.
 
-A plan says what is wanted. What it would change is worked out beside the window, agent by agent; the edit that was
+A plan says what is wanted. What it would change is worked out by the worker process, agent by agent; the edit that was
 shown is the edit that is made.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from gatewright.workspace.api import (
     AgentDiff,
@@ -23,9 +24,11 @@ from gatewright.workspace.api import (
     preset_edit,
     reset_tools,
 )
-from gatewright_gui.session.document import Document
-from gatewright_gui.session.switching import often_switched
 
+if TYPE_CHECKING:
+    from gatewright_gui.session.document import Document
+
+T = TypeVar("T")
 PRESETS: tuple[tuple[Preset, str, str], ...] = (
     (Preset.EVERYTHING, "&Everything", "all, and none asks first"),
     (Preset.STANDARD, "&Standard", "all; privileged ones ask first"),
@@ -85,30 +88,31 @@ def edit_of(policy: Policy, catalog: Sequence[ToolFacts], plan: Plan) -> Edit:
             raise EditRefused("tools are reset for one agent at a time")
 
 
-def difference(workspace: Workspace, plan: Plan, agent_id: str) -> AgentDiff:
-    """What the plan changes of one agent; for a large catalog not on the GUI thread. Raises EditRefused."""
+def difference(workspace: Workspace, plan: Plan, agent_id: str, tell: Callable[[AgentDiff], T]) -> T:
+    """What the plan changes of one agent, as `tell` makes it of a difference that may be very large.
+
+    Raises EditRefused.
+    """
     policy, catalog = workspace.policy, workspace.catalog
-    with often_switched():
-        after = apply(policy, edit_of(policy, catalog, _for_one(plan, agent_id)))
-        was, now = workspace.rights(agent_id), workspace.rights_under(after, agent_id)
-        return agent_diff(policy.agents[agent_id], after.agents[agent_id], was, now)
+    after = apply(policy, edit_of(policy, catalog, _for_one(plan, agent_id)))
+    was, now = workspace.rights(agent_id), workspace.rights_under(after, agent_id)
+    return tell(agent_diff(policy.agents[agent_id], after.agents[agent_id], was, now))
 
 
 def planned(workspace: Workspace, plan: Plan) -> Planned:
     """The edit for all agents of the plan, checked; not on the GUI thread."""
-    with often_switched():
-        try:
-            edit = edit_of(workspace.policy, workspace.catalog, plan)
-            workspace.check(edit)
-        except PolicyInvalid as error:
-            wrong = next((problem.message for problem in error.problems if problem.is_error), str(error))
-            return Planned(NO_EDIT, wrong)
-        except EditRefused as error:
-            return Planned(NO_EDIT, str(error))
-        return Planned(edit)
+    try:
+        edit = edit_of(workspace.policy, workspace.catalog, plan)
+        workspace.check(edit)
+    except PolicyInvalid as error:
+        wrong = next((problem.message for problem in error.problems if problem.is_error), str(error))
+        return Planned(NO_EDIT, wrong)
+    except EditRefused as error:
+        return Planned(NO_EDIT, str(error))
+    return Planned(edit)
 
 
-def make(document: Document, edit: Edit) -> bool:
+def make(document: "Document", edit: Edit) -> bool:
     """Make the edit that was shown; one that came between makes it void, and that is said."""
     return document.push(lambda _policy, _tools: edit)
 

@@ -1,13 +1,12 @@
 """Verbs on boxes: allow, ask first, deny, for one row, for many, and for cells of several agents.
 
 A target is a tool with some of its operations; `("",)` stands for a tool without operations. Many changes are one edit,
-so that one undo takes all of them back; what would take too long for the window's thread is worked out beside it.
+so that one undo takes all of them back; what would take too long for the window is worked out by the worker process.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gatewright.workspace.api import (
     AgentChange,
@@ -26,10 +25,11 @@ from gatewright.workspace.api import (
     frozen,
     rights,
 )
-from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.session.derive import Deriver
-from gatewright_gui.session.document import Document
-from gatewright_gui.session.switching import often_switched
+
+if TYPE_CHECKING:  # the worker process is to load nothing of Qt
+    from gatewright_gui.qt.task import TaskOwner
+    from gatewright_gui.session.derive import Deriver
+    from gatewright_gui.session.document import Document
 
 Wish = Literal["allow", "ask", "deny"]
 Tick = Literal["on", "again", "off"]
@@ -66,13 +66,13 @@ class Worked:
     said: str = ""
 
 
-def tick_operations(document: Document, agent_id: str, tool: str, operations: Iterable[str], *, on: bool) -> bool:
+def tick_operations(document: "Document", agent_id: str, tool: str, operations: Iterable[str], *, on: bool) -> bool:
     """Turn operations on or off."""
     chosen = tuple(operations)
     return document.push(lambda policy, tools: rights.tick_operations(policy, tools, agent_id, tool, chosen, on=on))
 
 
-def tick_tool(document: Document, agent_id: str, tool: str, *, on: bool) -> bool:
+def tick_tool(document: "Document", agent_id: str, tool: str, *, on: bool) -> bool:
     """Turn a tool off, or on with the operations that it had; says so where those are not all."""
     done = document.push(lambda policy, tools: rights.tick_tool(policy, tools, agent_id, tool, on=on))
     rows = document.rights(agent_id)[tool].operations if done and on else ()
@@ -83,7 +83,7 @@ def tick_tool(document: Document, agent_id: str, tool: str, *, on: bool) -> bool
     return done
 
 
-def ask_first(document: Document, agent_id: str, tool: str, operation: str, *, on: bool) -> bool:
+def ask_first(document: "Document", agent_id: str, tool: str, operation: str, *, on: bool) -> bool:
     """Make an operation (`""`: the tool) ask first, or stop asking; says so when another layer keeps it asking."""
     done = document.push(lambda policy, tools: rights.ask_first(policy, tools, agent_id, tool, operation, on=on))
     if not on:
@@ -91,7 +91,7 @@ def ask_first(document: Document, agent_id: str, tool: str, operation: str, *, o
     return done
 
 
-def wish(document: Document, agent_id: str, targets: Sequence[Target], wanted: Wish) -> bool:
+def wish(document: "Document", agent_id: str, targets: Sequence[Target], wanted: Wish) -> bool:
     """Allow, ask first or deny everything that is targeted, as one edit; says what an author's rule keeps off."""
     if not targets:
         return False
@@ -102,7 +102,9 @@ def wish(document: Document, agent_id: str, targets: Sequence[Target], wanted: W
     return done
 
 
-def tick_all(document: Document, agent_id: str, targets: Sequence[Target], wanted: Tick, *, told: bool = False) -> bool:
+def tick_all(
+    document: "Document", agent_id: str, targets: Sequence[Target], wanted: Tick, *, told: bool = False
+) -> bool:
     """Turn everything that is targeted on or off, as one edit; what asks goes on asking. `told`: say what came."""
     if not targets:
         return False
@@ -182,14 +184,14 @@ def _operations(count: int) -> str:
     return "1 operation" if count == 1 else f"{count:,} operations"
 
 
-def tell_held_off(document: Document, agent_id: str, left: int) -> None:
+def tell_held_off(document: "Document", agent_id: str, left: int) -> None:
     """Say how many operations stay off though they were wanted."""
     if left:
         what = "1 operation stays off" if left == 1 else f"{left:,} operations stay off"
         document.say("info", f"{what}: several AllowedOperations rules of `{agent_id}` leave it out together")
 
 
-def _tell_still_asking(document: Document, agent_id: str, tool: str, operation: str) -> None:
+def _tell_still_asking(document: "Document", agent_id: str, tool: str, operation: str) -> None:
     for row in document.rights(agent_id)[tool].operations:
         if (not operation or row.operation == operation) and row.verdict is Verdict.ASK:
             document.say("info", f"it still asks first: {row.reasons[0].text}")
@@ -212,7 +214,7 @@ class Asked:
 class ManyRights:
     """Of one document; one edit after the other."""
 
-    def __init__(self, document: Document, deriver: Deriver, tasks: TaskOwner) -> None:
+    def __init__(self, document: "Document", deriver: "Deriver", tasks: "TaskOwner") -> None:
         self._document, self._deriver, self._tasks = document, deriver, tasks
         self._waiting: deque[Asked] = deque()
 
@@ -248,16 +250,12 @@ class ManyRights:
     async def _make(self, asked: Asked) -> None:
         worked: Worked | None = None
         while worked is None and self._document.is_open:  # another edit meanwhile makes it another question
-            worked = await self._deriver.derive(partial(_worked_out, asked), ahead=True)
+            worked = await self._deriver.derive(worked_out, asked.agent_id, asked.targets, asked.wanted)
         if worked is not None:
             edit = worked.edit
             if self._document.push(lambda _policy, _catalog: edit) and asked.told:
                 self._document.say("info", worked.said)
             tell_held_off(self._document, asked.agent_id, worked.held_off)
-
-
-def _worked_out(asked: Asked, workspace: Workspace) -> Worked:
-    return worked_out(workspace, asked.agent_id, asked.targets, asked.wanted)
 
 
 # cells of several agents
@@ -267,7 +265,7 @@ Cells = Mapping[str, Sequence[Target]]
 """By agent: what of each tool is meant."""
 
 
-def edit_cells(document: Document, deriver: Deriver, tasks: TaskOwner, cells: Cells, wanted: Wish | Tick) -> None:
+def edit_cells(document: "Document", deriver: "Deriver", tasks: "TaskOwner", cells: Cells, wanted: Wish | Tick) -> None:
     """Make one edit of all these cells; while one is worked out a second is refused, and that is said."""
     if CELLS_TASK in tasks.names:
         document.say("warning", "the cells before are still being worked out; try again in a moment")
@@ -277,11 +275,9 @@ def edit_cells(document: Document, deriver: Deriver, tasks: TaskOwner, cells: Ce
         tasks.start(_edit_beside(document, deriver, cells, wanted), CELLS_TASK)
 
 
-async def _edit_beside(document: Document, deriver: Deriver, cells: Cells, wanted: Wish | Tick) -> None:
+async def _edit_beside(document: "Document", deriver: "Deriver", cells: Cells, wanted: Wish | Tick) -> None:
     try:
-        edit = await deriver.derive(
-            lambda workspace: _cells_beside(workspace.policy, workspace.catalog, cells, wanted), aside=True
-        )
+        edit = await deriver.derive(planned_cells, cells, wanted)
     except EditRefused as error:
         document.say("warning", str(error))
         return
@@ -291,9 +287,9 @@ async def _edit_beside(document: Document, deriver: Deriver, cells: Cells, wante
         document.push(lambda _policy, _catalog: edit)
 
 
-def _cells_beside(policy: Policy, catalog: Sequence[ToolFacts], cells: Cells, wanted: Wish | Tick) -> Edit:
-    with often_switched():
-        return cells_edit(policy, catalog, cells, wanted)
+def planned_cells(workspace: Workspace, cells: Cells, wanted: Wish | Tick) -> Edit:
+    """`cells_edit`, for whom it takes too long on the window's thread. Raises EditRefused."""
+    return cells_edit(workspace.policy, workspace.catalog, cells, wanted)
 
 
 def cells_edit(policy: Policy, catalog: Sequence[ToolFacts], cells: Cells, wanted: Wish | Tick) -> Edit:

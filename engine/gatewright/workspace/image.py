@@ -1,0 +1,32 @@
+"""What an open workspace has read and what was edited since: enough to have the same one in another process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from gatewright.policy.document import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceImage:
+    """``text``: what the policy file held when it was read or saved, ``saved`` the policy that it says, ``policy`` the
+    one as edited now. ``manifests``: what the catalogs' files held when they were read, by the path in the policy.
+
+    ``folders``: where the state and the keys are.
+    """
+
+    policy_path: Path
+    folders: tuple[Path, Path]
+    text: str
+    saved: Policy
+    policy: Policy
+    manifests: Mapping[str, bytes]
+
+    def is_read_alike(self, other: WorkspaceImage) -> bool:
+        """Whether both were read from the same files with the same contents, whatever was edited or saved since."""
+        return (self.policy_path, self.folders, self.manifests) == (other.policy_path, other.folders, other.manifests)

@@ -1,0 +1,235 @@
+"""What every agent may do with every operation, a few bytes a cell. For the worker process: nothing of Qt is loaded."""
+
+import hashlib
+import time
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import IntEnum
+from functools import lru_cache
+from typing import cast
+
+from gatewright.workspace.api import (
+    Layer,
+    OperationRight,
+    Policy,
+    ToolFacts,
+    ToolRight,
+    Verdict,
+    Workspace,
+    chosen_tools,
+    frozen,
+)
+
+AT_A_TIME_S = 0.02
+"""How long one question may take; then what is known is shown, and the next is asked."""
+LIMITS = "Q"
+"""The array type of what says which limits an operation has."""
+
+
+class Cell(IntEnum):
+    """One operation of one agent. `MISSING`: the agent's version of the tool has no such operation.
+
+    `LOCKED` asks first by another layer than the agent's approvals, `SOME_ASK` for some calls only; `OVERRULED` is
+    ticked and turned off by another layer.
+    """
+
+    MISSING = 0
+    OFF = 1
+    ON = 2
+    ASKS = 3
+    LOCKED = 4
+    OVERRULED = 5
+    SOME_ASK = 6
+
+
+@frozen
+class OperationCell:
+    """One operation in one cell; `is_limited`: rules limit its calls, or some of them are denied."""
+
+    state: Cell
+    is_limited: bool = False
+
+
+_LIMITED = 0x10
+"""Beside the state in the byte of a cell."""
+OPERATION_CELLS = {state | limited: OperationCell(state, limited > 0) for state in Cell for limited in (0, _LIMITED)}
+"""What the byte of a cell says."""
+
+
+@frozen
+class Column:
+    """One agent: of each operation a byte under `OPERATION_CELLS`, and eight bytes that are equal for equal limits."""
+
+    cells: bytes
+    limits: bytes
+
+
+@frozen
+class GridTool:
+    """A tool of the grid: its operations in order (`("",)` for a plain tool), and where the first of them stands."""
+
+    name: str
+    operations: tuple[str, ...]
+    start: int
+    said: tuple[str, ...]
+    """What each operation says of itself, and the tool last."""
+
+    @property
+    def has_operations(self) -> bool:
+        """Whether it can be opened."""
+        return self.operations != ("",)
+
+
+@frozen
+class GridLayout:
+    """The operations of all tools, one after the other: the order of the bytes of a column."""
+
+    tools: tuple[GridTool, ...] = ()
+    size: int = 0
+
+
+@frozen
+class Summary:
+    """A tool in one cell: `on` operations of `every` are shown to the model, and what else is worth a look."""
+
+    on: int
+    every: int
+    asks: bool
+    overruled: bool
+    limited: bool = False
+
+
+def layout_of(catalog: Sequence[ToolFacts]) -> GridLayout:
+    """Every tool once, with the operations of all its versions."""
+    found: dict[str, dict[str, str]] = {name: {} for name in chosen_tools(catalog, None)}
+    said: dict[str, str] = {}
+    for facts in catalog:
+        said.setdefault(facts.name, facts.description)
+        operations = found.setdefault(facts.name, {})
+        for op in facts.operations:
+            operations.setdefault(op.name, op.description)
+    tools: list[GridTool] = []
+    start = 0
+    for name, operations in found.items():
+        tools.append(GridTool(name, tuple(operations), start, (*operations.values(), said[name])))
+        start += len(operations)
+    return GridLayout(tuple(tools), start)
+
+
+@lru_cache(maxsize=4_096)
+def texts_of(tool: GridTool) -> tuple[str, ...]:
+    """What each operation can be found by, in small letters; the tool's own text is last."""
+    names = (*tool.operations, "")
+    return tuple(f"{tool.name} {name} {said}".casefold() for name, said in zip(names, tool.said, strict=True))
+
+
+def column_of(layout: GridLayout, rights: Mapping[str, ToolRight], source_ids: tuple[str, ...]) -> Column:
+    """The column of an agent with these rights and sources."""
+    cells, limits = bytearray(layout.size), array(LIMITS, bytes(8 * layout.size))
+    for tool in layout.tools:
+        right = rights.get(tool.name)
+        if right is None:
+            continue
+        rows = right.operations
+        if tuple([row.operation for row in rows]) == tool.operations:
+            places: Iterable[int] = range(tool.start, tool.start + len(rows))
+        else:
+            at = {name: place for place, name in enumerate(tool.operations, tool.start)}
+            places = [at[row.operation] for row in rows]
+        reachable = source_ids if right.facts.needs_source else ()
+        for place, row in zip(places, rows, strict=True):
+            cells[place] = _cell(row)
+            if (row.limits or row.by_path or row.by_value or reachable) and row.verdict is not Verdict.DENY:
+                limits[place] = _digest((row.limits, row.by_path, row.by_value, reachable))
+    return Column(bytes(cells), limits.tobytes())
+
+
+@lru_cache(maxsize=16_384)
+def _digest(limits: tuple[object, ...]) -> int:
+    """The same number for equal limits in every process, another one for others."""
+    return int.from_bytes(hashlib.blake2b(_said(limits).encode("utf-8", "replace"), digest_size=8).digest(), "big")
+
+
+def _said(value: object) -> str:
+    """A text that equal values have in common, whatever order a process keeps its sets in."""
+    if is_dataclass(value):
+        own = (_said(getattr(value, row.name)) for row in fields(value) if row.compare)
+        return f"{type(value).__name__}({','.join(own)})"
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[object, object]", value).items()
+        return f"{{{','.join(sorted(f'{_said(key)}:{_said(held)}' for key, held in pairs))}}}"
+    if isinstance(value, frozenset):
+        return f"{{{','.join(sorted(map(_said, cast('frozenset[object]', value))))}}}"
+    if isinstance(value, tuple | list):
+        return f"({','.join(map(_said, cast('Sequence[object]', value)))})"
+    return repr(value)
+
+
+def _cell(row: OperationRight) -> int:
+    if not row.ticked:
+        return Cell.OFF
+    if row.verdict is Verdict.DENY:
+        return Cell.OVERRULED
+    limited = _LIMITED if row.limits or Verdict.DENY in row.by_path or Verdict.DENY in row.by_value else 0
+    if row.verdict is Verdict.ALLOW:
+        return (Cell.SOME_ASK if row.asks_for_some else Cell.ON) | limited
+    own = all(reason.layer is Layer.APPROVALS for reason in row.reasons if reason.verdict is Verdict.ASK)
+    return (Cell.ASKS if own else Cell.LOCKED) | limited
+
+
+@lru_cache(maxsize=16_384)
+def summary_of(cells: bytes) -> Summary:
+    """The operations of one tool of one agent in a cell."""
+    found = [OPERATION_CELLS[cell] for cell in cells]
+    states = Counter(cell.state for cell in found)
+    asking = states[Cell.ASKS] + states[Cell.LOCKED] + states[Cell.SOME_ASK]
+    return Summary(
+        on=states[Cell.ON] + asking,
+        every=len(found) - states[Cell.MISSING],
+        asks=asking > 0,
+        overruled=states[Cell.OVERRULED] > 0,
+        limited=any(cell.is_limited for cell in found),
+    )
+
+
+def columns_of(workspace: Workspace, agent_ids: Iterable[str]) -> dict[str, Column]:
+    """The columns of these agents: of the first at least, of the others while there is time."""
+    found: dict[str, Column] = {}
+    layout, policy, until = layout_of(workspace.catalog), workspace.policy, time.monotonic() + AT_A_TIME_S
+    for agent_id in agent_ids:
+        if agent_id in policy.agents:
+            found[agent_id] = column_under(layout, policy, agent_id, workspace.rights(agent_id))
+        if time.monotonic() > until:
+            break
+    return found
+
+
+def column_under(layout: GridLayout, policy: Policy, agent_id: str, rights: Mapping[str, ToolRight]) -> Column:
+    """The column of an agent of a policy."""
+    sources = policy.sources_of(policy.agents[agent_id])
+    return column_of(layout, rights, tuple(source.source_id for source in sources))
+
+
+def shown_count(workspace: Workspace, agent_id: str) -> tuple[int, int]:
+    """How many operations the model of an agent sees, and how many there are."""
+    rows = [row for right in workspace.rights(agent_id).values() for row in right.operations]
+    return sum(row.ticked and not row.is_hidden for row in rows), len(rows)
+
+
+def differing(columns: Iterable[Column]) -> bytes:
+    """For each operation whether these columns differ there, in what it may or in its limits: 0 or something else."""
+    held = list(columns)
+    if not held:
+        return b""
+    cells = _differing([column.cells for column in held])
+    limits = memoryview(_differing([column.limits for column in held])).cast(LIMITS)
+    return bytes([cell or limit > 0 for cell, limit in zip(cells, limits, strict=True)])
+
+
+def _differing(held: Sequence[bytes]) -> bytes:
+    first, seen = int.from_bytes(held[0]), 0
+    for one in held[1:]:
+        seen |= int.from_bytes(one) ^ first
+    return seen.to_bytes(len(held[0]))
