@@ -13,7 +13,16 @@ from fnmatch import fnmatch
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.target import Approved, Assessment, FileTarget, FileText, LevelDecision, Located, Refusal
+from gatewright.policy.target import (
+    Approved,
+    Assessment,
+    FileTarget,
+    FileText,
+    LevelDecision,
+    Located,
+    NamedPlace,
+    Refusal,
+)
 from gatewright.policy.verdict import Verdict
 from gatewright.sources.filetext import with_patch
 
@@ -54,6 +63,11 @@ class MemorySources:
         self, path: str, *, folder: str | None, prefixes: Sequence[str] = (), parameter: str = "", writes: bool = False
     ) -> FileTarget | Refusal:
         return Refusal("no-disk", f"`{path}` is on no disk", "there is no disk")
+
+    def named_by(
+        self, text: str, action: Action, *, folders: Sequence[str] | None, contents: bool
+    ) -> tuple[NamedPlace, ...]:
+        return ()
 
     def label_of(self, at: Located) -> str:
         return f"file:{hashlib.sha256(at.absolute.encode()).hexdigest()[:8]}:{at.relative}"

@@ -17,6 +17,7 @@ from gatewright.arguments.path import MAX_PATH_BYTES
 MAX_READINGS = 64
 MAX_STUDIED = 16_384
 """Characters of a text whose forms are tried on each other; of a longer one only the simple ones are read."""
+_Readings = tuple[tuple[str, ...], tuple[str, ...]]
 _MAY = re.compile(r"[\s\"'`<(\x00]*(?:[/\\~$%]|\.\.?[/\\%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:)")
 _CLIMBING = re.compile(r"(?:\.\.?/+)+")
 _PLAIN = re.compile(r"/[A-Za-z0-9_\-+,=@ ()./]*", re.ASCII)
@@ -35,20 +36,31 @@ def may_be_path(text: str) -> bool:
     return _MAY.match(text) is not None
 
 
-def readings(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The absolute and the relative paths that a program may take ``text`` for, at most 64 of them; often one.
+def readings(text: str) -> _Readings | None:
+    """The absolute and the relative paths that a program may take ``text`` for; often one.
 
     Both are spelled as written, `..` included, and once more with `..` taken out of the text, since programs do either.
-    Time is linear in the text.
+    None: there are more than 64, or the text is a URL too long to be studied. Time is linear in the text.
     """
     if len(text) <= MAX_PATH_BYTES and ".." not in text and "//" not in text and _PLAIN.fullmatch(text):
         return (text,), ()
-    if len(text) > MAX_STUDIED:
-        return _sorted([text, *_decoded(text), *_slashed(text), *_climbed(text)])
+    if len(text) <= MAX_STUDIED:
+        return _studied(text)
+    cut = text.partition("\0")[0].strip(_AROUND)
+    if len(cut) <= MAX_STUDIED:
+        return _studied(cut)
+    if _unschemed(cut):
+        return None
+    return _sorted([text, *_decoded(text), *_slashed(text), *_climbed(text)])
+
+
+def _studied(text: str) -> _Readings | None:
     found = [text]
     for held in found:  # it grows on the way: what one step gives the others are tried on as well
         for step in (_bare, _cut, _decoded, _slashed, _unschemed, _expanded, _climbed, _composed):
-            found += [other for other in step(held) if other not in found][: MAX_READINGS - len(found)]
+            found += [other for other in step(held) if other not in found]
+        if len(found) > MAX_READINGS:
+            return None
     return _sorted(found)
 
 
@@ -58,7 +70,7 @@ def parent_of_glob(path: str) -> str | None:
     return None if found is None else path[: path.rfind("/", 0, found.start()) + 1] or "."
 
 
-def _sorted(texts: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _sorted(texts: list[str]) -> _Readings:
     plain = (_one_slash(form) for text in texts for form in ((text, normpath(text)) if text else ()))
     fitting = [form for form in dict.fromkeys(plain) if "\0" not in form and _fits(form)]
     return tuple(f for f in fitting if f.startswith("/")), tuple(f for f in fitting if not f.startswith("/"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from gatewright.arguments.disk_name import may_be_path
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate import message
 from gatewright.gate.call import CallState, StageResult, denied
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
@@ -56,6 +57,9 @@ def look_at_names(state: CallState, judged: Iterable[Pointer]) -> StageResult | 
         places = sources.named_by(
             text, action, folders=folders if is_path else None, contents=is_path or pointer not in silent
         )
+        if places is None:
+            reason = f"`{where}` can be read as too many different paths to tell where it leads"
+            return denied("unreadable-path", reason, message.PLACE)
         held = [one for one in places if is_path or one.level is not None]
         named += (replace(one, argument=where, action=action) for one in held)
         first = next((one for one in held if one.start is None), None)

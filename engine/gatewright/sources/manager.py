@@ -206,8 +206,11 @@ class SourceManager:
 
     def named_by(
         self, text: str, action: Action, *, folders: Sequence[str] | None, contents: bool
-    ) -> tuple[NamedPlace, ...]:
-        """Every place on disk that some program may take ``text`` for, each with its level; touches metadata only."""
+    ) -> tuple[NamedPlace, ...] | None:
+        """Every place on disk that some program may take ``text`` for, each with its level.
+
+        None where there are too many to tell. Touches metadata only.
+        """
         from gatewright.sources.named_place import NamedPlaces
 
         return NamedPlaces(self._places, self._protection.now()).of(text, action, folders=folders, contents=contents)

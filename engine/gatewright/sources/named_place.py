@@ -43,13 +43,18 @@ class NamedPlaces:
     places: KnownPlaces
     protected: ProtectedSet
 
-    def of(self, text: str, action: Action, *, folders: Sequence[str] | None, contents: bool) -> tuple[NamedPlace, ...]:
-        """Every place that ``text`` may mean, with its level for ``action``. Never raises.
+    def of(
+        self, text: str, action: Action, *, folders: Sequence[str] | None, contents: bool
+    ) -> tuple[NamedPlace, ...] | None:
+        """Every place that ``text`` may mean, with its level for ``action``; None where it may mean too many.
 
         ``folders`` None: only absolute paths count; else where a relative one may start from, besides the bases of the
         sources, and then folders above a base count as well. ``contents``: what is in a folder counts.
         """
-        absolute, relative = readings(text)
+        read = readings(text)
+        if read is None:
+            return None
+        absolute, relative = read
         found: dict[str, NamedPlace] = {}
         for path in absolute:
             for place in self._at(path, action, contents=contents, above=folders is not None):

@@ -4,7 +4,13 @@ from time import process_time
 
 import pytest
 
-from gatewright.arguments.disk_name import MAX_READINGS, may_be_path, parent_of_glob, readings
+from gatewright.arguments.disk_name import MAX_READINGS, MAX_STUDIED, may_be_path, parent_of_glob, readings
+
+
+def read(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    found = readings(text)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(
@@ -31,7 +37,7 @@ from gatewright.arguments.disk_name import MAX_READINGS, may_be_path, parent_of_
     ],
 )
 def test_every_reading_of_a_text_is_there(text: str, absolute: str | None) -> None:
-    found = readings(text)[0]
+    found = read(text)[0]
     assert (absolute in found) if absolute is not None else found == ()
 
 
@@ -40,13 +46,13 @@ def test_home_and_variables_have_the_values_of_this_program(monkeypatch: pytest.
     monkeypatch.setenv("DOCS", "/srv/docs")
     spelled = {"~/a": "/home/me/a", "~you/a": "/home/you/a", "$DOCS/a": "/srv/docs/a", "${HOME}/a": "/home/me/a"}
     for text, wanted in {**spelled, "%USERPROFILE%\\a": "/home/me/a", "/x/../$DOCS": "//srv/docs"}.items():
-        assert any(found.replace("//", "/").endswith(wanted.replace("//", "/")) for found in readings(text)[0]), text
-    assert readings("$NOBODY_HAS_THIS/a")[0] == ()
+        assert any(found.replace("//", "/").endswith(wanted.replace("//", "/")) for found in read(text)[0]), text
+    assert read("$NOBODY_HAS_THIS/a")[0] == ()
 
 
 @pytest.mark.parametrize("text", ["plain text", "a/b.txt", "Note: this", "", "3.14", "user@host"])
 def test_a_plain_text_is_seen_at_once(text: str) -> None:
-    assert not may_be_path(text) or readings(text)[0] == ()
+    assert not may_be_path(text) or read(text)[0] == ()
 
 
 @pytest.mark.parametrize("text", ["/a", " /a", "~", "$HOME", "\\a", "file:/a", "C:\\a", "../a", "%2fa", '"/a"'])
@@ -61,12 +67,37 @@ def test_the_folder_above_a_pattern_is_what_it_may_mean() -> None:
     assert parent_of_glob("/a/b") is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "file:" * 30 + "//" + "/srv/key",
+        "`'\" file:\\\\?#x%00%2500\0/srv/key?a#b",
+        "file:///srv/key?" + "a" * MAX_STUDIED,
+        "file:///" + "./" * MAX_STUDIED + "srv/key",
+        " " * MAX_STUDIED + "file:///srv/key#" + "a" * MAX_STUDIED,
+    ],
+)
+def test_of_what_has_more_readings_than_can_be_looked_at_none_is_left_out_in_silence(text: str) -> None:
+    assert may_be_path(text)
+    assert readings(text) is None
+
+
+@pytest.mark.parametrize("text", [" " * MAX_STUDIED + "/srv/key", "/srv/key\0" + "a" * MAX_STUDIED])
+def test_a_short_path_in_a_long_text_is_read(text: str) -> None:
+    assert "/srv/key" in (readings(text) or ((), ()))[0]
+
+
+def test_a_long_text_that_begins_like_a_path_is_no_riddle() -> None:
+    assert readings("/* the header\n" + "int main(void) { return 0; }\n" * 2_000) is not None
+
+
 @pytest.mark.parametrize("piece", ["/a", "../", "./", "$PATH", "%2f", "%25", "file:", "\\", "~", '"', "\0", "é"])
 def test_time_is_linear_in_the_text(piece: str) -> None:
     def spent(size: int) -> float:
         text = piece * (size // len(piece))
         begun = process_time()
-        assert len(readings(text)[0]) <= 2 * MAX_READINGS
+        found = readings(text)
+        assert found is None or len(found[0]) <= 2 * MAX_READINGS
         return process_time() - begun
 
     spent(10_000)

@@ -376,3 +376,10 @@ def test_a_relative_path_is_judged_from_the_folder_that_its_server_is_started_in
         place = Place(tmp_path, policy, trust=True)
         assert place.decide("read_text_file", path="key1.txt") is verdict, cwd
         place.workspace.close()
+
+
+def test_a_text_with_more_readings_than_can_be_looked_at_is_denied(place: Place) -> None:
+    decision = place.decision("note", text="file:" * 30 + f"//{place.notes}/secrets/key1.txt")
+    assert (decision.verdict, decision.stage, decision.code) == (DENY, "arguments", "unreadable-path")
+    assert "`text`" in decision.reason
+    assert "text" not in decision.model_message

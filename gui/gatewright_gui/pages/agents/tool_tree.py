@@ -100,7 +100,7 @@ class ToolTreeModel(QAbstractItemModel):
         self.beginResetModel()
         self._agent, self._rights, self._sources = agent or Agent(""), new, sources
         self._rows = {right.facts.name: row for row, right in enumerate(new)}
-        self._sizes = tuple([len(right.operations) if right.facts.has_operations else 0 for right in new])
+        self._sizes = tuple([len(right.facts.operations) if right.facts.has_operations else 0 for right in new])
         self.endResetModel()
 
     def _refresh(self, agent: Agent, new: tuple[ToolRight, ...], sources: tuple[Source, ...]) -> None:
@@ -174,7 +174,8 @@ class ToolTreeModel(QAbstractItemModel):
     @property
     def counts(self) -> tuple[int, int]:
         """Boxes that are ticked and not turned off by another layer, and all boxes; a plain tool is one."""
-        return sum([len(right.shown) for right in self._rights]), sum([len(right.operations) for right in self._rights])
+        boxes = [len(right.facts.operations) for right in self._rights]
+        return sum([len(right.shown) for right in self._rights]), sum(boxes)
 
     @property
     def sizes(self) -> tuple[int, ...]:
