@@ -178,9 +178,10 @@ async def test_tool_of_the_program_comes_before_ours_of_the_same_name_and_one_of
     with closing(Workspace.open(folder, tools=[own_read_file], keys=tmp_path / "keys")) as workspace:
         assert (await workspace.call("a", "read_file", {"path": "x"})).output == "own x"
         assert {one.name: one.origin for one in workspace.catalog}["file_list"] == "built-in"
-        assert "tool-set-aside" in {problem.code for problem in workspace.problems}
+        assert {one.name: one.origin for one in workspace.catalog}["far.file_list"] == "far"
         (folder / "policy.toml").write_text(policy_text(roots=SHARED))
-        assert "tool-set-aside" not in {problem.code for problem in workspace.reload()}
+        workspace.reload()
+        assert "far.file_list" not in {one.name for one in workspace.catalog}
         assert {one.name: one.origin for one in workspace.catalog}["file_list"] == "built-in"
         assert workspace.selfcheck().differences == ()
 

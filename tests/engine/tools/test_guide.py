@@ -94,18 +94,21 @@ def test_the_guides_tool_with_a_path_reads_below_its_source_only(tmp_path: Path)
     blocks.close()
 
 
-def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     create_workspace(tmp_path / "my-workspace", "demo")
-    (code,) = snippets("README.md")
+    short, whole = [_ran_async(code) for code in snippets("README.md")]
+    for found in (short, whole):
+        assert [tool["name"] for tool in found["tools"]]
+        assert "species" in found["outcome"].output
+    assert whole["decision"].verdict == "allow"
+    assert whole["workspace"].session("archivist", "chat-17").calls("file") == 1
+    whole["workspace"].close()
+
+
+def _ran_async(code: str) -> dict[str, Any]:
     body = "".join(f"    {line}\n" for line in code.splitlines())
-    names = ran([f"async def example():\n{body}    return locals()\n"])
-    found = asyncio.run(names["example"]())
-    assert [tool["name"] for tool in found["tools"]]
-    assert found["decision"].verdict == "allow"
-    assert "species" in found["outcome"].output
-    assert found["workspace"].session("archivist", "chat-17").calls("file") == 1
-    found["workspace"].close()
+    return asyncio.run(ran([f"async def example():\n{body}    return locals()\n"])["example"]())
 
 
 def test_type_checkers_may_read_the_types_of_the_package() -> None:
