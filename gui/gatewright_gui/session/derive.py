@@ -13,7 +13,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from gatewright.workspace.api import GatewrightError, Workspace, WorkspaceImage
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.switching import often_switched
 from gatewright_gui.session.worker import Answer, Ask, Drop, PartBook, Parts, pack
 from gatewright_gui.session.worker_process import WorkerProcess
 
@@ -37,19 +36,6 @@ class WorkerLost(GatewrightError):
 
 class _Ended(Exception):
     """The worker process ended before it answered."""
-
-
-LONG_BYTES = 1 << 16
-"""An answer from here on is read beside the window, which has its turns meanwhile."""
-
-
-async def _read(content: bytes) -> Any:
-    return await asyncio.to_thread(_read_beside, content) if len(content) >= LONG_BYTES else pickle.loads(content)
-
-
-def _read_beside(content: bytes) -> Any:
-    with often_switched():
-        return pickle.loads(content)
 
 
 class Deriver:
@@ -127,10 +113,10 @@ class Deriver:
                 continue
             if answer is None or snapshot_id != self._document.snapshot_id:
                 return None
-            found = await _read(answer.content)
+            found = pickle.loads(answer.content)
             if answer.kind == "error":
                 raise found
-            return found if snapshot_id == self._document.snapshot_id else None
+            return found
         raise WorkerLost(LOST)
 
     async def _answer_to(
