@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
+from gatewright.base.once import once
 from gatewright.compile.declared import UNUSABLE, Offer
-from gatewright.compile.once import once
 from gatewright.compile.plan import ToolPlan, compile_tool, has_conditions, shape_of, unusable
 from gatewright.compile.shape import ShapeCache
 from gatewright.policy.layer import Layers

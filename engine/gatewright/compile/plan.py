@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError
+from gatewright.base.once import once
 from gatewright.compile.bound_rule import BoundRule
 from gatewright.compile.condition import Constraint, compiled_rules, constraints_of
 from gatewright.compile.finding import Finding
@@ -66,19 +66,19 @@ class ToolPlan:
         """The digest of the tool as it is registered."""
         return self.tool.digest
 
-    @cached_property
+    @once
     def combined(self) -> CombinedPlans:
         """The plans of calls of several operations at once."""
         return CombinedPlans(self.operations, (row.operation for row in self.right.operations))
 
-    @cached_property
+    @once
     def unknown_operation(self) -> str:
         """The words for an operation that is unknown or hidden: which ones there are."""
         names = ", ".join(f"`{name}`" for name in sorted(self.operations))
         field = self.tool.operation_field
         return f"{'the only argument' if field == KEYED_FIELD else f'`{field}`'} must be one of {names}"
 
-    @cached_property
+    @once
     def redactor(self) -> Redactor:
         """Takes what names hidden things out of the tool's failure messages."""
         return Redactor(self.hidden, self.hidden_tools)

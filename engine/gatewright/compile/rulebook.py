@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from gatewright.base.jsonvalue import canonical_json
+from gatewright.base.once import once
 from gatewright.compile.bound_rule import BoundRule
 from gatewright.compile.rule_test import (
     CallsTest,
@@ -59,37 +59,37 @@ class AgentRules:
         self._books: dict[tuple[str, str], RuleBook] = {}
         self._batches: dict[tuple[str, frozenset[str]], RuleBook] = {}
 
-    @cached_property
+    @once
     def requirements(self) -> tuple[ExitTest, ...]:
         """What must be done before the end."""
         return tuple(self._exit_tests())
 
-    @cached_property
+    @once
     def due(self) -> tuple[Due, ...]:
         """What is due from time to time."""
         return tuple(self._dues())
 
-    @cached_property
+    @once
     def _tools(self) -> Mapping[str, ToolFacts]:
         return {name: right.facts for name, right in self._rights.items()}
 
-    @cached_property
+    @once
     def _shown(self) -> tuple[str, ...]:
         return tuple(name for name, right in self._rights.items() if right.shown)
 
-    @cached_property
+    @once
     def _rules(self) -> tuple[BoundRule, ...]:
         return tuple(sorted(_all_rules(self._agent, self._sources, self._rights), key=report_order))
 
-    @cached_property
+    @once
     def _starts(self) -> tuple[StartTest, ...]:
         return tuple(self._start_tests())
 
-    @cached_property
+    @once
     def _groups(self) -> tuple[tuple[BoundRule, tuple[ToolRef, ...]], ...]:
         return tuple(self._all_groups())
 
-    @cached_property
+    @once
     def _index(self) -> _Index:
         return _Index(self._rules, self._groups)
 

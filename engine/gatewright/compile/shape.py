@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.json_copy import copied
+from gatewright.base.once import once
 from gatewright.compile.condition import Conditions
 from gatewright.compile.declared import DeclaredTools
 from gatewright.record import fork_safe_lock
@@ -66,7 +66,7 @@ class ToolShape:
         other.narrowed, other.unsaid = found.names, found.unsaid
         other.closed, other.open_why = closed and not found.open_why, found.open_why
         if found.checker is not None:
-            other.checker = found.checker
+            vars(other)["checker"] = found.checker
         return other
 
     @property
@@ -74,7 +74,7 @@ class ToolShape:
         """The shape whose schema says no limits."""
         return self._narrowed_from or self
 
-    @cached_property
+    @once
     def checker(self) -> SchemaChecker:
         """The compiled schema. Raises SchemaError."""
         return SchemaChecker(self.listing.schema, check_formats=self.check_formats)
@@ -83,7 +83,7 @@ class ToolShape:
         """Compile the checker now. Raises SchemaError."""
         _ = self.checker
 
-    @cached_property
+    @once
     def usage_rule(self) -> str | None:
         """The tool's own usage rule, with those of the shown operations."""
         return self.tool.usage_rule_for(self.shown)

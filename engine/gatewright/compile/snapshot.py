@@ -7,9 +7,9 @@ edit cannot concern: whole agents, and within an agent the rights and plans of i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gatewright.base.once import once
 from gatewright.compile.agent import AgentSnapshot, Ground
 from gatewright.compile.declared import offered
 from gatewright.compile.operation_proof import OperationIndex, OperationProof
@@ -70,12 +70,12 @@ class Snapshot:
         agents = self.policy.agents.values()
         return len(agents) + len(self.policy.rules) + sum(len(agent.tool_rules) for agent in agents) < SMALL_RULES
 
-    @cached_property
+    @once
     def policy_digest(self) -> str:
         """SHA-256 of everything that the policy says, 64 hexadecimal digits."""
         return policy_digest(self.policy, self._digests)
 
-    @cached_property
+    @once
     def problems(self) -> tuple[Reason, ...]:
         """What of the policy does not fit the tools that are there now; each closes the tools that it concerns."""
         agents = (self.agent(agent_id) for agent_id in self.policy.agents)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.frozen import frozen
+from gatewright.base.once import once
 from gatewright.schema.check import is_checked_format
 from gatewright.schema.walk import pointer_text, walk
 
@@ -169,11 +169,11 @@ class AgentView:
         tools = [tool if was is now else now.rendered(form, names[now.listing.name]) for was, now, tool in rows]
         return _Listed(shapes, names, tools)
 
-    @cached_property
+    @once
     def _unrestricted(self) -> tuple[ToolListing, ...]:
         return tuple(row[1] for row in self._whole.values())
 
-    @cached_property
+    @once
     def _whole(self) -> _Whole:
         """By name every tool with its unrestricted listing; that of a tool that stayed is the one from before."""
         from gatewright.schema.formats import ToolListing
@@ -196,7 +196,7 @@ class AgentView:
         """The Markdown section on tool usage; empty when there is nothing to say."""
         return self._usage.text
 
-    @cached_property
+    @once
     def unrestricted_usage_rules(self) -> str:
         """The section as if nothing were limited: every tool's own words with those of all its operations, no rules."""
         from gatewright.tools.usage import UsageRow, usage_rules
@@ -207,7 +207,7 @@ class AgentView:
             rows.append(UsageRow(tool.name, shown, tool.usage_rule_for(shown)))
         return usage_rules(rows)
 
-    @cached_property
+    @once
     def _usage(self) -> UsageSection:
         from gatewright.tools.usage import UsageSection
 
@@ -215,11 +215,11 @@ class AgentView:
         self._rows = {shape.tool.name: self._usage_row(shape) for shape in self._shapes}
         return UsageSection((row.row for row in self._rows.values()), before)
 
-    @cached_property
+    @once
     def _listings(self) -> tuple[ToolListing, ...]:
         return tuple(shape.listing for shape in self._shapes)
 
-    @cached_property
+    @once
     def _shapes(self) -> tuple[ToolShape, ...]:
         return tuple(self._snapshot.shapes())
 
@@ -240,7 +240,7 @@ class AgentView:
         """A tool's own words without those about tools that are hidden."""
         return self._redactor.kept(usage_rule) if usage_rule else usage_rule
 
-    @cached_property
+    @once
     def _redactor(self) -> Redactor:
         from gatewright.compile.redactor import Redactor
 

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, assert_never, cast
 
 from gatewright.base.frozen import frozen
+from gatewright.base.once import once
 from gatewright.gate.approval import Ask, Remember
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Subject:
     asks: tuple[Ask, ...]
     digest_of: Callable[[], str]
 
-    @cached_property
+    @once
     def digest(self) -> str:
         """The digest of the exact call."""
         return self.digest_of()

@@ -8,6 +8,7 @@ the middle of.
 
 from __future__ import annotations
 
+import _frozen_importlib
 import _imp
 import errno
 import os
@@ -82,6 +83,7 @@ class _Fork:
     def _begin(self) -> None:
         """In the child. A lock that was not taken is of a thread that is not here."""
         self.is_torn = self.is_torn or not self._has_all
+        _frozen_importlib._module_locks.clear()  # pyright: ignore  # one that a thread took before it looked for a file
         taken = set(map(id, self._taken))
         for lock in _living(self.locks):
             if id(lock) not in taken:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import islice
 from typing import cast
 
@@ -10,6 +9,7 @@ import jsonschema_rs
 from jsonschema_rs import ValidationErrorKind as Kind
 
 from gatewright.base.frozen import frozen
+from gatewright.base.once import once
 from gatewright.schema.engine import compiled
 from gatewright.schema.phrase import message, unknown_keys
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, properties_of
@@ -50,7 +50,7 @@ class Assertion:
         self._is_deep = any(key in own for key in _DEEP)
         self._is_closed = schema.get("additionalProperties") is False
 
-    @cached_property
+    @once
     def patterns(self) -> list[tuple[jsonschema_rs.Validator, object]]:
         """The schemas for keys by what the key looks like."""
         patterns = as_object(self._schema.get("patternProperties")) or {}

@@ -13,6 +13,7 @@ CHECKED_FORMATS = frozenset({"date-time", "date", "email", "uri", "uuid", "ipv4"
 """The kinds of `format` that can be checked; every other is a note."""
 _NEWEST = "https://json-schema.org/draft/2020-12/schema"
 _IS_UUID = jsonschema_rs.validator_for({"$schema": _NEWEST, "format": "uuid"}, validate_formats=True).is_valid
+_IS_UUID("")  # the first check of all looks up types behind a lock: here nobody else does, and no fork comes meanwhile
 
 
 def compiled(schema: Schema, *, check_formats: bool = False) -> jsonschema_rs.Validator:

@@ -8,12 +8,12 @@ limited.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
 import jsonschema_rs
 
+from gatewright.base.once import once
 from gatewright.schema.assertion import MAX_HELD, Assertion, Fault
 from gatewright.schema.draft import NEW_ONLY, is_draft_7
 from gatewright.schema.engine import compiled
@@ -111,7 +111,7 @@ class _Node:
         self.is_closed_late = not misfit.is_draft_7 and any(key in schema for key in _UNEVALUATED)
         self._shared, self._check_formats = misfit.shared, misfit.check_formats
 
-    @cached_property
+    @once
     def whole(self) -> jsonschema_rs.Validator:
         """The engine's own word on all of it. Raises ValueError where it cannot stand by itself."""
         return compiled({**self._shared, **self.schema}, check_formats=self._check_formats)

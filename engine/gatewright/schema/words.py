@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property
 
+from gatewright.base.once import once
 from gatewright.base.regex import late_regex
 from gatewright.schema.shapes.naming import snake
 
@@ -77,16 +77,16 @@ class Words:
     def _is_hidden(self, word: str) -> bool:
         return self.is_strict(word) or word in self.hidden
 
-    @cached_property
+    @once
     def _tokens(self) -> re.Pattern[str]:
         compound = {name for name in self.kept if not re.fullmatch(r"\w+", name)}
         return _any_of((self.hidden - self.kept) | compound) if self._strict else _NEVER
 
-    @cached_property
+    @once
     def _phrases(self) -> re.Pattern[str]:
         return _any_of(self._spelled if self._spelled_hidden else (), blank=r"\s+")
 
-    @cached_property
+    @once
     def _enumerations(self) -> re.Pattern[str] | None:
         if not self.hidden:
             return None

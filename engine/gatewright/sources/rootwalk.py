@@ -11,11 +11,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
+from gatewright.base.once import once
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import descriptor
@@ -168,7 +168,7 @@ class Walk:
 
     # removing
 
-    @cached_property
+    @once
     def _all(self) -> tuple[_Entry, ...]:
         """Everything below the folder, what is deepest first. Raises ToolFailure where there is too much of it."""
         found: list[_Entry] = []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from types import MappingProxyType
 
 from gatewright.base.errors import RegistrationError, SchemaError
+from gatewright.base.once import once
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import SchemaChecker, check_schema
@@ -67,7 +67,7 @@ class DefinedTool(Tool, abstract=True):
         self.operation_field = shape.operation_field or self.operation_field
         self._tiers = tiers
 
-    @cached_property
+    @once
     def output_checker(self) -> SchemaChecker | None:
         """The part of the output schema that can be checked in linear time. Raises SchemaError."""
         return None if self.output_schema is None else SchemaChecker(linear_part(self.output_schema))

@@ -10,13 +10,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar, cast
 
 from gatewright.base.errors import EditRefused, RegistrationError, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json, digest, is_text
+from gatewright.base.once import once
 from gatewright.base.problem import near_miss
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.tier import SafetyTier
@@ -81,7 +81,7 @@ class Listing:
         name, version, instructions = (text[:MAX_TEXT] * is_text(text) for text in (name, version, instructions))
         return cls(name, version, instructions, tuple(kept.values()), tuple(left_out), read)
 
-    @cached_property
+    @once
     def definitions(self) -> Mapping[str, Schema]:
         """The definitions by the names that the server knows."""
         return dict(zip(self.read, self.tools, strict=True))
@@ -128,12 +128,12 @@ class Pin:
     accepted: Mapping[str, Acceptance] = field(default_factory=dict[str, Acceptance], hash=False)
     instructions: str = ""
 
-    @cached_property
+    @once
     def drift(self) -> Drift:
         """What of the listing waits to be accepted."""
         return drift(self, self.listing)
 
-    @cached_property
+    @once
     def held(self) -> Mapping[str, str]:
         """Why each tool that is held is held."""
         found = self.drift
@@ -153,7 +153,7 @@ class Pin:
         accepted = self.accepted.get(str(definition.get("name")))
         return accepted is not None and accepted.digest == digest_of(definition)
 
-    @cached_property
+    @once
     def digest(self) -> str:
         """SHA-256 of all that was accepted, 64 hexadecimal digits."""
         rows = {name: row.digest for name, row in self.accepted.items()}

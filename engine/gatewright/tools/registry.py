@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 from gatewright.base.errors import AlreadyRegistered, RegistrationError
+from gatewright.base.once import once
 from gatewright.policy.right import ToolFacts
 from gatewright.record import fork_safe_lock
 from gatewright.tools.tool import Tool
@@ -24,12 +24,12 @@ class _Snapshot:
 
     tools: dict[Key, Tool] = field(default_factory=dict[Key, Tool])
 
-    @cached_property
+    @once
     def ordered(self) -> tuple[Tool, ...]:
         """By name and major."""
         return tuple(self.tools[key] for key in sorted(self.tools))
 
-    @cached_property
+    @once
     def facts(self) -> tuple[ToolFacts, ...]:
         """What policies need to know of them, in the same order."""
         return tuple(tool.facts() for tool in self.ordered)

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from gatewright.base.errors import GatewrightError, RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
+from gatewright.base.once import once
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action, PathUse
@@ -144,7 +144,7 @@ class Tool(Declaration):
         """How the operation stands in the schema; None for operations declared as methods, and for a tool without."""
         return self._shape.found
 
-    @cached_property
+    @once
     def selector(self) -> Selector | None:
         """Where the arguments say which operation is called; None for a tool without operations."""
         if not self.has_operations:
@@ -170,7 +170,7 @@ class Tool(Declaration):
 
     def _read_as(self, shape: InputShape) -> Tool:
         other = copy(self)
-        for name in [name for name in other.__dict__ if isinstance(getattr(type(self), name, None), cached_property)]:
+        for name in [name for name in other.__dict__ if isinstance(getattr(type(self), name, None), once)]:
             del other.__dict__[name]
         other._shape = shape
         other.operation_field = shape.operation_field or type(self).operation_field
@@ -203,7 +203,7 @@ class Tool(Declaration):
             self.held,
         )
 
-    @cached_property
+    @once
     def _path_candidates(self) -> tuple[PathCandidate, ...]:
         """What looks like a path in the schema and is not marked as anything."""
         try:
@@ -212,13 +212,13 @@ class Tool(Declaration):
             return ()
         return tuple(one for one in found if steps_of(one.argument)[0] not in self._marked)
 
-    @cached_property
+    @once
     def _marked(self) -> frozenset[str]:
         """The arguments whose author says what they are."""
         names = (PLAIN, *(spec.name for spec in self.operations))
         return frozenset(one.name for name in names for one in self.parameters(name) if one.marks)
 
-    @cached_property
+    @once
     def _texts(self) -> tuple[str, ...] | None:
         try:
             found = text_places(self.input_schema())
@@ -238,7 +238,7 @@ class Tool(Declaration):
         declared = self.required_capabilities
         return kinds_of_effects(self.side_effects) if declared is None else kinds_of(declared, f"tool `{self.name}`")
 
-    @cached_property
+    @once
     def digest(self) -> str:
         """SHA-256 of what the tool is to policies and models, 64 hexadecimal digits; worked out once.
 
@@ -257,7 +257,7 @@ class Tool(Declaration):
             }
         )
 
-    @cached_property
+    @once
     def _extra_arguments(self) -> Verdict | None:
         """What the schema says of arguments that it does not name; what cannot be read may let them through."""
         schema = self.input_schema()
@@ -350,7 +350,7 @@ class Tool(Declaration):
             raise ToolFailure(f"`{self.name}` does not say how its results are normalised", code="bad-result")
         return normalized(result)
 
-    @cached_property
+    @once
     def output_checker(self) -> SchemaChecker | None:
         """The output schema, compiled once; None when the tool declares none. Raises SchemaError."""
         return None if self.output_schema is None else SchemaChecker(self.output_schema)

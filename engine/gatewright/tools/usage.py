@@ -6,9 +6,9 @@ It does not decide what is shown: conditions and groups that name anything hidde
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 
 from gatewright.base.frozen import frozen
+from gatewright.base.once import once
 from gatewright.policy import rule as kinds
 from gatewright.policy.kinds.kind import listed
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
@@ -58,7 +58,7 @@ class UsageSection:
                 held = _Bullet(row, _bullet(row, shown), _names_no_other(row))
             self._bullets[row.name] = held
 
-    @cached_property
+    @once
     def text(self) -> str:
         """The section, its tools in alphabetical order; empty when there is nothing to say."""
         bullets = [bullet.text for bullet in self._bullets.values() if bullet.text]

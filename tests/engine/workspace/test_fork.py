@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import os
 import signal
 import threading
@@ -46,7 +47,9 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
     (tmp_path / "ws/d").mkdir(parents=True)
     (tmp_path / "ws/d/x").write_text("x\n")
     (tmp_path / "ws/policy.toml").write_text(POLICY)
-    opened = Workspace.open(tmp_path / "ws", keys=tmp_path / "keys", approvals=ApprovalLimits(timeout_s=60.0))
+    opened = Workspace.open(
+        tmp_path / "ws", keys=tmp_path / "keys", approvals=ApprovalLimits(timeout_s=60.0, waiting=15)
+    )
     yield opened
     opened.close()
 
@@ -71,7 +74,8 @@ def children(count: int, work: Callable[[int], bool]) -> list[int]:
         child = os.fork()
         if child == 0:
             code = 1
-            signal.alarm(20)  # one that hangs is killed
+            faulthandler.register(signal.SIGALRM, file=2, chain=True)
+            signal.alarm(20)  # one that hangs says where, and is killed
             try:
                 code = 0 if work(number) else 2
             except Exception:  # noqa: BLE001 - nothing may leave the child but its code

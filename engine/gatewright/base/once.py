@@ -1,7 +1,8 @@
 """Attributes that are worked out at the first look and kept. Nobody waits for anybody; it does not know what is kept.
 
 ``functools.cached_property`` holds one lock for all objects of a class while it works: a thread that wants a small one
-waits for a large one of another object. Here two threads may work out the same; the first answer is everybody's.
+waits for a large one of another object, and a process forked meanwhile waits for ever. Here two threads may work out
+the same; the first answer is everybody's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 import threading
 
-from gatewright.compile.once import once
+from gatewright.base.once import once
 
 
 class Answers:
