@@ -2,17 +2,15 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from gatewright.cli.main import main
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(NamedTuple):
     status: int
     out: str
     err: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gatewright.cli.main import main
 from gatewright.tools.pin import Listing, Pin, accept, read_pin, relisted, write_pin
+from tests.engine.cli.conftest import Runner
+from tests.support.git_tools import HINTED_BRANCH as BRANCH
+from tests.support.git_tools import LOG
 
 POLICY = """\
 gatewright = 1
@@ -25,35 +25,6 @@ env = ["HOME"]
 [agents.a]
 tools = ["git_log", "branch"]
 """
-LOG: dict[str, Any] = {
-    "name": "git_log",
-    "description": "Shows the log.\nNothing else.",
-    "inputSchema": {"type": "object", "properties": {"repo": {"type": "string"}}},
-    "annotations": {"readOnlyHint": True},
-}
-BRANCH: dict[str, Any] = {
-    "name": "branch",
-    "description": "Works on branches.",
-    "inputSchema": {
-        "type": "object",
-        "properties": {"action": {"type": "string", "enum": ["list", "create", "delete"]}},
-        "required": ["action"],
-    },
-    "annotations": {"destructiveHint": True, "openWorldHint": True},
-}
-Runner = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runner:
-    monkeypatch.setenv("GATEWRIGHT_KEYS", str(tmp_path / "keys"))
-
-    def ran(*words: str | Path) -> tuple[int, str, str]:
-        status = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return ran
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gatewright.cli.main import main
 from gatewright.workspace import Workspace
+from tests.engine.cli.conftest import Runner
 
 POLICY = """\
 gatewright = 1 # ours
@@ -33,17 +32,6 @@ CONFIG = """\
   }
 }
 """
-Runner = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    def ran(*words: str | Path) -> tuple[int, str, str]:
-        status = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return ran
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gatewright.cli.main import main
+from tests.engine.cli.conftest import Runner
 
 POLICY = """\
 gatewright = 1
@@ -36,17 +35,6 @@ TICKET = {
     },
     "_meta": {"gatewright": {"safety_tier": "privileged", "operation_tiers": {"open": "read_only"}}},
 }
-Runner = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    def ran(*words: str | Path) -> tuple[int, str, str]:
-        status = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return ran
 
 
 @pytest.fixture
@@ -86,14 +74,13 @@ def test_check_tells_a_bad_manifest_at_its_line(folder: Path, run: Runner) -> No
     assert "bad-manifest" in err
 
 
-def test_note_about_many_tools_is_one_line_with_their_number(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_note_about_many_tools_is_one_line_with_their_number(tmp_path: Path, run: Runner) -> None:
     open_schema = {"type": "object", "properties": {"text": {"type": "string"}}}
     rows = [{"name": f"t{number}", "inputSchema": open_schema} for number in range(40)]
     (tmp_path / "tools.json").write_text(json.dumps({"tools": rows}), encoding="utf-8")
 
-    assert main(["preview", str(tmp_path / "tools.json"), "--format", "openai"]) == 0
-    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    status, _, err = run("preview", tmp_path / "tools.json", "--format", "openai")
+    assert status == 0
+    notes = [line for line in err.splitlines() if line.startswith("note: ")]
     assert len(notes) == 1
     assert "40 times: not in strict mode" in notes[0]

@@ -14,22 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.cli.main import main
+from tests.engine.cli.conftest import Runner
 from tests.support.checkout import ROOT
 
 POLICY = 'gatewright = 1 # ours\n\n[agents.a]\ntools = []\napprovals = { privileged = "allow" }\n'
 GOOD, BAD = (str(ROOT / "tests" / "support" / name) for name in ("good_server.py", "bad_server.py"))
-Runner = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    def ran(*words: str | Path) -> tuple[int, str, str]:
-        status = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return ran
 
 
 @pytest.fixture

@@ -16,24 +16,10 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.pin import Drift, Listing, Pin, accept, drift, read_pin, relisted, write_pin
 from gatewright.tools.proposal import propose
+from tests.support.git_tools import HINTED_BRANCH as BRANCH
+from tests.support.git_tools import LOG
 
 READ, SIDE, PRIVILEGED = SafetyTier
-LOG: dict[str, Any] = {
-    "name": "git_log",
-    "description": "Shows the log.",
-    "inputSchema": {"type": "object", "properties": {"repo": {"type": "string"}}},
-    "annotations": {"readOnlyHint": True},
-}
-BRANCH: dict[str, Any] = {
-    "name": "branch",
-    "description": "Works on branches.",
-    "inputSchema": {
-        "type": "object",
-        "properties": {"action": {"type": "string", "enum": ["list", "create", "delete"]}},
-        "required": ["action"],
-    },
-    "annotations": {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
-}
 
 
 def listing(*tools: Any, **said: str) -> Listing:

@@ -18,24 +18,10 @@ from gatewright.policy.verdict import Verdict
 from gatewright.tools import ResultType, tool
 from gatewright.tools.pin import Listing, Pin, accept, relisted, write_pin
 from gatewright.workspace import Workspace, audit_log
+from tests.support.git_tools import BRANCH, LOG
 
 SERVER = '\n[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\n'
 POLICY = f'gatewright = 1\n\n[agents.a]\ntools = ["git_log", "branch"]\n{SERVER}'
-LOG: dict[str, Any] = {
-    "name": "git_log",
-    "description": "Shows the log.",
-    "inputSchema": {"type": "object", "properties": {"repo": {"type": "string"}}},
-    "annotations": {"readOnlyHint": True},
-}
-BRANCH: dict[str, Any] = {
-    "name": "branch",
-    "description": "Works on branches.",
-    "inputSchema": {
-        "type": "object",
-        "properties": {"action": {"type": "string", "enum": ["list", "create", "delete"]}},
-        "required": ["action"],
-    },
-}
 
 
 def pin_of(*tools: Any) -> Pin:
