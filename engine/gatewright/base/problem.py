@@ -101,3 +101,15 @@ def near_miss(word: str, candidates: Iterable[str]) -> str | None:
         return close[0]
     folded = {option.casefold(): option for option in options}
     return folded.get(word.casefold())
+
+
+def near_hint(word: str, candidates: Iterable[str], *, listed: bool = False) -> str:
+    """A question in brackets for the end of a message, whether the candidate most like ``word`` was meant.
+
+    Where nothing is close it is empty, or names all candidates if ``listed``.
+    """
+    options = list(candidates)
+    close = near_miss(word, options)
+    if close:
+        return f" (did you mean `{close}`?)"
+    return f" (there are: {', '.join(options) or 'none'})" if listed else ""

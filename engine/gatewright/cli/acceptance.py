@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, opened
+from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, opened, user_name
 from gatewright.cli.output import print_json, print_line, print_passage
 from gatewright.policy.tier import SafetyTier
 from gatewright.workspace.pins import text_difference, waiting
@@ -97,15 +96,8 @@ def _accepted(
         tiers=tiers,
         needs_capabilities=needs_capabilities,
         instructions=instructions,
-        who=_user(),
+        who=user_name(),
     )
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "command line"
 
 
 def _listed_name(name: str, catalog: Catalog, pin: Pin) -> str:
@@ -114,9 +106,8 @@ def _listed_name(name: str, catalog: Catalog, pin: Pin) -> str:
     bare = name.removeprefix(f"{catalog.prefix or catalog.catalog_id}.")
     found = next((one for one in (name, bare) if one in known), None)
     if found is None:
-        near = near_miss(bare, sorted(known))
-        hint = f" (did you mean `{near}`?)" if near else ""
-        raise UsageProblem(f"the server of catalog `{catalog.catalog_id}` lists no tool `{name}`{hint}")
+        near = near_hint(bare, sorted(known))
+        raise UsageProblem(f"the server of catalog `{catalog.catalog_id}` lists no tool `{name}`{near}")
     return found
 
 

@@ -5,7 +5,6 @@ It reaches the processes that wait through the state folder of the workspace, an
 
 from __future__ import annotations
 
-import getpass
 import json as jsonlib
 import queue
 import time
@@ -15,9 +14,9 @@ import typer
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.duration import format_duration, parse_duration
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption
+from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, user_name
 from gatewright.cli.output import print_error, print_json, print_line, print_passage
 from gatewright.workspace import Approval, Remember, permission_broker
 
@@ -27,17 +26,6 @@ if TYPE_CHECKING:
     from gatewright.workspace import ApprovalRequest, Grant, PermissionBroker
 
 WhoOption = Annotated[str | None, typer.Option("--who", metavar="NAME", help="who answers (else the user's name)")]
-
-
-def table() -> typer.Typer:
-    """The three commands, as a group."""
-    group = typer.Typer(
-        add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Questions to the operator."
-    )
-    group.command("list")(list_)
-    group.command("answer")(answer)
-    group.command("revoke")(revoke)
-    return group
 
 
 def list_(
@@ -74,12 +62,13 @@ def answer(
     state: StateOption = None,
 ) -> None:
     """Answer one question: --once, --for DURATION, --scope or --deny."""
-    given = _approval(once=once, duration=duration, scope=scope, deny=deny, who=who or _user())
+    given = _approval(once=once, duration=duration, scope=scope, deny=deny, who=who or user_name())
     broker = permission_broker(policy, state=state)
     try:
         answered = broker.answer(request_id, given)
         if answered is None:
-            raise UsageProblem(_unknown("open question", request_id, [one.request_id for one in broker.pending()]))
+            near = near_hint(request_id, (one.request_id for one in broker.pending()), listed=True)
+            raise UsageProblem(f"no open question `{request_id}`{near}")
         _print_notes(broker)
     finally:
         broker.close()
@@ -99,9 +88,10 @@ def revoke(
     """Take a standing answer back; calls that wait are decided without it."""
     broker = permission_broker(policy, state=state)
     try:
-        grant = broker.revoke(grant_id, who or _user())
+        grant = broker.revoke(grant_id, who or user_name())
         if grant is None:
-            raise UsageProblem(_unknown("standing answer", grant_id, [one.grant_id for one in broker.standing()]))
+            near = near_hint(grant_id, (one.grant_id for one in broker.standing()), listed=True)
+            raise UsageProblem(f"no standing answer `{grant_id}`{near}")
     finally:
         broker.close()
     if json:
@@ -130,19 +120,6 @@ def _seconds(text: str) -> float:
         return parse_duration(float(text) if text.replace(".", "", 1).isdecimal() else text)
     except ValueError as error:
         raise UsageProblem(f"--for `{text}`: {error}") from None
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "command line"
-
-
-def _unknown(what: str, given: str, known: list[str]) -> str:
-    close = near_miss(given, known)
-    hint = f" (did you mean `{close}`?)" if close else f" (there are: {', '.join(known) or 'none'})"
-    return f"no {what} `{given}`{hint}"
 
 
 def _watch(broker: PermissionBroker, *, json: bool) -> None:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import getpass
 import json as jsonlib
 from typing import Annotated
 
 import typer
 
 from gatewright.cli.exit import Exit
-from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption
+from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, user_name
 from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.workspace import audit_log
 
 _MOST_TOLD = 5
-
-
-def table() -> typer.Typer:
-    """The two commands, as a group."""
-    group = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="The audit log.")
-    group.command("verify")(verify)
-    group.command("export")(export)
-    return group
 
 
 MovedOption = Annotated[
@@ -39,7 +30,7 @@ def verify(
     """
     log = audit_log(policy, state=state)
     if moved:
-        log.accept_move(getpass.getuser())
+        log.accept_move(user_name())
         log.close()
     report = log.verify()
     if json:

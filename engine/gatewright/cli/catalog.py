@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gatewright.base.errors import PolicyInvalid
-from gatewright.base.problem import near_miss
-from gatewright.cli.acceptance import accept, list_
+from gatewright.base.problem import near_hint
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.opening import AgentOption, JsonOption, PolicyArgument, StateOption, opened, require_agent
 from gatewright.cli.output import decode, print_error, print_json, print_line, read_content
@@ -24,18 +23,6 @@ ClientOption = Annotated[
     str,
     typer.Option("--client", metavar="NAME", help="claude-desktop, claude-code, vscode, cursor, windsurf or zed"),
 ]
-
-
-def table() -> typer.Typer:
-    """The commands, as a group."""
-    group = typer.Typer(
-        add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="MCP servers and their clients."
-    )
-    group.command("list")(list_)
-    group.command("import")(import_)
-    group.command("accept")(accept)
-    group.command("client-config")(client_config)
-    return group
 
 
 def import_(
@@ -181,6 +168,5 @@ def _chosen(found: tuple[ClientServer, ...], only: Sequence[str]) -> tuple[Clien
     names = [server.server_id for server in found]
     for name in only:
         if name not in names:
-            near = near_miss(name, names)
-            raise UsageProblem(f"no server `{name}` there" + (f" (did you mean `{near}`?)" if near else ""))
+            raise UsageProblem(f"no server `{name}` there{near_hint(name, names)}")
     return tuple(server for server in found if (server.server_id in only if only else not server.is_disabled))

@@ -110,11 +110,9 @@ def _with_command(words: list[str]) -> list[str]:
     if words[0] in NAMES or words[0].startswith("-"):
         return words
     if not Path(words[0]).exists():
-        from gatewright.base.problem import near_miss
+        from gatewright.base.problem import near_hint
 
-        close = near_miss(words[0], sorted(NAMES))
-        hint = f" (did you mean `{close}`?)" if close else ""
-        raise WorkspaceError(f"no command and no workspace `{words[0]}`{hint}")
+        raise WorkspaceError(f"no command and no workspace `{words[0]}`{near_hint(words[0], sorted(NAMES))}")
     return ["gui", *words]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.workspace import Workspace
 
@@ -45,6 +46,13 @@ def require_agent(workspace: Workspace, agent_id: str) -> str:
     agents = workspace.policy.agents
     if agent_id in agents:
         return agent_id
-    close = near_miss(agent_id, agents)
-    hint = f" (did you mean `{close}`?)" if close else f" (there are: {', '.join(agents) or 'none'})"
-    raise UsageProblem(f"no agent `{agent_id}` in {workspace.policy_path}{hint}")
+    near = near_hint(agent_id, agents, listed=True)
+    raise UsageProblem(f"no agent `{agent_id}` in {workspace.policy_path}{near}")
+
+
+def user_name() -> str:
+    """Who types the command, as the system knows them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # of a container's user the system knows no name
+        return "command line"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gatewright.base.printable import printable
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened
 from gatewright.cli.output import decode, print_json, print_line
@@ -53,6 +53,5 @@ def _require_source(workspace: Workspace, source_id: str) -> str:
     known = [source.source_id for source in workspace.policy.sources]
     if source_id in known:
         return source_id
-    close = near_miss(source_id, known)
-    hint = f" (did you mean `{close}`?)" if close else f" (there are: {', '.join(known) or 'none'})"
-    raise UsageProblem(f"no source `{source_id}` in {workspace.policy_path}{hint}")
+    near = near_hint(source_id, known, listed=True)
+    raise UsageProblem(f"no source `{source_id}` in {workspace.policy_path}{near}")

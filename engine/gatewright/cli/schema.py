@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gatewright.base.errors import SchemaError
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import near_hint
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.fieldnote import missing_field, unlisted
 from gatewright.cli.opening import JsonOption
@@ -115,8 +115,7 @@ def filtered(
         raise unusable(tool, error) from None
     known = result.operations.names if result.operations else ()
     for name in sorted(set(allowed) - set(known)):
-        close = near_miss(name, known)
-        raise UsageProblem(f"no operation `{name}`" + (f" (did you mean `{close}`?)" if close else ""))
+        raise UsageProblem(f"no operation `{name}`{near_hint(name, known)}")
     return result
 
 

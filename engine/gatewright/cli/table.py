@@ -33,11 +33,26 @@ COMMANDS = {
 }
 """By name: the module and the function."""
 GROUPS = {
-    "approvals": ("approvals", "table"),
-    "audit": ("audit", "table"),
-    "catalog": ("catalog", "table"),
-    "token": ("token", "table"),
+    "approvals": (
+        "Questions to the operator.",
+        {"list": ("approvals", "list_"), "answer": ("approvals", "answer"), "revoke": ("approvals", "revoke")},
+    ),
+    "audit": ("The audit log.", {"verify": ("audit", "verify"), "export": ("audit", "export")}),
+    "catalog": (
+        "MCP servers and their clients.",
+        {
+            "list": ("acceptance", "list_"),
+            "import": ("catalog", "import_"),
+            "accept": ("acceptance", "accept"),
+            "client-config": ("catalog", "client_config"),
+        },
+    ),
+    "token": (
+        "Tokens for clients over HTTP.",
+        {"add": ("token", "add"), "list": ("token", "list_"), "revoke": ("token", "revoke")},
+    ),
 }
+"""By name: what the group is about, and its commands."""
 
 
 def run(words: list[str]) -> int:
@@ -82,9 +97,12 @@ def _typer(names: Collection[str]) -> typer.Typer:
     for name, place in COMMANDS.items():
         if name in names:
             table.command(name)(_load(place))
-    for name, place in GROUPS.items():
+    for name, (about, commands) in GROUPS.items():
         if name in names:
-            table.add_typer(_load(place)(), name=name)
+            group = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=about)
+            for word, place in commands.items():
+                group.command(word)(_load(place))
+            table.add_typer(group, name=name)
     table.callback(invoke_without_command=True)(_top)
     return table
 

@@ -6,21 +6,10 @@ from typing import Annotated
 
 import typer
 
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import AgentOption, JsonOption, PolicyArgument, opened, require_agent
 from gatewright.cli.output import print_error, print_json, print_line
-
-
-def table() -> typer.Typer:
-    """The three commands, as a group."""
-    group = typer.Typer(
-        add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Tokens for clients over HTTP."
-    )
-    group.command("add")(add)
-    group.command("list")(list_)
-    group.command("revoke")(revoke)
-    return group
 
 
 def add(
@@ -66,10 +55,8 @@ def revoke(
         tokens = workspace.tokens
         revoked = tokens.revoke(token_id)
         if revoked is None:
-            known = [token.token_id for token in tokens.list()]
-            close = near_miss(token_id, known)
-            hint = f" (did you mean `{close}`?)" if close else f" (there are: {', '.join(known) or 'none'})"
-            raise UsageProblem(f"no token `{token_id}`{hint}")
+            near = near_hint(token_id, (token.token_id for token in tokens.list()), listed=True)
+            raise UsageProblem(f"no token `{token_id}`{near}")
     if json:
         print_json({"revoked": revoked.to_json()})
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.output import print_error, read_content
 from gatewright.schema import check_schema
@@ -54,9 +54,7 @@ class ToolFile:
         refused = next((problem for problem in self.set_aside if problem.name == name), None)
         if refused is not None:
             raise UsageProblem(f"`{name}` of {self.what} at {refused.pointer}: {refused.message}")
-        close = near_miss(name, names)
-        hint = f" (did you mean `{close}`?)" if close else _listed(names)
-        raise UsageProblem(f"no tool `{name}` in {self.what}{hint}")
+        raise UsageProblem(f"no tool `{name}` in {self.what}{near_hint(name, names) or _listed(names)}")
 
     def print_warnings(self) -> None:
         """What was set aside, and why, on stderr."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import RegistrationError
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import near_hint
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.parameter import Role
@@ -50,7 +50,5 @@ def judged_kinds(parameters: Iterable[Parameter]) -> frozenset[CapabilityKind]:
 def _kind(name: str, where: str) -> CapabilityKind:
     found = _KINDS.get(str(name))
     if found is None:
-        near = near_miss(str(name), _KINDS)
-        hint = f" (did you mean `{near}`?)" if near else ""
-        raise RegistrationError(f"{where}: `{name}` is no kind of capability{hint}")
+        raise RegistrationError(f"{where}: `{name}` is no kind of capability{near_hint(str(name), _KINDS)}")
     return found

@@ -17,7 +17,7 @@ from gatewright.base.errors import EditRefused, RegistrationError, WorkspaceErro
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json, digest, is_text
 from gatewright.base.once import once
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import near_hint
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema.walk import Schema, as_list, as_object, objects
@@ -207,7 +207,7 @@ def accept(
     listed, accepted = pin.listing.definitions, dict(pin.accepted)
     for name in wanted:
         if name not in listed and name not in accepted:
-            raise EditRefused(f"the server lists no tool {_or_near(name, [*listed, *accepted])}")
+            raise EditRefused(f"the server lists no tool `{name}`{near_hint(name, (*listed, *accepted))}")
     rows = {name: accepted.get(name) for name in wanted if name in listed}
     for name, before in rows.items():
         accepted[name] = _acceptance(listed[name], before, trusted=trusted, needs_capabilities=needs_capabilities)
@@ -216,7 +216,7 @@ def accept(
             del accepted[name]
     for (name, operation), tier in sorted(tiers.items()):
         if name not in accepted:
-            raise EditRefused(f"{_or_near(name, accepted)} is not accepted, so it has no tier")
+            raise EditRefused(f"`{name}`{near_hint(name, accepted)} is not accepted, so it has no tier")
         accepted[name] = _with_tier(accepted[name], name, operation, tier)
     words = pin.listing.instructions if instructions else pin.instructions
     return Pin(pin.listing, accepted, words)
@@ -282,13 +282,8 @@ def _with_tier(row: Acceptance, name: str, operation: str, tier: SafetyTier) -> 
     if not operation:
         return replace(row, tier=tier, operation_tiers=dict.fromkeys(row.operation_tiers, tier))
     if operation not in row.operation_tiers:
-        raise EditRefused(f"`{name}` has no operation {_or_near(operation, row.operation_tiers)}")
+        raise EditRefused(f"`{name}` has no operation `{operation}`{near_hint(operation, row.operation_tiers)}")
     return replace(row, operation_tiers={**row.operation_tiers, operation: tier})
-
-
-def _or_near(name: str, known: Iterable[str]) -> str:
-    near = near_miss(name, list(known))
-    return f"`{name}`" + (f" (did you mean `{near}`?)" if near else "")
 
 
 def _as_accepted(pin: Pin, name: str) -> Schema | None:

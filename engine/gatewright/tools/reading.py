@@ -6,12 +6,11 @@ list that is named is narrowed; a free text becomes a closed list.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import field
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import near_hint
 from gatewright.schema import OperationSet, discover_operations, filter_with_lints
 from gatewright.schema.fieldpath import path_text
 from gatewright.schema.filter import FilterResult
@@ -101,7 +100,7 @@ def _narrowed(closed: Reading, wanted: tuple[str, ...]) -> Reading:
     names = closed.found.names
     unknown = [name for name in wanted if name not in names]
     if unknown:
-        raise SchemaError(f"`{closed.found.field}` takes no `{unknown[0]}`{_hint(unknown[0], names)}")
+        raise SchemaError(f"`{closed.found.field}` takes no `{unknown[0]}`{near_hint(unknown[0], names)}")
     return Reading(closed.schema, closed.inlined, closed.found, wanted, closed.asked)
 
 
@@ -110,9 +109,4 @@ def _no_operations(inlined: Schema, asked: str | None) -> str:
         return "the schema offers no operations"
     if asked in properties_of(inlined):
         return f"`{asked}` lists no operations; declare them"
-    return f"the schema has no field `{asked}`{_hint(asked, properties_of(inlined))}"
-
-
-def _hint(word: str, known: Iterable[str]) -> str:
-    near = near_miss(word, known)
-    return f" (did you mean `{near}`?)" if near else ""
+    return f"the schema has no field `{asked}`{near_hint(asked, properties_of(inlined))}"

@@ -24,7 +24,7 @@ from pydantic.errors import PydanticUserError
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import near_hint
 from gatewright.schema import schema_of
 from gatewright.schema.walk import Schema, objects
 from gatewright.tools.context import ToolExecutionContext
@@ -162,9 +162,8 @@ def _return_hint(function: Function, where: str) -> Any:
 def _check_described(docstring: Docstring, hints: Mapping[str, object], where: str) -> None:
     for name in docstring.parameters:
         if name not in hints:
-            close = near_miss(name, hints)
-            hint = f" (did you mean `{close}`?)" if close else ""
-            raise RegistrationError(f"{where}: the docstring describes `{name}`, which is no parameter{hint}")
+            near = near_hint(name, hints)
+            raise RegistrationError(f"{where}: the docstring describes `{name}`, which is no parameter{near}")
 
 
 def _typed(hint: Any, what: str, made: Made) -> tuple[TypeAdapter[Any], Schema]:

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
-from gatewright.base.problem import Problem, Severity, near_miss
+from gatewright.base.problem import Problem, Severity, near_hint
 from gatewright.gate import is_durable
 from gatewright.policy.document import CatalogType
 from gatewright.policy.setting import overridden_all
@@ -766,8 +766,8 @@ class Workspace:
     def _server(self, catalog_id: str) -> Catalog:
         catalog = self.policy.catalog(catalog_id)
         if catalog is None:
-            near = near_miss(catalog_id, [one.catalog_id for one in self.policy.catalogs])
-            raise WorkspaceError(f"no catalog `{catalog_id}`" + (f" (did you mean `{near}`?)" if near else ""))
+            near = near_hint(catalog_id, (one.catalog_id for one in self.policy.catalogs))
+            raise WorkspaceError(f"no catalog `{catalog_id}`{near}")
         if catalog.kind is not CatalogType.MCP:
             raise WorkspaceError(f"catalog `{catalog_id}` is no server: its tools are run by another program")
         return catalog
