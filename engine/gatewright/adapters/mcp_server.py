@@ -9,18 +9,19 @@ from collections import deque
 from importlib.metadata import version
 from math import inf
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 import anyio
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, ElicitRequestedSchema, NotificationParams, PaginatedRequestParams, TextContent
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.gate import Approval, ApprovalLimits, Status
+from gatewright.gate.serving import ClientSession
 from gatewright.policy.toolname import split_name
 from gatewright.tools import ToolExecutionContext
 from gatewright.tools.server_tool import ServerTool
@@ -37,12 +38,15 @@ if TYPE_CHECKING:
 
 PROGRESS_S = 5.0
 """How often a client that asked for progress hears that its call is still under way."""
+SILENT_S = 30 * 60.0
+"""A client over HTTP without a connection counts as gone when it was not heard of for so long."""
 CONTINUE_KEY = "gatewright/should_continue"
 """In the ``_meta`` of a result after which the agent's loop is to end: false."""
 _LONGEST_NAME = 200
 _LONGEST_QUESTION = 8_000
 _MOST_LISTENING = 64
 _MOST_UNSENT = 100
+_MOST_NAMED = 100
 _QUESTION: ElicitRequestedSchema = {
     "type": "object",
     "properties": {"approve": {"type": "boolean", "title": "Allow it, this once", "default": False}},
@@ -55,12 +59,24 @@ class Caller:
     """Whom a server serves: an agent, the user if there is one, and the session that their calls count in.
 
     ``elicit``: what asks is asked of the user of the client, where the client can do that, and not of the operator.
+    ``token_id``: the token that its clients show, over HTTP.
     """
 
     agent_id: str
     session: Session
     user_id: str | None = None
     elicit: bool = False
+    token_id: str | None = None
+
+
+class _Client:
+    """What is known of a client that is connected. ``waits``: digests of its calls that wait for the operator."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.since_wall_s = self.heard_wall_s = time.time()
+        self.calls = self.denied = 0
+        self.waits: list[str] = []
 
 
 class AgentServer:
@@ -71,7 +87,7 @@ class AgentServer:
         self._caller = caller
         self._broker = broker
         self._bus = InMemorySubscriptionBus()
-        self._connections: WeakSet[Connection] = WeakSet()
+        self._clients: dict[Connection | str, _Client] = {}
         self._seen = self._view()
         self._schemas: tuple[AgentView | None, dict[str, Mapping[str, Any]]] = None, {}
         self.server = _ToolServer(
@@ -95,15 +111,46 @@ class AgentServer:
         if _tools(before) == _tools(now):
             return
         await self._bus.publish(ToolsListChanged())
-        for connection in tuple(self._connections):
-            await connection.send_tool_list_changed()
+        for connection in tuple(self._clients):
+            if not isinstance(connection, str):
+                await connection.send_tool_list_changed()
+
+    @property
+    def clients(self) -> tuple[ClientSession, ...]:
+        """Who is connected now, the first that came first."""
+        caller, silent_s = self._caller, time.time() - SILENT_S
+        if caller.token_id is not None:
+            for key, one in tuple(self._clients.items()):
+                if isinstance(key, str) and not one.waits and one.heard_wall_s < silent_s:
+                    del self._clients[key]
+        names = caller.agent_id, caller.session.session_id, caller.user_id, caller.token_id
+        return tuple(
+            ClientSession(one.name, *names, one.since_wall_s, one.calls, one.denied, tuple(one.waits))
+            for one in self._clients.values()
+        )
 
     def _instructions(self) -> str | None:
         return self._seen.usage_rules or None if self._seen is not None else None
 
     async def _greet(self, context: ServerRequestContext, _params: NotificationParams) -> None:
-        """A client has connected by a handshake: later ones listen by a request of their own."""
-        self._connections.add(context.session._connection)  # pyright: ignore[reportPrivateUsage]
+        """A client has connected by a handshake."""
+        self._client(context)
+
+    def _client(self, context: ServerRequestContext) -> _Client:
+        """The client that speaks: told by its connection, or by its name where each request has one of its own."""
+        name, connection = _client_of(context), context.session._connection  # pyright: ignore[reportPrivateUsage]
+        key = name if context.protocol_version in MODERN_PROTOCOL_VERSIONS else connection
+        found = self._clients.get(key)
+        if found is None:
+            found = self._clients[key] = _Client(name)
+            if isinstance(key, str):
+                named = [one for one in self._clients if isinstance(one, str)]
+                for oldest in named[:-_MOST_NAMED]:
+                    del self._clients[oldest]
+            else:
+                connection.exit_stack.callback(self._clients.pop, key, None)
+        found.heard_wall_s = time.time()
+        return found
 
     def _view(self) -> AgentView | None:
         """What the agent sees now; None once an edit took it out of the policy."""
@@ -119,19 +166,21 @@ class AgentServer:
             self._schemas = view, {tool["name"]: tool["inputSchema"] for tool in _tools(view)}
         return self._schemas[1].get(name)
 
-    async def _list(self, _context: ServerRequestContext, _params: PaginatedRequestParams) -> dict[str, Any]:
+    async def _list(self, context: ServerRequestContext, _params: PaginatedRequestParams) -> dict[str, Any]:
+        self._client(context)
         return {"tools": _tools(self._view()), "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
     async def _call(self, context: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
         view, tool, arguments = self._view(), params.name, params.arguments or {}
         if view is not None:
             tool, arguments = view.restore("mcp", tool, arguments)
-        caller, client = self._caller, _client_of(context)
+        caller, client = self._caller, self._client(context)
+        client.calls += 1
         if not caller.session.should_continue:
             caller.session.begin_turn()
         progress = _Progress(context)
         told = progress.pass_on if progress.is_wanted else None
-        made_for = ToolExecutionContext(caller.agent_id, "", user_id=caller.user_id, client=client, progress=told)
+        made_for = ToolExecutionContext(caller.agent_id, "", user_id=caller.user_id, client=client.name, progress=told)
         approver = self._consent(context, client, progress)
         try:
             outcome = await _uninterrupted(
@@ -139,16 +188,17 @@ class AgentServer:
                     caller.agent_id, tool, arguments, session=caller.session, context=made_for, approver=approver
                 )
             )
+            client.denied += outcome.status in (Status.DENIED, Status.UNANSWERED)
             await progress.flush()
         finally:
             progress.stop()
         return self._result(tool, outcome)
 
-    def _consent(self, context: ServerRequestContext, client: str, progress: _Progress) -> Approver | None:
+    def _consent(self, context: ServerRequestContext, client: _Client, progress: _Progress) -> Approver | None:
         """Who is asked where the call asks."""
         if self._caller.elicit and _can_elicit(context):
-            return _UserConsent(context, client, progress)
-        return _OperatorConsent(self._broker, progress) if self._broker is not None else None
+            return _UserConsent(context, client.name, progress)
+        return _OperatorConsent(self._broker, progress, client.waits) if self._broker is not None else None
 
     def _result(self, tool: str, outcome: Outcome) -> CallToolResult:
         """What the client gets: of a server's tool the blocks that the server sent, of others a text."""
@@ -247,9 +297,10 @@ class _Progress:
 class _OperatorConsent:
     """Asks the operator, and tells the client meanwhile what its call waits for."""
 
-    def __init__(self, broker: PermissionBroker, progress: _Progress) -> None:
+    def __init__(self, broker: PermissionBroker, progress: _Progress, waits: list[str]) -> None:
         self._broker = broker
         self._progress = progress
+        self._waits = waits
 
     async def is_attended(self) -> bool:
         """Whether an operator is attached."""
@@ -258,9 +309,11 @@ class _OperatorConsent:
     async def __call__(self, request: ApprovalRequest) -> Approval:
         """The operator's answer."""
         self._progress.say("waits for the approval of an operator")
+        self._waits.append(request.digest)
         try:
             return await self._broker(request)
         finally:
+            self._waits.remove(request.digest)
             self._progress.say("running")
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
+from dataclasses import asdict
 from enum import StrEnum
+from json import dumps, loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gatewright.base.clock import iso_utc
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import StateOption, TrustOption, opened, require_agent
-from gatewright.cli.output import print_error
+from gatewright.cli.opening import JsonOption, StateOption, TrustOption, opened, require_agent
+from gatewright.cli.output import print_error, print_json, print_line
 
 if TYPE_CHECKING:
+    from gatewright.gate.serving import ServingProcess
     from gatewright.workspace import Workspace
     from gatewright.workspace.gateway import Gateway
 
@@ -51,6 +54,10 @@ def serve(
         list[str] | None, typer.Option("--env", metavar="NAME", help="with COMMAND: a variable that the server gets")
     ] = None,
     command: Annotated[str | None, typer.Option(_COMMAND, hidden=True)] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="print which processes serve the policy now, and who is connected there")
+    ] = False,
+    json: JsonOption = False,
     state: StateOption = None,
     trust: TrustOption = False,
 ) -> None:
@@ -60,10 +67,15 @@ def serve(
     one, shows everything and enforces nothing yet, and is used as it is from then on.
     """
     if command is not None:
-        policy = _made(policy or Path(), agent, json.loads(command), env or [], state)
+        policy = _made(policy or Path(), agent, loads(command), env or [], state)
     elif policy is None:
         raise UsageProblem("serve what? a policy, or `-- COMMAND`")
+    if json and not list_:
+        raise UsageProblem("`--json` goes with `--list`")
     with opened(policy, state=state, trust=trust) as workspace:
+        if list_:
+            _print_serving(workspace.serving.list(workspace.policy_path), as_json=json)
+            return
         gateway = _gateway(workspace)
         if transport is Transport.STDIO:
             if agent is None:
@@ -80,7 +92,7 @@ def with_command(words: list[str]) -> list[str]:
     if "--" not in words:
         return words
     end = words.index("--")
-    return [*words[:end], _COMMAND, json.dumps(words[end + 1 :])]
+    return [*words[:end], _COMMAND, dumps(words[end + 1 :])]
 
 
 def _made(folder: Path, agent: str | None, command: list[str], env: list[str], state: Path | None) -> Path:
@@ -101,3 +113,27 @@ def _gateway(workspace: Workspace) -> Gateway:
     except ModuleNotFoundError as error:
         raise UsageProblem(f"`serve` needs the extra `mcp`, pip install 'gatewright[mcp]': {error}") from None
     return Gateway(workspace, lambda line: print_error(f"gatewright: {line}"))
+
+
+def _print_serving(processes: tuple[ServingProcess, ...], *, as_json: bool) -> None:
+    if as_json:
+        print_json([asdict(process) for process in processes])
+        return
+    for process in processes:
+        served = ", ".join(process.agents) or "nobody, there is no token"
+        where = f" {process.address}" if process.address else ""
+        print_line(
+            f"{process.transport}{where}  process {process.pid}, since {iso_utc(process.since_wall_s)}: {served}"
+        )
+        for client in process.clients:
+            by = " ".join(word for word in (client.user_id, client.token_id) if word)
+            calls = "1 call" if client.calls == 1 else f"{client.calls:,} calls"
+            waits = f", {len(client.waits):,} wait for an operator" if client.waits else ""
+            print_line(
+                f"  {client.client or 'a client without a name'} as {client.agent_id}"
+                f"{f' ({by})' if by else ''}: {calls}, {client.denied:,} denied{waits}"
+            )
+        if not process.clients:
+            print_line("  no client is connected")
+    if not processes:
+        print_line("nobody serves the policy now")

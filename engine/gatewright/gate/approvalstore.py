@@ -53,7 +53,7 @@ class ApprovalStore:
 
     def __init__(self, state: Path | None = None, keys: Path | None = None, *, clock: Clock | None = None) -> None:
         self._folder = state
-        self._rows = SealedTable(None if state is None else state / FILE_NAME, keys, _KINDS)
+        self._rows = SealedTable(None if state is None else state / FILE_NAME, keys, _KINDS, "approvals")
         self._clock = clock or SystemClock()
         self._lifeline = Lifeline(state)
         self._grants: tuple[Version, tuple[Grant, ...]] = ((), ())

@@ -98,10 +98,10 @@ class Change:
 class _Side:
     """One connection to the file, with the key and the list that belong to it."""
 
-    def __init__(self, path: Path | None, keys: Path | None) -> None:
+    def __init__(self, path: Path | None, keys: Path | None, what: str) -> None:
         self.database = Database(
             path,
-            what="the approvals in",
+            what=f"the {what} in",
             busy_s=_BUSY_S,
             pragmas=("synchronous = NORMAL", "secure_delete = ON"),
             make=lambda connection: connection.execute(_TABLE),
@@ -111,6 +111,7 @@ class _Side:
         self.list: AnchorFile | None = None
         self._path = path
         self._keys = keys
+        self._what = what
         self._key = b""
         self._opened: Connection | None = None
         self._listed = b"", _NONE
@@ -141,8 +142,8 @@ class _Side:
         shared = (have_key if create else find_key)(keys, SHARED_KEY)
         if shared is not None:
             folder = os.fsencode(self._path.parent.resolve())
-            self._key = hmac.digest(shared, b"approvals\0" + folder, "sha256")
-            name = f"approvals-{hashlib.sha256(folder).hexdigest()[:16]}.anchor"
+            self._key = hmac.digest(shared, self._what.encode() + b"\0" + folder, "sha256")
+            name = f"{self._what}-{hashlib.sha256(folder).hexdigest()[:16]}.anchor"
             self.list = AnchorFile(keys, name, lambda text: self._parsed(text) is not None)
             self.seal, self._opened = Seal(self._key), connection
 
@@ -165,15 +166,15 @@ class _Side:
 class SealedTable:
     """The rows of the file at ``path``; None: in memory. Nothing is made before the first change.
 
-    ``kinds``: those that rows may have. All methods may be called from any thread, and raise WorkspaceError. Reading
-    never waits for a writer: it has a connection of its own.
+    ``kinds``: those that rows may have; ``what`` they are, a word that the key is bound to as well. All methods may be
+    called from any thread, and raise WorkspaceError. Reading never waits for a writer: it has a connection of its own.
     """
 
-    def __init__(self, path: Path | None, keys: Path | None, kinds: Collection[str]) -> None:
+    def __init__(self, path: Path | None, keys: Path | None, kinds: Collection[str], what: str) -> None:
         self._path = path
         self._kinds = json.dumps(sorted(kinds))
-        self._writer = _Side(path, keys)
-        self._reader = self._writer if path is None else _Side(path, keys)
+        self._writer = _Side(path, keys, what)
+        self._reader = self._writer if path is None else _Side(path, keys, what)
         self._read: tuple[Version, tuple[SealedRow, ...]] = (), ()
         self._noting = fork_safe_lock()
         self._notes: dict[str, None] = {}

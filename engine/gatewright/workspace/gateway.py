@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
+import time
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.adapters.mcp_http import HttpGateway, TokenDoor, address_of, listen, security_of, serve_http
 from gatewright.adapters.mcp_server import AgentServer, Caller
 from gatewright.adapters.mcp_stdio import stdio_streams
 from gatewright.base.errors import GatewrightError, SessionConflict, WorkspaceError
+from gatewright.base.ids import new_id
+from gatewright.gate.recorder import unbroken
+from gatewright.gate.serving import MOST_CLIENTS, ServingProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -39,6 +45,7 @@ class Gateway:
         self._workspace = workspace
         self._tell = tell
         self._agents: list[AgentServer] = []
+        self._told: ServingProcess | None = None
 
     async def serve_stdio(self, agent_id: str, session_id: str | None = None) -> None:
         """Serve one agent on standard input and output, until the client closes its end or the process is to end.
@@ -51,7 +58,7 @@ class Gateway:
             async with AsyncExitStack() as stack:
                 session = await self._stdio_session(stack, agent_id, session_id)
                 agent = self._agent_server(Caller(agent_id, session))
-                await _until(stopped, _serve_streams(agent), self._watch(lambda: None))
+                await _until(stopped, _serve_streams(agent), self._watch(self._process("stdio"), lambda: (agent_id,)))
         _raise_interrupt(stopped)
 
     async def serve_http(self, tokens: TokenBook, host: str, port: int, names: tuple[str, ...] = ()) -> None:
@@ -63,10 +70,11 @@ class Gateway:
         listening = listen(host, port)
         doors = _Doors(self, tokens, (*LOOPBACK, host, *names))
         self._tell(f"serving {address_of(listening)}")
+        process = self._process("http", address_of(listening))
         with _stop_signals() as stopped:
             ended = asyncio.get_running_loop().create_future()
             serving = asyncio.ensure_future(serve_http(HttpGateway(doors.find), listening, ended))
-            await _until(stopped, asyncio.shield(serving), self._watch(doors.drop_revoked))
+            await _until(stopped, asyncio.shield(serving), self._watch(process, doors.agents))
             await doors.close()
             ended.set_result(None)
             await serving
@@ -74,7 +82,7 @@ class Gateway:
 
     def open_door(self, token: Token, session: Session, names: tuple[str, ...]) -> TokenDoor:
         """The door of a token, whose calls count in ``session``."""
-        caller = Caller(token.agent_id, session, token.user_id, token.elicit)
+        caller = Caller(token.agent_id, session, token.user_id, token.elicit, token.token_id)
         return TokenDoor(self._agent_server(caller), security_of(names))
 
     def forget(self, agent: AgentServer) -> None:
@@ -108,8 +116,12 @@ class Gateway:
                 return await stack.enter_async_context(self.kept_session(name, agent_id))
         raise WorkspaceError(f"{_MOST_SESSIONS} processes serve the agent `{agent_id}` already")
 
-    async def _watch(self, look_after: Callable[[], None]) -> None:
-        """Take over what changes on disk, and tell the clients whose tools are others then."""
+    def _process(self, transport: str, address: str = "") -> ServingProcess:
+        policy = str(self._workspace.policy_path.resolve())
+        return ServingProcess(new_id("serving"), policy, os.getpid(), transport, address, (), time.time())
+
+    async def _watch(self, process: ServingProcess, agents: Callable[[], tuple[str, ...]]) -> None:
+        """Take over what changes on disk, and tell the clients whose tools are others then; say who is connected."""
         leave = self._workspace.gate.on_alarm(self._tell_alarm)
         known = None if self._workspace.changed_outside() else _signature(self._workspace)
         seen = known
@@ -120,12 +132,22 @@ class Gateway:
                     await self._reload()
                     known = now
                 seen = now
-                look_after()
+                served = agents()
                 for agent in tuple(self._agents):
                     await agent.refresh()
+                clients = [client for agent in self._agents for client in agent.clients]
+                await self._tell_serving(replace(process, agents=served, clients=tuple(clients[:MOST_CLIENTS])))
                 await asyncio.sleep(WATCH_S)
         finally:
             leave()
+
+    async def _tell_serving(self, now: ServingProcess) -> None:
+        if now != self._told:
+            self._told = now
+            try:
+                await unbroken(asyncio.ensure_future(asyncio.to_thread(self._workspace.serving.tell, now)))
+            except WorkspaceError as error:
+                _log.warning("others cannot see who is served: %s", error)
 
     async def _reload(self) -> None:
         """Read the policy again; with errors the last good one stays, which the alarm tells."""
@@ -164,14 +186,15 @@ class _Doors:
             owner.add_done_callback(self._owners.discard)
         return await asyncio.shield(door)
 
-    def drop_revoked(self) -> None:
-        """Close the doors of tokens that are there no more."""
+    def agents(self) -> tuple[str, ...]:
+        """The agents of the tokens; doors of tokens that are there no more are closed."""
         try:
-            known = {token.token_id for token in self._tokens.list()}
+            known = {token.token_id: token.agent_id for token in self._tokens.list()}
         except WorkspaceError:
-            return  # then no request finds its token either
-        for token_id in self._doors.keys() - known:
+            return ()  # then no request finds its token either
+        for token_id in self._doors.keys() - known.keys():
             self._close(token_id)
+        return tuple(dict.fromkeys(known.values()))
 
     async def close(self) -> None:
         """Close every door, and wait until all sessions are kept."""

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         SessionStore,
         StageTrace,
     )
+    from gatewright.gate.serving import ServingBook
     from gatewright.memory import BlockService
     from gatewright.policy.document import Catalog, Policy
     from gatewright.policy.edit import ChangeSet, Edit
@@ -120,6 +121,7 @@ class Workspace:
         self._tools, self._manifests, self._trusting = tools, manifests or {}, trust
         self._runs_servers = runs_servers
         self._servers: Servers | None = None
+        self._serving: ServingBook | None = None
         self._book = self._read_catalogs(None)
         if image is None:
             loaded, policy, self.problems = self._read(self._book, trust=trust)
@@ -252,6 +254,16 @@ class Workspace:
         from gatewright.gate.sessionstore import FOLDER as SESSIONS
 
         return SessionStore(self._folders.state / SESSIONS, self._folders.keys, self._clock)
+
+    @property
+    def serving(self) -> ServingBook:
+        """The processes that serve this workspace to MCP clients (``gatewright serve``), and who is connected there."""
+        from gatewright.gate.serving import ServingBook
+
+        with self._lock:
+            if self._serving is None:
+                self._serving = ServingBook(self._folders.state, self._folders.keys)
+            return self._serving
 
     def session(self, agent_id: str, session_id: str | None = None, *, user_id: str | None = None) -> Session:
         """A conversation of the agent: as ``sessions.save`` kept it under that id, else a new one.
@@ -652,6 +664,8 @@ class Workspace:
             watching.close()
         if self._servers is not None:
             self._servers.close()
+        if self._serving is not None:
+            self._serving.close()
         self._parts.close()
 
     def catalog_states(self) -> tuple[CatalogState, ...]:
