@@ -9,20 +9,25 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from functools import cache
 from posixpath import normpath
-from urllib.parse import unquote
 
-from gatewright.arguments.path import MAX_PATH_BYTES
+from gatewright.arguments.path import MAX_NAME_BYTES, MAX_PATH_BYTES
+from gatewright.base.pattern import LinearPattern, compile_linear
 
 MAX_READINGS = 64
 MAX_STUDIED = 16_384
-"""Characters of a text whose forms are tried on each other; of a longer one only the simple ones are read."""
+"""Characters of a text whose forms are tried on each other; a longer one is made short first, if it can be."""
+MAX_READ = 8 * MAX_STUDIED
+"""Characters of all forms of one text together: what reading it may cost."""
+MAX_ESCAPES = MAX_STUDIED
+"""Stretches of percent signs that are decoded."""
 _Readings = tuple[tuple[str, ...], tuple[str, ...]]
-_MAY = re.compile(r"[\s\"'`<(\x00]*(?:[/\\~$%]|\.\.?[/\\%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:)")
-_CLIMBING = re.compile(r"(?:\.\.?/+)+")
+_MAY = re.compile(r"[\s\"'`<(\x00]*+(?:[/\\~$%]|\.\.?[/\\%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:)")
 _PLAIN = re.compile(r"/[A-Za-z0-9_\-+,=@ ()./]*", re.ASCII)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]{0,30}):(?=[/\\~$%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:)")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})|%(\w+)%", re.ASCII)
+_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})++")
 _AUTHORITY = re.compile(r"//[^/]*")
 _AROUND = " \t\r\n\v\f\"'`<>()"
 _ELSEWHERE = frozenset({"http", "https", "ws", "wss", "ftp", "ftps", "ssh", "mailto", "data", "blob", "urn", "tel"})
@@ -40,28 +45,70 @@ def readings(text: str) -> _Readings | None:
     """The absolute and the relative paths that a program may take ``text`` for; often one.
 
     Both are spelled as written, `..` included, and once more with `..` taken out of the text, since programs do either.
-    None: there are more than 64, or the text is a URL too long to be studied. Time is linear in the text.
+    None: there are more than 64, or it is too long for all of them to be found. Time is linear in the text.
     """
     if len(text) <= MAX_PATH_BYTES and ".." not in text and "//" not in text and _PLAIN.fullmatch(text):
         return (text,), ()
     if len(text) <= MAX_STUDIED:
-        return _studied(text)
+        return _studied([text])
     cut = text.partition("\0")[0].strip(_AROUND)
     if len(cut) <= MAX_STUDIED:
-        return _studied(cut)
+        return _studied([cut])
     if _unschemed(cut):
         return None
-    return _sorted([text, *_decoded(text), *_slashed(text), *_climbed(text)])
+    short = _shortened(cut)
+    return None if short is None else _studied(short)
 
 
-def _studied(text: str) -> _Readings | None:
-    found = [text]
+def _studied(found: list[str]) -> _Readings | None:
+    left = MAX_READ
     for held in found:  # it grows on the way: what one step gives the others are tried on as well
-        for step in (_bare, _cut, _decoded, _slashed, _unschemed, _expanded, _climbed, _composed):
-            found += [other for other in step(held) if other not in found]
-        if len(found) > MAX_READINGS:
+        left -= len(held)
+        if left < 0 or len(found) > MAX_READINGS:
             return None
+        for step in (_bare, _cut, _decoded, _slashed, _unschemed, _expanded, _climbed, _composed):
+            given = step(held)
+            if given is None:
+                return None
+            found += [other for other in given if other not in found]
     return _sorted(found)
+
+
+def _shortened(text: str) -> list[str] | None:
+    """What a text that is too long for a path comes to where detours and escapes are taken out of it, if that is short.
+
+    Where nothing climbs, nothing takes away what stands before it: then the beginning tells that it is too long.
+    """
+    begun = text if _climbs(text) else text[: 3 * MAX_STUDIED]
+    decoded = _decoded(begun)
+    if decoded is None:
+        return None
+    forms = [begun, *decoded]
+    forms += [other for form in forms for other in _slashed(form)]
+    ended = [form.partition("\0")[0] for form in forms if "\0" in form]
+    if len(begun) < len(text):
+        if any(_fits(form, 3) or _fits(normpath(form), 3) for form in forms):
+            return None
+        forms = []
+    forms += ended
+    forms += [other for form in forms for other in _climbed(form)]
+    forms += [normpath(form) for form in forms]
+    return list(dict.fromkeys(form for form in forms if len(form) <= MAX_STUDIED))
+
+
+def _climbs(text: str) -> bool:
+    """Whether some reading of a long text may hold `..` as a component."""
+    if "%" not in text and "\\" not in text and "/.." not in text and not text.startswith(".."):
+        return False
+    return _climbing().search(text if text.isascii() else text.encode("utf-8", "replace").decode()) is not None
+
+
+@cache
+def _climbing() -> LinearPattern:
+    """Each character as it is, or escaped once or twice."""
+    dot = r"(?:\.|%(?:25)?(?:2|%32)(?:[eE]|%[64]5))"
+    slash = r"(?:[/\\]|%(?:25)?(?:(?:2|%32)(?:[fF]|%[64]6)|(?:5|%35)(?:[cC]|%[64]3)))"
+    return compile_linear(rf"(?:^|{slash}){dot}{dot}(?:[/\\%]|$)")
 
 
 def parent_of_glob(path: str) -> str | None:
@@ -80,8 +127,9 @@ def _one_slash(path: str) -> str:
     return f"/{path.lstrip('/')}" if path.startswith("//") else path
 
 
-def _fits(path: str) -> bool:
-    return len(path) <= MAX_PATH_BYTES and len(path.encode("utf-8", "surrogatepass")) <= MAX_PATH_BYTES
+def _fits(path: str, times: int = 1) -> bool:
+    most = times * MAX_PATH_BYTES
+    return len(path) <= most and len(path.encode("utf-8", "surrogatepass")) <= most
 
 
 def _bare(text: str) -> list[str]:
@@ -92,9 +140,21 @@ def _cut(text: str) -> list[str]:
     return [text.partition("\0")[0], text.replace("\0", "")] if "\0" in text else []
 
 
-def _decoded(text: str) -> list[str]:
-    once = unquote(text, errors="surrogateescape") if "%" in text else text
-    return [once, unquote(once, errors="surrogateescape")] if once != text else []
+def _decoded(text: str) -> list[str] | None:
+    """With percent signs decoded, and that once more; None where there are too many of them."""
+    found: list[str] = []
+    while "%" in text and len(found) < 2:
+        once, count = _ESCAPES.subn(_bytes, text, count=MAX_ESCAPES)
+        if count == MAX_ESCAPES:
+            return None
+        if once == text:
+            break
+        found.append(text := once)
+    return found
+
+
+def _bytes(found: re.Match[str]) -> str:
+    return bytes.fromhex(found[0].replace("%", "")).decode(errors="surrogateescape")
 
 
 def _slashed(text: str) -> list[str]:
@@ -130,9 +190,19 @@ def _value(found: re.Match[str]) -> str:
 
 def _climbed(text: str) -> list[str]:
     """From the top, where a relative path climbs: it does so from wherever it starts, if it climbs enough."""
-    found = _CLIMBING.match(text)
-    return [f"/{text[found.end() :]}"] if found is not None and ".." in found[0] else []
+    dots = text[: len(text) - len(text.lstrip("./"))].partition("...")[0]
+    climbing = dots[: dots.rfind("/") + 1]
+    return [f"/{text[len(climbing) :]}"] if text.startswith(".") and ".." in climbing else []
 
 
 def _composed(text: str) -> list[str]:
-    return [] if text.isascii() else [unicodedata.normalize("NFC", text)]
+    return [composed(text)]
+
+
+def composed(path: str) -> str:
+    """``path`` with composed letters, but in what is too long for a name: the time is quadratic in a row of marks."""
+    if path.isascii():
+        return path
+    return "/".join(
+        unicodedata.normalize("NFC", name) if len(name) <= 2 * MAX_NAME_BYTES else name for name in path.split("/")
+    )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gatewright.policy.target import NamedPlace
 
 MAX_TEXTS = 10_000
-"""Of the texts of one call that may be paths."""
+"""Of the texts of one call that may be paths, and of the places that they may mean."""
 _SHOWN = 200
 _NOTED = 20
 
@@ -45,13 +45,13 @@ def look_at_names(state: CallState, judged: Iterable[Pointer]) -> StageResult | 
     taken = {pointer for pointer, _ in given}.union(judged)
     texts += [(p, text, unknown, False) for p, text in _whole_paths(state.arguments) if p not in taken]
     if len(texts) > MAX_TEXTS:
-        reason = f"more than {MAX_TEXTS:,} texts that may be paths"
-        return denied("too-many-targets", reason, f"{reason} in one call; make several calls")
+        return _too_many()
     folders = _folders(state)
     named: list[NamedPlace] = []
     tool: dict[Pointer, str] = {}
     seen: dict[Pointer, str] = {}
     notes: list[str] = []
+    left = MAX_TEXTS
     for pointer, text, action, is_path in texts:
         where = ".".join(map(str, pointer))
         places = sources.named_by(
@@ -60,6 +60,9 @@ def look_at_names(state: CallState, judged: Iterable[Pointer]) -> StageResult | 
         if places is None:
             reason = f"`{where}` can be read as too many different paths to tell where it leads"
             return denied("unreadable-path", reason, message.PLACE)
+        left -= len(places)
+        if left < 0:
+            return _too_many()
         held = [one for one in places if is_path or one.level is not None]
         named += (replace(one, argument=where, action=action) for one in held)
         first = next((one for one in held if one.start is None), None)
@@ -73,6 +76,11 @@ def look_at_names(state: CallState, judged: Iterable[Pointer]) -> StageResult | 
     state.policy_arguments = cast("dict[str, JsonValue]", replaced(state.policy_arguments, seen))
     more = f"; and {len(notes) - _NOTED} more" if len(notes) > _NOTED else ""
     return StageResult(note="; ".join(notes[:_NOTED]) + more) if notes else None
+
+
+def _too_many() -> StageResult:
+    reason = f"more than {MAX_TEXTS:,} texts that may be paths, or places that they may mean"
+    return denied("too-many-targets", reason, f"{reason}, in one call; make several calls")
 
 
 def _folders(state: CallState) -> tuple[str, ...]:

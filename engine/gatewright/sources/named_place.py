@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
-import unicodedata
 from typing import TYPE_CHECKING
 
-from gatewright.arguments.disk_name import parent_of_glob, readings
+from gatewright.arguments.disk_name import composed, parent_of_glob, readings
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Action, Permission
@@ -257,4 +256,4 @@ def _status(path: str) -> os.stat_result | None:
 
 
 def _folded(path: str) -> str:
-    return unicodedata.normalize("NFC", path).casefold()
+    return composed(path).casefold()

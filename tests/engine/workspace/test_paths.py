@@ -383,3 +383,10 @@ def test_a_text_with_more_readings_than_can_be_looked_at_is_denied(place: Place)
     assert (decision.verdict, decision.stage, decision.code) == (DENY, "arguments", "unreadable-path")
     assert "`text`" in decision.reason
     assert "text" not in decision.model_message
+
+
+def test_texts_that_come_to_too_many_places_together_are_denied(place: Place) -> None:
+    text = "file:/e\u0301\\%2500/../%2e?#"
+    decision = place.decision("note", text=[f"{text}{number}" for number in range(2_000)])
+    assert (decision.verdict, decision.stage, decision.code) == (DENY, "arguments", "too-many-targets")
+    assert place.decide("note", text=[f"/srv/{number}" for number in range(5_000)]) is ALLOW
