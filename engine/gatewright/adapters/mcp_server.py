@@ -14,7 +14,7 @@ import anyio
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolResult, ElicitRequestedSchema, NotificationParams, PaginatedRequestParams, TextContent
+from mcp.types import CallToolResult, ElicitRequestedSchema, PaginatedRequestParams, TextContent
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
     from mcp.server.connection import Connection
-    from mcp.server.context import ServerRequestContext
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
     from mcp.types import CallToolRequestParams
 
@@ -99,7 +99,7 @@ class AgentServer:
             on_subscriptions_listen=ListenHandler(self._bus, max_subscriptions=_MOST_LISTENING),
         )
         self.server.add_request_handler("tools/list", PaginatedRequestParams, self._list)
-        self.server.add_notification_handler("notifications/initialized", NotificationParams, self._greet)
+        self.server.middleware.append(self._hear)
 
     async def refresh(self) -> None:
         """Tell every client that its tools have changed, if they have since this was called last."""
@@ -132,9 +132,11 @@ class AgentServer:
     def _instructions(self) -> str | None:
         return self._seen.usage_rules or None if self._seen is not None else None
 
-    async def _greet(self, context: ServerRequestContext, _params: NotificationParams) -> None:
-        """A client has connected by a handshake."""
-        self._client(context)
+    async def _hear(self, ctx: ServerRequestContext[dict[str, Any], Any], call_next: CallNext) -> HandlerResult:
+        """Whatever a client says but the first word of a handshake, which is not over yet, shows that it is there."""
+        if ctx.method != "initialize":
+            self._client(ctx)
+        return await call_next(ctx)
 
     def _client(self, context: ServerRequestContext) -> _Client:
         """The client that speaks: told by its connection, or by its name where each request has one of its own."""
@@ -166,8 +168,7 @@ class AgentServer:
             self._schemas = view, {tool["name"]: tool["inputSchema"] for tool in _tools(view)}
         return self._schemas[1].get(name)
 
-    async def _list(self, context: ServerRequestContext, _params: PaginatedRequestParams) -> dict[str, Any]:
-        self._client(context)
+    async def _list(self, _context: ServerRequestContext, _params: PaginatedRequestParams) -> dict[str, Any]:
         return {"tools": _tools(self._view()), "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
     async def _call(self, context: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:

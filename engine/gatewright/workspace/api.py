@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gatewright.gate.decision import dotted
     from gatewright.gate.pipeline import STAGES
     from gatewright.gate.rates import Window
+    from gatewright.gate.serving import ClientSession, ServingProcess
     from gatewright.policy import agentedit, approvaledit, capabilityedit, catalogedit, rights, ruleedit, sourceedit
     from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
     from gatewright.policy.capabilityedit import Granted, needs, read_scope
@@ -201,8 +202,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     # compile
     "AgentSnapshot", "CallsTest", "GapTest", "GroupTest", "RateTest", "SessionTest",
     # gate
-    "AgentView", "Approval", "ApprovalRequest", "Decision", "Difference", "Grant", "Outcome", "Remember", "STAGES",
-    "Session", "StageTrace", "Window", "dotted",
+    "AgentView", "Approval", "ApprovalRequest", "ClientSession", "Decision", "Difference", "Grant", "Outcome",
+    "Remember", "STAGES", "ServingProcess", "Session", "StageTrace", "Window", "dotted",
     # adapters
     "ServerState", "ServerStatus",
     # workspace
@@ -303,6 +304,7 @@ door(
         "gatewright.gate.decision": ("dotted",),
         "gatewright.gate.pipeline": ("STAGES",),
         "gatewright.gate.rates": ("Window",),
+        "gatewright.gate.serving": ("ClientSession", "ServingProcess"),
         # adapters
         "gatewright.adapters.mcp_client": ("ServerState", "ServerStatus"),
         # workspace
@@ -332,5 +334,6 @@ MODULES_NEEDED_LATER = (
     "gatewright.workspace.client_file",
     "gatewright.workspace.servers",
     "gatewright.workspace.pins",
+    "gatewright.gate.serving",
 )
 """What an open workspace loads at the first edit, call or export; whoever has time imports it before."""

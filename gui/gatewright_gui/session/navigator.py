@@ -30,6 +30,8 @@ class Navigator(QObject):
     """bool: whether a call of the console waits for an answer."""
     question_requested = Signal()
     """The keys are to go to that question."""
+    waiting_requested = Signal(object)
+    """tuple[str, ...], digests of calls of another process: the oldest of them that waits is to be shown."""
     call_requested = Signal(object, object, object)
     """Agent id, tool, operation or None: the Console begins a call of it."""
     difference_requested = Signal()
@@ -49,6 +51,10 @@ class Navigator(QObject):
         """Show the question that a call of the console waits with."""
         self.page_requested.emit("console")
         self.question_requested.emit()
+
+    def go_to_waiting(self, digests: tuple[str, ...]) -> None:
+        """Show a call of another process that waits for an answer."""
+        self.waiting_requested.emit(digests)
 
     def go_to_line(self, line: int) -> None:
         """Show a line of the policy."""

@@ -35,7 +35,7 @@ class PendingApproval:
     """A call that waits for the operator. `arguments`: the exact ones as JSON text; `diff`: what would be written.
 
     Times are seconds since 1970; `expires_wall_s` None: it waits for as long as it takes. `once_only`: the tool itself
-    asks because of the content of the moment, so that no answer can stand for other calls.
+    asks because of the content of the moment, so that no answer can stand for other calls. `digest`: of the call.
     """
 
     agent_id: str
@@ -55,6 +55,7 @@ class PendingApproval:
     waiting: int = 1
     once_only: bool = False
     about: tuple[str, ...] = ()
+    digest: str = ""
 
     @property
     def called(self) -> str:
@@ -105,6 +106,7 @@ def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> Pe
         request.waiting,
         any(ask.once_only for ask in request.asks),
         tuple(sorted({ask.about for ask in request.asks})),
+        request.digest,
     )
 
 

@@ -67,7 +67,7 @@ class MainWindow(QMainWindow):
         self.document, self.theme, self.preferences = document, theme, preferences
         self._demo = demo
         self._may_close = False
-        self._is_answering = False
+        self._is_answering, self._wanted = False, tuple[str, ...]()
         self._found: CheckCount | None = None
         self._progress: CheckProgress | None = None
         self.tasks = TaskOwner(self._failed)
@@ -159,6 +159,7 @@ class MainWindow(QMainWindow):
         self.alarm.action_requested.connect(lambda: self.show_page("problems"))
         self.waiting.changed.connect(self._tell_waiting)
         self.status.waiting_requested.connect(self.show_waiting)
+        self.navigator.waiting_requested.connect(self.show_waiting)
         self.navigator.question_told.connect(self.status.set_question)
         self.status.question_requested.connect(self.navigator.go_to_question)
         document.undo_stack.indexChanged.connect(self._refresh_actions)
@@ -470,9 +471,9 @@ class MainWindow(QMainWindow):
         self.alarm.show_message("error", f"{alarm.words} (read again at {since}).", action="Show problems")
         self.alarm.close_button.hide()
 
-    def show_waiting(self) -> None:
-        """Show the oldest call of another process that waits, and bring the keys to what denies it."""
-        self._is_answering = True
+    def show_waiting(self, digests: tuple[str, ...] = ()) -> None:
+        """Show the oldest call of another process that waits, or of those; the keys go to what denies it."""
+        self._is_answering, self._wanted = True, digests
         self._tell_waiting(self.waiting.questions)
         self.approval.focus_question()
 
@@ -484,7 +485,8 @@ class MainWindow(QMainWindow):
             if "approval" in vars(self):
                 self.approval.withdraw()
         elif self._is_answering:
-            self.approval.ask(questions[0], f"1 of {len(questions)}: " if len(questions) > 1 else "")
+            at = next((at for at, one in enumerate(questions) if one.digest in self._wanted), 0)
+            self.approval.ask(questions[at], f"{at + 1} of {len(questions)}: " if len(questions) > 1 else "")
 
     def show_message(self, message: Message) -> None:
         """Say something: in passing, or in a bar that stays."""

@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Condition, Thread
@@ -205,22 +205,24 @@ def serve(place: Place) -> Iterator[Serve]:
                 pipe.close()
 
 
+@contextmanager
+def served_over_http(place: Place, *words: str) -> Generator[Gate]:
+    """A process that serves the place over HTTP, killed afterwards."""
+    command = [
+        sys.executable,
+        *place.arguments("serve", str(place.policy), "--transport", "http", "--port", "0", *words),
+    ]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=place.environment)
+    try:
+        yield Gate(process)
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
 @pytest.fixture
 def listen(place: Place) -> Iterator[Listen]:
-    started: list[Gate] = []
-
-    def start(*words: str) -> Gate:
-        command = [
-            sys.executable,
-            *place.arguments("serve", str(place.policy), "--transport", "http", "--port", "0", *words),
-        ]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=place.environment)
-        started.append(Gate(process))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.process.kill()
-        one.process.wait()
-        assert one.process.stderr is not None
-        one.process.stderr.close()
+    with ExitStack() as stack:
+        yield lambda *words: stack.enter_context(served_over_http(place, *words))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
 
@@ -10,6 +10,7 @@ from gatewright_gui.pages.catalogs.add_dialog import AddDialog
 from gatewright_gui.pages.catalogs.catalog_list import ROW, CatalogDelegate, CatalogModel
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
 from gatewright_gui.pages.catalogs.detail_pane import DetailPane, definition_words
+from gatewright_gui.pages.catalogs.serving_panel import ServingPanel
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask, choose_open_file, shown
@@ -19,8 +20,11 @@ from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.catalogs import CatalogRow, Catalogs, known_client_files, write_edit
+from gatewright_gui.session.serving import Serving
 from gatewright_gui.session.verbs import catalogs as verbs
 
+LOOK_MS = 500
+"""How often it is looked who is served, while the page is there to be seen."""
 NO_CATALOGS = "Take the servers of a client such as Claude Desktop or VS Code, paste its JSON, or type a command."
 
 
@@ -60,20 +64,32 @@ class CatalogsPage(Page):
         self._stack = QStackedWidget()
         self._stack.addWidget(splitter)
         self._stack.addWidget(self.empty)
-        column_of(stretch(self._stack), into=self)
+        self.serving = Serving(context.document, context.tasks, self)
+        self.served = ServingPanel()
+        both = Splitter(Qt.Orientation.Vertical, "catalogs.serving", context.sizes)
+        for pane in (self._stack, self.served):
+            both.addWidget(pane)
+        both.setStretchFactor(0, 1)
+        both.restore((520, 160))
+        column_of(stretch(both), into=self)
         self._connect()
         self._refresh()
+        self._look = QTimer(self, interval=LOOK_MS)
+        self._look.timeout.connect(self._look_after)
+        self._look.start()
 
     def main_view(self) -> QWidget:
         """The list; without a catalog the way to add one."""
         return self.view if self._stack.currentWidget() is self._whole else self.empty.action_button
 
     def page_shown(self) -> None:
-        """Servers may have come and gone meanwhile."""
+        """Servers and clients may have come and gone meanwhile."""
         self._refresh()
+        self.serving.look()
 
     def end(self) -> None:
-        """Hear no more of servers."""
+        """Hear no more of servers and clients."""
+        self._look.stop()
         self.catalogs.end()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
@@ -90,6 +106,9 @@ class CatalogsPage(Page):
 
     def _connect(self) -> None:
         self.catalogs.changed.connect(self._refresh)
+        self.serving.changed.connect(self._show_served)
+        self.served.question_requested.connect(self._context.navigator.go_to_waiting)
+        self.served.agent_requested.connect(self._go_to_agent)
         self.view.selectionModel().currentChanged.connect(self._show)
         self.add_button.clicked.connect(lambda: self._start(self._add(None)))
         self.empty.action_requested.connect(lambda: self._start(self._add(None)))
@@ -128,6 +147,20 @@ class CatalogsPage(Page):
             is_server = row.is_server
             stderr = self.catalogs.stderr(row.catalog_id) if is_server else ""
             self.detail.show_row(row, stderr, self.catalogs.digest(row.catalog_id) if is_server else "")
+
+    def _look_after(self) -> None:
+        if self.isVisible():
+            self._show_served()  # times say how long ago
+            self.serving.look()
+
+    def _show_served(self) -> None:
+        self.served.show_processes(self.serving.processes)
+
+    def _go_to_agent(self, agent_id: str) -> None:
+        if agent_id in self._document.policy.agents:
+            self._context.navigator.go_to_agent(agent_id)
+        else:
+            self._document.say("info", f"there is no agent `{agent_id}` in the policy as it is edited")
 
     def _start(self, work: object) -> None:
         self._context.tasks.start(work, "catalogs", replace=True)  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,192 @@
+"""The clients that the gateway serves now: who they are, what they called, what of it waits for an answer."""
+
+import time
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
+
+from gatewright.workspace.api import frozen
+from gatewright_gui.qt.layout import column_of, named, stretch
+from gatewright_gui.qt.look import current_look, role_hex
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.session.question import span
+from gatewright_gui.session.serving import ClientSession, ServingProcess
+
+Index = QModelIndex | QPersistentModelIndex
+HEADINGS = ("Client", "Agent", "Reached by", "Calls", "Denied", "Waits for you", "Connected")
+CLIENT, AGENT, WAY, CALLS, DENIED, WAITS, SINCE = range(len(HEADINGS))
+_NUMBERS = (CALLS, DENIED, WAITS)
+LINE = Qt.ItemDataRole.UserRole + 1
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+@frozen
+class ServingLine:
+    """A client of a process; None: nobody is connected there. `cells`: what the columns say."""
+
+    process: ServingProcess
+    client: ClientSession | None
+    cells: tuple[str, ...]
+
+    @property
+    def waits(self) -> tuple[str, ...]:
+        """The digests of its calls that wait."""
+        return self.client.waits if self.client is not None else ()
+
+
+def serving_lines(processes: tuple[ServingProcess, ...], now_s: float) -> tuple[ServingLine, ...]:
+    """A line for each client, and one for each process that has none."""
+    return tuple(
+        ServingLine(process, client, _cells(process, client, now_s))
+        for process in processes
+        for client in process.clients or (None,)
+    )
+
+
+def _cells(process: ServingProcess, client: ClientSession | None, now_s: float) -> tuple[str, ...]:
+    way = (
+        "standard input"
+        if process.transport == "stdio"
+        else process.address.removeprefix("http://").removesuffix("/mcp")
+    )
+    if client is None:
+        agents = ", ".join(process.agents) or "no token yet"
+        return ("no client is connected", agents, way, "", "", "", f"{span(now_s - process.since_wall_s)} ago")
+    by = [word for word in (client.user_id, client.token_id) if word]
+    return (
+        client.client or "a client without a name",
+        client.agent_id,
+        ", ".join((way, *by)),
+        f"{client.calls:,}",
+        f"{client.denied:,}",
+        f"{len(client.waits):,} call{'' if len(client.waits) == 1 else 's'}" if client.waits else "",
+        f"{span(now_s - client.since_wall_s)} ago",
+    )
+
+
+class ServingModel(QAbstractTableModel):
+    """One row per client."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: tuple[ServingLine, ...] = ()
+
+    def set_lines(self, lines: tuple[ServingLine, ...]) -> None:
+        """Show these; as long as there are as many, rows stay where they are."""
+        if len(lines) != len(self._lines):
+            self.beginResetModel()
+            self._lines = lines
+            self.endResetModel()
+        elif lines != self._lines:
+            self._lines = lines
+            self.dataChanged.emit(self.index(0, 0), self.index(len(lines) - 1, SINCE))
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many clients."""
+        return 0 if parent.isValid() else len(self._lines)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """Always the same."""
+        return 0 if parent.isValid() else len(HEADINGS)
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Words over the columns; over numbers at the right."""
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(HEADINGS):
+            return None
+        if role == Qt.ItemDataRole.TextAlignmentRole and section in _NUMBERS:
+            return int(_RIGHT)
+        return HEADINGS[section] if role == Qt.ItemDataRole.DisplayRole else None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Cells, and the line itself."""
+        if not index.isValid() or index.row() >= len(self._lines):
+            return None
+        line, column = self._lines[index.row()], index.column()
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return line.cells[column]
+            case Qt.ItemDataRole.TextAlignmentRole if column in _NUMBERS:
+                return int(_RIGHT)
+            case Qt.ItemDataRole.ToolTipRole:
+                return _tip(line, column)
+            case _ if role == LINE:
+                return line
+            case _:
+                return None
+
+
+def _tip(line: ServingLine, column: int) -> str:
+    if column == WAITS and line.waits:
+        return "Show the call that waits, and answer it"
+    if column == AGENT and line.client is not None:
+        return f"Show what {line.client.agent_id} may do"
+    session = f", session {line.client.session_id}" if line.client is not None else ""
+    return f"{line.cells[column]}: process {line.process.pid}{session}"
+
+
+class _Delegate(Delegate):
+    """What leads somewhere has the colour of a link, and of a question where one waits."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        super().initStyleOption(option, index)
+        line, palette = index.data(LINE), QPalette(getattr(option, "palette"))  # noqa: B009
+        role = {AGENT: "accent", WAITS: "ask"}.get(index.column())
+        if isinstance(line, ServingLine) and role is not None and line.client is not None:
+            colour = QColor(role_hex(current_look().palette, role))  # pyright: ignore[reportArgumentType]
+            palette.setColor(QPalette.ColorRole.Text, colour)
+            palette.setColor(QPalette.ColorRole.HighlightedText, colour)
+            setattr(option, "palette", palette)  # noqa: B010
+
+
+class ServingPanel(QWidget):
+    """Hidden while nobody serves the workspace."""
+
+    question_requested = Signal(object)
+    """tuple[str, ...]: the digests of the calls that wait."""
+    agent_requested = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.header = SectionHeader("Clients that are served now")
+        self.model = ServingModel()
+        self.view = named(TableView("Clients that are served now"), "catalogs.serving")
+        self.view.setModel(self.model)
+        self.view.setItemDelegate(_Delegate(self.view))
+        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        header = self.view.horizontalHeader()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(WAY, QHeaderView.ResizeMode.Stretch)
+        for column, width in ((CLIENT, 220), (AGENT, 160), (CALLS, 70), (DENIED, 70), (WAITS, 110), (SINCE, 110)):
+            self.view.setColumnWidth(column, width)
+        column_of(self.header, stretch(self.view), into=self)
+        self.view.clicked.connect(self._follow)
+        self.view.activated.connect(self._activate)
+        self.hide()
+
+    def show_processes(self, processes: tuple[ServingProcess, ...]) -> None:
+        """Show these, as they are now."""
+        self.model.set_lines(serving_lines(processes, time.time()))
+        clients = sum(len(process.clients) for process in processes)
+        served = f"{clients} client{'' if clients == 1 else 's'}"
+        self.header.set_note(f"{served} of {len(processes)} process{'' if len(processes) == 1 else 'es'}")
+        self.setVisible(bool(processes))
+
+    def _follow(self, index: QModelIndex) -> None:
+        """A click on what looks like a link."""
+        line = index.data(LINE)
+        if isinstance(line, ServingLine) and line.client is not None:
+            if index.column() == WAITS and line.waits:
+                self.question_requested.emit(line.waits)
+            elif index.column() == AGENT:
+                self.agent_requested.emit(line.client.agent_id)
+
+    def _activate(self, index: QModelIndex) -> None:
+        """The return key, or a double click: what waits goes first."""
+        line = index.data(LINE)
+        self._follow(index.siblingAtColumn(WAITS if isinstance(line, ServingLine) and line.waits else AGENT))
