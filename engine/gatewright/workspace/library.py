@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.policyfile import patch_text, render_policy, write_policy_text
 from gatewright.schema.formats import FORMATS
-from gatewright.workspace.assembly import catalog_book, load_valid
+from gatewright.workspace.policy_reader import catalog_book, load_valid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from gatewright.policy.edit import AgentChange, CatalogChange, SourceChange, Too
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.requirement import has_requirement, hidden_requirements, majors_of
 from gatewright.policyfile.editfault import agent_fault
-from gatewright.workspace.assembly import base_problems
+from gatewright.workspace.policy_reader import base_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,49 +2,38 @@
 
 The one path an edit takes below the app: ``check`` (nothing happens), ``apply`` (the gate swaps its snapshot), ``save``
 (the difference between the policy on disk and the policy now is patched into the text on disk).
-Over 450 lines, since it is the one face of everything below; what it does is done elsewhere.
+Over 450 lines, since it is the one face of everything below: most methods hand on to the part that does it.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
-from weakref import WeakSet
 
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
-from gatewright.base.problem import Problem, Severity, near_hint
+from gatewright.base.once import once
+from gatewright.base.problem import Problem, Severity
 from gatewright.gate import is_durable
-from gatewright.policy.document import CatalogType
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.toolname import split_name
-from gatewright.policyfile import parse_policy
 from gatewright.record import fork_safe_lock
 from gatewright.tools import DefinedTool
-from gatewright.workspace.assembly import (
-    SERVER_NOT_TRUSTED,
-    Folders,
-    assemble,
-    catalog_book,
-    folder_problems,
-    load,
-    server_problems,
-)
-from gatewright.workspace.attachment import Attachments
+from gatewright.workspace.assembly import Folders, assemble
 from gatewright.workspace.catalog import as_it_came
-from gatewright.workspace.grantreach import grant_problems
 from gatewright.workspace.image import WorkspaceImage
-from gatewright.workspace.lint import lints
 from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
-from gatewright.workspace.policytext import PolicyText
+from gatewright.workspace.policy_reader import PolicyReader, PolicyState
 from gatewright.workspace.savedview import SavedViews
-from gatewright.workspace.trust import TrustRecords, server_digest
-from gatewright.workspace.watching import SourceWatching
+from gatewright.workspace.server_pins import ServerPins
+from gatewright.workspace.trust import TrustRecords
+from gatewright.workspace.watching import SourceWatches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     from gatewright.base.clock import Clock
     from gatewright.base.jsonvalue import JsonValue
@@ -70,7 +59,6 @@ if TYPE_CHECKING:
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.right import ToolFacts, ToolRight
     from gatewright.policy.tier import SafetyTier
-    from gatewright.policyfile import LoadedPolicy
     from gatewright.schema import Schema, Survey
     from gatewright.sources import Noticed, SourceManager
     from gatewright.sources.basefolder import BaseFolder
@@ -78,12 +66,12 @@ if TYPE_CHECKING:
     from gatewright.tools import Tool, ToolExecutionContext
     from gatewright.tools.pin import Listing, Pin
     from gatewright.tools.schemashape import Runner
-    from gatewright.workspace.catalog import CatalogBook
     from gatewright.workspace.pathrow import PathRow
     from gatewright.workspace.pins import CatalogState
     from gatewright.workspace.sandbox import Sandbox
     from gatewright.workspace.servers import Servers
     from gatewright.workspace.tokens import TokenBook
+    from gatewright.workspace.watching import SourceWatching
 
 
 class Workspace:
@@ -94,7 +82,6 @@ class Workspace:
     asks through it only where a caller names it as the approver (``approver=workspace.broker``).
     """
 
-    policy: Policy
     problems: tuple[Problem, ...]
     revision: int = 0
 
@@ -105,8 +92,8 @@ class Workspace:
         clock: Clock,
         tools: tuple[Tool, ...] = (),
         *,
-        trust: bool,
-        durable: bool,
+        trust: bool = False,
+        durable: bool = False,
         approvals: ApprovalLimits | None = None,
         manifests: Mapping[str, bytes] | None = None,
         runs_servers: bool = True,
@@ -114,37 +101,26 @@ class Workspace:
     ) -> None:
         self.policy_path = policy_path
         self.folder = policy_path.parent
-        self._folders = folders
-        self._clock = clock
-        self._lock, self._changing = fork_safe_lock(), fork_safe_lock()
+        self._folders, self._clock, self._tools = folders, clock, tools
+        self._changing = fork_safe_lock()
         self._records, self._saved_views = TrustRecords(folders.keys), SavedViews()
-        self._tools, self._manifests, self._trusting = tools, manifests or {}, trust
-        self._runs_servers = runs_servers
-        self._servers: Servers | None = None
-        self._serving: ServingBook | None = None
-        self._book = self._read_catalogs(None)
-        if image is None:
-            loaded, policy, self.problems = self._read(self._book, trust=trust)
-        else:
-            loaded, policy, self.problems = self._parse(self._book, image.text), image.saved, ()
-        self._trusting = False
-        self._adopt(policy, PolicyText(policy_path, loaded, policy, self._book.known), self._book)
-        places = self._text.places(policy)
-        self._watching: SourceWatching | None = None
-        self._folder_watches: WeakSet[FolderWatch] = WeakSet()
-        self._attachments = Attachments(policy_path, self._records)
-        self._parts = assemble(
-            policy,
+        self._reader = PolicyReader(
             policy_path,
-            folders,
-            clock,
-            places,
             tools,
-            self._book,
-            self._attachments,
-            durable=durable,
-            limits=approvals,
+            self._records,
+            lambda: self.gate.snapshot().facts,
+            given=manifests or {},
+            runner=self._runner if runs_servers else None,
         )
+        if image is None:
+            self._state, self.problems = self._reader.read(None, trust=trust)
+        else:
+            self._state, self.problems = self._reader.parse(image.text, image.saved), ()
+        self._pins = ServerPins(policy_path, self._records, lambda: self._state, self._replace_pin)
+        self._parts = assemble(
+            self._state, policy_path, folders, clock, tools, self._records, durable=durable, limits=approvals
+        )
+        self._watches = SourceWatches(self.sources, lambda: self.policy)
 
     @classmethod
     def open(
@@ -176,8 +152,8 @@ class Workspace:
 
     def image(self) -> WorkspaceImage:
         """All that another process needs to have the same workspace, as values that can be pickled."""
-        policy, text, book = self._now()
-        saved_text, saved = text.as_saved
+        policy, book = self._state.policy, self._state.book
+        saved_text, saved = self._state.text.as_saved
         manifests = {**book.contents(policy.catalogs), **book.contents(policy.catalogs, outside=True)}
         folders = self._folders.state, self._folders.keys
         return WorkspaceImage(self.policy_path, folders, saved_text, saved, policy, manifests)
@@ -193,8 +169,6 @@ class Workspace:
             folders,
             clock,
             tuple(tools),
-            trust=False,
-            durable=False,
             manifests=image.manifests,
             image=image,
         )
@@ -203,13 +177,18 @@ class Workspace:
 
     def follow(self, image: WorkspaceImage) -> bool:
         """Be as a later image of the same workspace says; False where its file was read anew since."""
-        policy, text, book = self._now()
+        text = self._state.text
         if image.text != text.saved and not text.keep_saved(image.saved, image.text):
             return False
-        if image.policy is not policy:
+        if image.policy is not self.policy:
             with self._changing:
-                self._put_in_force(image.policy, text, None, book)
+                self._put_in_force(replace(self._state, policy=image.policy))
         return True
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force, as edited now."""
+        return self._state.policy
 
     @property
     def name(self) -> str:
@@ -255,15 +234,12 @@ class Workspace:
 
         return SessionStore(self._folders.state / SESSIONS, self._folders.keys, self._clock)
 
-    @property
+    @once
     def serving(self) -> ServingBook:
         """The processes that serve this workspace to MCP clients (``gatewright serve``), and who is connected there."""
         from gatewright.gate.serving import ServingBook
 
-        with self._lock:
-            if self._serving is None:
-                self._serving = ServingBook(self._folders.state, self._folders.keys)
-            return self._serving
+        return ServingBook(self._folders.state, self._folders.keys)
 
     def session(self, agent_id: str, session_id: str | None = None, *, user_id: str | None = None) -> Session:
         """A conversation of the agent: as ``sessions.save`` kept it under that id, else a new one.
@@ -277,21 +253,18 @@ class Workspace:
         self.gate.view(agent_id)  # refuses an unknown agent
         return self.sessions.resume(session_id, agent_id=agent_id)
 
-    @property
+    @once
     def servers(self) -> Servers:
         """The MCP servers of the policy's catalogs; none of them starts before it is asked to."""
         from gatewright.workspace.servers import Servers
 
-        with self._lock:
-            if self._servers is None:
-                self._servers = Servers(
-                    self.folder,
-                    lambda: self.policy.catalogs,
-                    pin=lambda catalog: self.pin(catalog.catalog_id),
-                    trusts=lambda catalog: self._records.trusts_server(self.policy_path, catalog),
-                    record=self.record_listing,
-                )
-            return self._servers
+        return Servers(
+            self.folder,
+            lambda: self.policy.catalogs,
+            pin=lambda catalog: self.pin(catalog.catalog_id),
+            trusts=lambda catalog: self._records.trusts_server(self.policy_path, catalog),
+            record=self.record_listing,
+        )
 
     @property
     def sources(self) -> SourceManager:
@@ -314,7 +287,8 @@ class Workspace:
     @property
     def files(self) -> tuple[Path, ...]:
         """The files that a reload reads: the policy and the manifests of its catalogs."""
-        return (self.policy_path, *self._book.paths(self.policy.catalogs))
+        state = self._state
+        return (self.policy_path, *state.book.paths(state.policy.catalogs))
 
     def tool_schema(self, tool_name: str) -> Schema | None:
         """The whole schema of a tool as it came, whatever the policy declares of it; None for an unknown tool."""
@@ -336,12 +310,12 @@ class Workspace:
     @property
     def is_dirty(self) -> bool:
         """Whether the policy now differs from the one on disk."""
-        return not self.policy.is_same(self._text.saved_policy)
+        return not self._state.policy.is_same(self._state.text.saved_policy)
 
     @property
     def saved_text(self) -> str:
         """What the file holds."""
-        return self._text.saved
+        return self._state.text.saved
 
     def check(self, edit: Edit) -> Policy:
         """The policy that the edit would make. Raises EditRefused; changes nothing."""
@@ -359,7 +333,7 @@ class Workspace:
         refuse_bad_pattern(edit)
         refuse_untrusted(self.policy, after, self.policy_path, self._records, self.place)
         refuse_unreadable(edit)
-        refuse_unloadable(self._text, after, edit)
+        refuse_unloadable(self._state.text, after, edit)
         refuse_hidden_requirement(after, edit, lambda: self._facts_under(after))
         refuse_orphaned_rule(self.policy, after)
         return after
@@ -371,8 +345,8 @@ class Workspace:
         with self._changing:
             after = self.check(edit)
             changed = edits.change_set(edit)
-            self._put_in_force(after, self._text, changed, self._book)
-        self._watch_what_is_said()
+            self._put_in_force(replace(self._state, policy=after), changed)
+        self._watches.follow()
         return changed
 
     def rights(self, agent_id: str) -> Mapping[str, ToolRight]:
@@ -397,26 +371,24 @@ class Workspace:
         The first one after a save compiles what was edited since: not for the GUI thread. Where catalogs or roots were
         changed since, it is made of the tools of now, and `saved_view_remark` says so.
         """
-        _, text, _ = self._now()
-        return self._saved_views.view(self.gate, text.saved_policy, agent_id)
+        return self._saved_views.view(self.gate, self._state.text.saved_policy, agent_id)
 
     def saved_view_remark(self) -> str:
         """What has to be known to compare saved views with present ones; empty where nothing has."""
-        _, text, _ = self._now()
-        return self._saved_views.remark(self.gate, text.saved_policy)
+        return self._saved_views.remark(self.gate, self._state.text.saved_policy)
 
     def text(self) -> str:
         """The TOML as it would be saved now; byte-identical to the file while nothing differs."""
-        return self._current().text
+        return self._state.loaded.text
 
     def place(self, address: Address) -> Place | None:
         """Where a part of the policy stands in ``text()``."""
-        return self._current().places.place(address)
+        return self._state.loaded.places.place(address)
 
     def current_problems(self) -> tuple[Problem, ...]:
         """Every problem of the policy as it is now; reads ``text()`` anew, so not for the GUI thread."""
-        loaded = self._current()
-        return (*loaded.problems, *self._told_beside(loaded, loaded.policy, trust=False))
+        loaded = self._state.loaded
+        return (*loaded.problems, *self._reader.problems_beside(loaded))
 
     def save(self, *, overwrite: bool = False) -> None:
         """Write the difference into the file, atomically. Raises WorkspaceError; the edits are kept then.
@@ -425,18 +397,18 @@ class Workspace:
         what the file says, in the text that is there now (its comments and order stay) as far as that text still
         loads, else in the text as it was here.
         """
-        policy, text, _ = self._now()
-        text.save(policy, overwrite=overwrite)
+        state = self._state
+        state.text.save(state.policy, overwrite=overwrite)
 
     def write_again(self) -> None:
         """Write the policy where its file is gone. Raises WorkspaceError, also where a file is there again."""
-        policy, text, _ = self._now()
-        text.write_again(policy)
+        state = self._state
+        state.text.write_again(state.policy)
 
     def saving_over(self) -> tuple[str | None, str]:
         """What the file holds now, None where it cannot be read, and what ``save(overwrite=True)`` would write."""
-        policy, text, _ = self._now()
-        return text.saving_over(policy)
+        state = self._state
+        return state.text.saving_over(state.policy)
 
     @property
     def is_gone(self) -> bool:
@@ -445,8 +417,8 @@ class Workspace:
 
     def changed_outside(self) -> bool:
         """Whether the file on disk, or a manifest that it names, is no longer what was read or saved here."""
-        _, text, book = self._now()
-        return text.changed_outside() or book.changed(text.saved_policy.catalogs)
+        state = self._state
+        return state.text.changed_outside() or state.book.changed(state.text.saved_policy.catalogs)
 
     def reload(self) -> tuple[Problem, ...]:
         """Read the file again, dropping unsaved edits; with errors the last good policy stays in force, and an alarm
@@ -456,9 +428,8 @@ class Workspace:
         problems of what was read. Raises WorkspaceError when it cannot be read, which raises the alarm too.
         """
         with self._changing:
-            book = self._read_catalogs(self._book)
             try:
-                loaded, policy, problems = self._read(book, trust=False)
+                state, problems = self._reader.read(self._state.book)
             except PolicyInvalid as error:
                 self._detach_untrusted()
                 self.gate.refuse(error.problems)
@@ -467,21 +438,20 @@ class Workspace:
                 self._detach_untrusted()
                 self.gate.refuse([Problem(Severity.ERROR, "unreadable", str(error))])
                 raise
-            text = PolicyText(self.policy_path, loaded, policy, book.known)
-            self._put_in_force(policy, text, None, book, afresh=True)
+            self._put_in_force(state, afresh=True)
             self.problems = problems
-        self._watch_what_is_said()
+        self._watches.follow()
         return problems
 
     def export(self, folder: Path, *, dialect: str = "gatewright", agent_id: str | None = None) -> tuple[Path, ...]:
         """Write the policy, its manifests, and the folders it names, for a deployment. Raises WorkspaceError."""
         from gatewright.workspace import export as exporting
 
-        policy, _, book = self._now()
+        state = self._state
         texts = self.export_texts(dialect, agent_id)
         whole = dialect == "gatewright"
-        bases = written_folders(policy) if whole else []
-        manifests = book.contents(policy.catalogs) if whole else {}
+        bases = written_folders(state.policy) if whole else []
+        manifests = state.book.contents(state.policy.catalogs) if whole else {}
         return exporting.write_export(folder, texts, self.folder, bases, manifests)
 
     def export_texts(self, dialect: str, agent_id: str | None = None) -> dict[str, str]:
@@ -527,30 +497,18 @@ class Workspace:
         ``notify`` is called in a thread of ours; a second watch takes the place of the first. Nothing is watched before
         this is called.
         """
-        before, watching = self._watching, SourceWatching(self.sources, lambda: self.policy, notify, debounce_ms)
-        if before is not None:
-            before.close()
-        self._watching = watching
-        watching.follow()
-        return watching
+        return self._watches.watch(notify, debounce_ms)
 
     def watch_folder(self, source_id: str, notify: Callable[[FolderNews], None]) -> FolderWatch:
         """Tell what happens below the folder of a source until ``close``, whether it says ``watch`` or not.
 
         Nothing is taken into blocks. ``notify`` is called in a thread of ours. Raises WorkspaceError.
         """
-        from gatewright.sources.folderwatch import FolderWatch
-
-        source = self.sources.get(source_id)
-        if source is None:
-            raise WorkspaceError(f"source `{source_id}` is not attached")
-        made = FolderWatch(source.folder, notify)
-        self._folder_watches.add(made)
-        return made
+        return self._watches.watch_folder(source_id, notify)
 
     def root_folders(self) -> Mapping[str, BaseFolder]:
         """The folders that the roots were opened on, by name."""
-        return self._attachments.roots()
+        return self._parts.attachments.roots()
 
     def outside(self, base_path: str) -> Path | None:
         """The real folder of a source with that base where it lies outside the workspace, else None."""
@@ -626,25 +584,16 @@ class Workspace:
 
         idle = CopyWatch()
         watch = CopyWatch(cancelled or idle.cancelled, progress or idle.progress)
-        policy, text, book = self._now()
-        bases = self._attachments.folders()
-        files, left_out = book.contents(policy.catalogs), (self._folders.state, self._folders.keys)
-        outside = book.contents(policy.catalogs, outside=True)
+        catalogs, book = self._state.policy.catalogs, self._state.book
+        text, bases = self.text(), self._parts.attachments.folders()
+        files, outside = book.contents(catalogs), book.contents(catalogs, outside=True)
+        left_out = self._folders.state, self._folders.keys
 
         def open_copy(policy_path: Path, state: Path, keys: Path) -> Workspace:
             folders = Folders.of(policy_path, state=state, keys=keys)
-            return Workspace(
-                policy_path,
-                folders,
-                self._clock,
-                self._tools,
-                trust=False,
-                durable=False,
-                manifests=outside,
-                runs_servers=False,
-            )
+            return Workspace(policy_path, folders, self._clock, self._tools, manifests=outside, runs_servers=False)
 
-        return Sandbox(self, text.of(policy).text, bases, open_copy, files=files, left_out=left_out, watch=watch)
+        return Sandbox(self, text, bases, open_copy, files=files, left_out=left_out, watch=watch)
 
     def __enter__(self) -> Self:
         """The workspace; closed at the end of the block."""
@@ -657,63 +606,38 @@ class Workspace:
     def close(self) -> None:
         """Close what was opened, stop what was started; calls and decisions raise WorkspaceError afterwards."""
         self.gate.close()
-        for folder_watch in self._folder_watches:
-            folder_watch.stop()
-        watching, self._watching = self._watching, None
-        if watching is not None:
-            watching.close()
-        if self._servers is not None:
-            self._servers.close()
-        if self._serving is not None:
-            self._serving.close()
+        self._watches.close()
+        for name in ("servers", "serving"):
+            if name in vars(self):  # else it was never asked for
+                getattr(self, name).close()
         self._parts.close()
 
     def catalog_states(self) -> tuple[CatalogState, ...]:
         """The catalogs of the policy as they stand now, in its order. Nothing is started or asked."""
-        from gatewright.workspace.pins import CatalogState
-
-        policy, _, book = self._now()
-        tools = book.tools(policy.catalogs)
-        return tuple(
-            CatalogState(
-                catalog,
-                book.manifest(catalog).pin,
-                self.trusts_server(catalog.catalog_id) if catalog.kind is CatalogType.MCP else None,
-                tuple(tool.name for tool in tools if tool.origin == catalog.catalog_id),
-                tuple(tool.name for tool in tools if tool.origin == catalog.catalog_id and tool.held),
-            )
-            for catalog in policy.catalogs
-        )
+        return self._pins.states()
 
     def pin(self, catalog_id: str) -> Pin | None:
         """What a server listed and what of that was accepted, as it was read; None where it was never imported."""
-        _, _, book = self._now()
-        return book.manifest(self._server(catalog_id)).pin
+        return self._pins.pin(catalog_id)
 
     def trusts_server(self, catalog_id: str) -> bool:
         """Whether exactly the command, or the address, of a catalog was trusted. Raises WorkspaceError."""
-        return self._records.trusts_server(self.policy_path, self._server(catalog_id))
+        return self._pins.trusts(catalog_id)
 
     def trust_server(self, catalog_id: str) -> None:
         """Remember, by the operator's word, that this server may be started or asked. Raises WorkspaceError."""
-        self._records.trust_server(self.policy_path, self._server(catalog_id))
+        self._pins.trust(catalog_id)
 
     def server_digest(self, catalog_id: str) -> str:
         """What is trusted of a server: the digest of its definition. Raises WorkspaceError."""
-        return server_digest(self.policy_path, self._server(catalog_id))
+        return self._pins.digest(catalog_id)
 
     def record_listing(self, catalog_id: str, listing: Listing) -> Pin:
         """Keep what a server says of its tools now: what is new or changed is held, by the policy in force too.
 
         Raises WorkspaceError, PolicyInvalid for a policy that could not be loaded then.
         """
-        from gatewright.tools.pin import Pin, relisted, write_pin
-
-        before = self.pin(catalog_id)
-        after = relisted(before or Pin(), listing)
-        if before is None or write_pin(after) != write_pin(before):  # values that are equal may differ: 1 and true
-            self._replace_pin(self._server(catalog_id), after)
-        return after
+        return self._pins.record(catalog_id, listing)
 
     def accept_tools(
         self,
@@ -731,93 +655,33 @@ class Workspace:
         `gatewright.tools.pin.accept`; ``who`` goes to the log. Raises EditRefused for a name that is not there,
         WorkspaceError, and PolicyInvalid for a policy that could not be loaded then.
         """
-        from gatewright.tools.pin import accept
-        from gatewright.workspace.pins import accepted_row
+        return self._pins.accept(
+            catalog_id,
+            names,
+            tiers=tiers or {},
+            needs_capabilities=needs_capabilities,
+            instructions=instructions,
+            who=who,
+        )
 
-        catalog, before = self._server(catalog_id), self.pin(catalog_id)
-        if before is None:
-            raise WorkspaceError(f"the tools of catalog `{catalog_id}` were never imported")
-
-        def take(wanted: Iterable[str] | None) -> Pin:
-            after = accept(
-                before,
-                wanted,
-                tiers=tiers or {},
-                trusted=catalog.trusted,
-                needs_capabilities=needs_capabilities,
-                instructions=instructions,
-            )
-            if after != before:
-                self._replace_pin(catalog, after, accepted_row(catalog, before, after, who))
-            return after
-
-        try:
-            return take(names)
-        except PolicyInvalid:
-            if names is not None or not before.drift.vanished:
-                raise
-            return take((*before.drift.new, *before.drift.changed))
-
-    def _replace_pin(self, catalog: Catalog, pin: Pin, row: AuditEntry | None = None) -> None:
+    def _replace_pin(self, catalog: Catalog, pin: Pin, row: AuditEntry | None) -> None:
         """Write a pin and put it in force, if the policy as it is edited can be loaded with it."""
         from gatewright.tools.pin import write_pin
         from gatewright.workspace.pins import store
 
         with self._changing:
-            policy, text, book = self._now()
-            if book.manifest(catalog).changed():
+            state = self._state
+            if state.book.manifest(catalog).changed():
                 raise WorkspaceError(f"the pin of catalog `{catalog.catalog_id}` was changed outside: reload it first")
-            tried = self._read_catalogs(book, {catalog.file: write_pin(pin)})
-            found = text.reread(tried.known).of(policy).problems
+            tried = self._reader.catalogs(state.book, {catalog.file: write_pin(pin)})
+            found = state.text.reread(tried.known).of(state.policy).problems
             if any(problem.is_error for problem in found):
                 raise PolicyInvalid(found)
             if row is not None:
                 self._parts.audit.append([row])
             store(self.folder, catalog, pin)
-            fresh = self._read_catalogs(book)
-            self._put_in_force(policy, text.reread(fresh.known), None, fresh)
-
-    def _server(self, catalog_id: str) -> Catalog:
-        catalog = self.policy.catalog(catalog_id)
-        if catalog is None:
-            near = near_hint(catalog_id, (one.catalog_id for one in self.policy.catalogs))
-            raise WorkspaceError(f"no catalog `{catalog_id}`{near}")
-        if catalog.kind is not CatalogType.MCP:
-            raise WorkspaceError(f"catalog `{catalog_id}` is no server: its tools are run by another program")
-        return catalog
-
-    def _read(self, book: CatalogBook, *, trust: bool) -> tuple[LoadedPolicy, Policy, tuple[Problem, ...]]:
-        loaded = load(self.policy_path, book.known)
-        problems = (*loaded.problems, *self._told_beside(loaded, loaded.policy, trust=trust))
-        if loaded.policy is None or any(problem.is_error for problem in problems):
-            raise PolicyInvalid(problems)
-        if trust:
-            for catalog_id, manifest, content in book.outside(loaded.policy.catalogs):
-                self._records.trust_manifest(self.policy_path, catalog_id, manifest, content)
-            for catalog in loaded.policy.catalogs:
-                if catalog.kind is CatalogType.MCP:
-                    self._records.trust_server(self.policy_path, catalog)
-            problems = tuple(problem for problem in problems if problem.code != SERVER_NOT_TRUSTED)
-        return loaded, loaded.policy, problems
-
-    def _parse(self, book: CatalogBook, text: str) -> LoadedPolicy:
-        """What comes of a text that was read before. Raises PolicyInvalid."""
-        loaded = parse_policy(text, file=str(self.policy_path), known=book.known)
-        if loaded.policy is None:
-            raise PolicyInvalid(loaded.problems)
-        return loaded
-
-    def _read_catalogs(self, before: CatalogBook | None, given: Mapping[str, bytes] | None = None) -> CatalogBook:
-        """``given``: read instead of files, by the path that the policy writes."""
-        return catalog_book(
-            self.policy_path,
-            self._tools,
-            before,
-            records=self._records,
-            trust=lambda: self._trusting,
-            given={**self._manifests, **(given or {})},
-            runner=self._runner if self._runs_servers else None,
-        )
+            book = self._reader.catalogs(state.book)
+            self._put_in_force(PolicyState(state.policy, state.text.reread(book.known), book))
 
     def _runner(self, catalog_id: str, name: str) -> Runner:
         async def run(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> object:
@@ -825,80 +689,27 @@ class Workspace:
 
         return run
 
-    def _put_in_force(
-        self,
-        after: Policy,
-        text: PolicyText,
-        changed: ChangeSet | None,
-        book: CatalogBook,
-        *,
-        afresh: bool = False,
-    ) -> None:
-        """Sources, tools and policy change for the gate in one step; what is not needed any more goes afterwards."""
-        same = (book, after.catalogs, after.roots) == (self._book, self.policy.catalogs, self.policy.roots)
-        tools = () if same else book.tools(after.catalogs)
-        self._parts.protection.cover(book.paths(after.catalogs))
-        self._attachments.follow(after, afresh=afresh)
-        withdraw_idle = self.sources.follow(self._attachments.sources(after))
-        self.gate.reload(
-            after,
-            changed,
-            places=text.places(after),
-            sources=self.sources.pinned(),
-            roots=self._parts.roots(self._attachments.roots(), self.folder),
-            blocks=self._parts.agent_blocks(),
-            tools=None if same else lambda: self._parts.follow(after, tools),
-        )
-        withdraw_idle()
-        self._adopt(after, text, book)
-        if self._servers is not None:
-            self._servers.follow()
+    def _put_in_force(self, after: PolicyState, changed: ChangeSet | None = None, *, afresh: bool = False) -> None:
+        self._parts.enforce(self._state, after, changed, afresh=afresh)
+        self._state = after
+        if "servers" in vars(self):
+            self.servers.follow()
         self.revision += 1
 
     def _detach_untrusted(self) -> None:
         """The last good policy goes on, but with nothing that leads out of the workspace by now without trust."""
-        if self._attachments.follow(self.policy, afresh=True):
-            self._put_in_force(self.policy, self._text, None, self._book)
-            self._watch_what_is_said()
-
-    def _watch_what_is_said(self) -> None:
-        watching = self._watching
-        if watching is not None:
-            watching.follow()
-
-    def _told_beside(self, loaded: LoadedPolicy, policy: Policy | None, *, trust: bool) -> Iterator[Problem]:
-        """What the text alone does not tell: of the folders that a policy names, and what is worth a warning."""
-        yield from folder_problems(loaded, self.policy_path, self._records, trust=trust)
-        if policy is not None:
-            yield from server_problems(policy, self.policy_path, self._records, loaded.places.place)
-            yield from grant_problems(policy, self.folder, lambda: self._facts_of(loaded), loaded.places.place)
-        yield from lints(loaded, lambda: self._facts_of(loaded))
-
-    def _facts_of(self, loaded: LoadedPolicy) -> tuple[ToolFacts, ...]:
-        """The tools that a text was held to; of one with edited agents, those of now."""
-        known = loaded.reading.known if loaded.reading is not None else None
-        return self.gate.snapshot().facts if known is None else known.facts
-
-    def _adopt(self, policy: Policy, text: PolicyText, book: CatalogBook) -> None:
-        with self._lock:
-            self.policy, self._text, self._book = policy, text, book
-
-    def _now(self) -> tuple[Policy, PolicyText, CatalogBook]:
-        """The policy as edited, the text that its edits began with, and the manifests that were read with it."""
-        with self._lock:
-            return self.policy, self._text, self._book
-
-    def _current(self) -> LoadedPolicy:
-        policy, text, _ = self._now()
-        return text.of(policy)
+        if self._parts.attachments.follow(self.policy, afresh=True):
+            self._put_in_force(self._state)
+            self._watches.follow()
 
     def _facts_under(self, after: Policy) -> tuple[ToolFacts, ...]:
         """The facts of every tool, read as that policy declares it."""
-        if after.catalogs != self.policy.catalogs:
-            return self._facts_of(self._text.of(after))
-        if after.tools == self.policy.tools:
+        state = self._state
+        if after.catalogs != state.policy.catalogs:
+            return self._reader.facts_of(state.text.of(after))
+        if after.tools == state.policy.tools:
             return self.gate.snapshot().facts
-        return self._book.declared_all(after, self._parts.registry.facts())
+        return state.book.declared_all(after, self._parts.registry.facts())
 
     def _tool(self, tool_name: str) -> Tool | None:
         name, major = split_name(tool_name)

@@ -1,0 +1,259 @@
+"""Reading a policy file with what its catalogs give, and telling what is wrong with it beside its text."""
+
+from __future__ import annotations
+
+import os
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import PolicyInvalid, WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.base.problem import Problem, Severity, Subject
+from gatewright.builtins import builtin_tools, file_tool
+from gatewright.gate import key_folder
+from gatewright.policy.document import CatalogType
+from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
+from gatewright.tools import ToolRegistry
+from gatewright.workspace.catalog import CatalogBook
+from gatewright.workspace.grantreach import grant_problems
+from gatewright.workspace.lint import lints
+from gatewright.workspace.location import is_inside, resolved
+from gatewright.workspace.policytext import PolicyText
+from gatewright.workspace.roots import declare_rooted, root_problems, rooted
+from gatewright.workspace.trust import TrustRecords
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gatewright.base.problem import Address, Place
+    from gatewright.policy.document import Policy, Source
+    from gatewright.policy.right import ToolFacts
+    from gatewright.tools import Tool
+    from gatewright.tools.schemashape import Runner
+
+SERVER_NOT_TRUSTED = "server-not-trusted"
+
+
+@frozen
+class PolicyState:
+    """What belongs together of an open policy: it as edited now, the text that its edits began with, its catalogs."""
+
+    policy: Policy
+    text: PolicyText
+    book: CatalogBook
+
+    @property
+    def loaded(self) -> LoadedPolicy:
+        """The text as it would be saved now, read again."""
+        return self.text.of(self.policy)
+
+
+class PolicyReader:
+    """Reads one policy file as often as it is asked to, with the manifests and pins that it names.
+
+    ``tools``: those of the program. ``given``: manifests to take instead of files, by the path in the policy.
+    ``runner``: what executes a tool of a server, by catalog and name; None: such tools are only decided. ``facts``: the
+    tools that are there now.
+    """
+
+    def __init__(
+        self,
+        policy_path: Path,
+        tools: Iterable[Tool],
+        records: TrustRecords,
+        facts: Callable[[], tuple[ToolFacts, ...]],
+        *,
+        given: Mapping[str, bytes] = MappingProxyType({}),
+        runner: Callable[[str, str], Runner] | None = None,
+    ) -> None:
+        self._path, self._tools, self._records, self._facts = policy_path, tools, records, facts
+        self._given, self._runner = given, runner
+        self._trusts_all = False
+
+    def catalogs(self, before: CatalogBook | None, given: Mapping[str, bytes] = MappingProxyType({})) -> CatalogBook:
+        """The catalogs, to be read anew where they changed since ``before``; ``given``: read instead of files."""
+        return catalog_book(
+            self._path,
+            self._tools,
+            before,
+            records=self._records,
+            trust=lambda: self._trusts_all,
+            given={**self._given, **given},
+            runner=self._runner,
+        )
+
+    def read(self, before: CatalogBook | None, *, trust: bool = False) -> tuple[PolicyState, tuple[Problem, ...]]:
+        """The policy on disk, and its warnings. ``trust``: remember what it names outside, and its servers, as trusted.
+
+        Raises WorkspaceError when it cannot be read, PolicyInvalid when it has errors.
+        """
+        book, self._trusts_all = self.catalogs(before), trust
+        try:
+            loaded = load(self._path, book.known)
+            problems = (*loaded.problems, *self.problems_beside(loaded, trust=trust))
+            if loaded.policy is None or any(problem.is_error for problem in problems):
+                raise PolicyInvalid(problems)
+        finally:
+            self._trusts_all = False
+        if trust:
+            self._trust(loaded.policy, book)
+            problems = tuple(problem for problem in problems if problem.code != SERVER_NOT_TRUSTED)
+        return PolicyState(loaded.policy, PolicyText(self._path, loaded, loaded.policy, book.known), book), problems
+
+    def parse(self, text: str, policy: Policy) -> PolicyState:
+        """What comes of a text that was read before, and that says ``policy``. Raises PolicyInvalid."""
+        book = self.catalogs(None)
+        loaded = parse_policy(text, file=str(self._path), known=book.known)
+        if loaded.policy is None:
+            raise PolicyInvalid(loaded.problems)
+        return PolicyState(policy, PolicyText(self._path, loaded, policy, book.known), book)
+
+    def problems_beside(self, loaded: LoadedPolicy, *, trust: bool = False) -> Iterator[Problem]:
+        """What the text alone does not tell: of the folders that a policy names, and what is worth a warning."""
+        yield from folder_problems(loaded, self._path, self._records, trust=trust)
+        if loaded.policy is not None:
+            places = loaded.places.place
+            yield from server_problems(loaded.policy, self._path, self._records, places)
+            yield from grant_problems(loaded.policy, self._path.parent, lambda: self.facts_of(loaded), places)
+        yield from lints(loaded, lambda: self.facts_of(loaded))
+
+    def facts_of(self, loaded: LoadedPolicy) -> tuple[ToolFacts, ...]:
+        """The tools that a text was held to; of one with edited agents, those of now."""
+        known = loaded.reading.known if loaded.reading is not None else None
+        return self._facts() if known is None else known.facts
+
+    def _trust(self, policy: Policy, book: CatalogBook) -> None:
+        for catalog_id, manifest, content in book.outside(policy.catalogs):
+            self._records.trust_manifest(self._path, catalog_id, manifest, content)
+        for catalog in policy.catalogs:
+            if catalog.kind is CatalogType.MCP:
+                self._records.trust_server(self._path, catalog)
+
+
+def catalog_book(
+    policy_path: Path,
+    tools: Iterable[Tool] = (),
+    before: CatalogBook | None = None,
+    *,
+    records: TrustRecords | None = None,
+    trust: Callable[[], bool] = bool,
+    given: Mapping[str, bytes] = MappingProxyType({}),
+    runner: Callable[[str, str], Runner] | None = None,
+) -> CatalogBook:
+    """What a policy file may name: the built-ins, ``tools``, and what the policy's own catalogs give.
+
+    Manifests outside its folder are read where ``records`` (the user's own, if None) or ``trust`` say so; of those in
+    ``given`` that is taken instead. ``runner``: what executes a tool of a server, by the id of its catalog and the name
+    that the server knows; without it such tools are only decided. What is planned is refused as not supported. Raises
+    AlreadyRegistered for one of ``tools`` that has the name and major version of another.
+    """
+
+    def trusted(catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
+        if trust():
+            return lambda _: True
+        return (records or TrustRecords(key_folder(None))).trusted_manifest(policy_path, catalog_id, manifest)
+
+    registry, ours = ToolRegistry(), (*builtin_tools(), file_tool())
+    for tool in (*ours, *tools):
+        registry.register(tool)
+    known = KnownTools(registry.facts(), declare=declare_rooted, rooted=rooted())
+    names = (tool.name for tool in ours)
+    return CatalogBook(
+        policy_path.parent, known, registry.tools(), before, builtins=names, trusted=trusted, given=given, runner=runner
+    )
+
+
+def load(policy_path: Path, known: KnownTools) -> LoadedPolicy:
+    """What came of the policy file, whatever is wrong with it. Raises WorkspaceError when it cannot be read."""
+    return parse_policy(read_policy_text(policy_path), file=str(policy_path), known=known)
+
+
+def load_valid(policy_path: Path, known: KnownTools | None = None) -> tuple[LoadedPolicy, Policy]:
+    """The policy file, strictly; ``known``: the tools that it may name (default: the built-in ones).
+
+    Those of its catalogs come on top, where ``known`` does not read any itself. Raises WorkspaceError when it cannot
+    be read, PolicyInvalid when it has errors.
+    """
+    if known is None:
+        known = catalog_book(policy_path).known
+    elif known.catalogs is None:
+        known = CatalogBook(policy_path.parent, known).known
+    loaded = load(policy_path, known)
+    if loaded.policy is None:
+        raise PolicyInvalid(loaded.problems)
+    return loaded, loaded.policy
+
+
+def base_problems(
+    sources: Sequence[Source],
+    policy_path: Path,
+    records: TrustRecords,
+    places: Callable[[Address], Place | None],
+    *,
+    trust: bool,
+) -> tuple[Problem, ...]:
+    """Errors for source folders outside the workspace that were not trusted, warnings for those that are missing."""
+    found: list[Problem] = []
+    for source in sources:
+        address: Address = ("sources", source.source_id, "base_path")
+        problem = _base_problem(source, policy_path, records, trust=trust)
+        if problem:
+            severity, code, message = problem
+            found.append(Problem(severity, code, message, places(address), subject=Subject(address)))
+    return tuple(found)
+
+
+def folder_problems(
+    loaded: LoadedPolicy, policy_path: Path, records: TrustRecords, *, trust: bool
+) -> tuple[Problem, ...]:
+    """What is wrong with the folders of sources and roots; of a policy with errors as far as it was built.
+
+    ``trust``: those outside are trusted from now on, if nothing else is wrong.
+    """
+    if loaded.reading is None:
+        return ()
+    policy, places = loaded.reading.policy, loaded.places.place
+    given = trust and loaded.policy is not None
+    found = (
+        *base_problems(policy.sources, policy_path, records, places, trust=given),
+        *root_problems(policy.roots, policy_path, records, places, trust=given),
+    )
+    return tuple(problem for problem in found if given or not trust or problem.code != "not-trusted")
+
+
+def server_problems(
+    policy: Policy, policy_path: Path, records: TrustRecords, places: Callable[[Address], Place | None]
+) -> tuple[Problem, ...]:
+    """A warning for each MCP server that may not be started yet: all but its calls works without it."""
+    found: list[Problem] = []
+    for catalog in policy.catalogs:
+        if catalog.kind is CatalogType.MCP and not records.trusts_server(policy_path, catalog):
+            address: Address = ("catalogs", catalog.catalog_id)
+            what = f"`{' '.join((catalog.command, *catalog.args))}`" if catalog.command else f"`{catalog.url}`"
+            text = f"the server of catalog `{catalog.catalog_id}` is not used before it is trusted: {what}"
+            text += "; `gatewright check --trust` trusts it"
+            found.append(Problem(Severity.WARNING, SERVER_NOT_TRUSTED, text, places(address), subject=Subject(address)))
+    return tuple(found)
+
+
+def _base_problem(
+    source: Source, policy_path: Path, records: TrustRecords, *, trust: bool
+) -> tuple[Severity, str, str] | None:
+    try:
+        base = resolved(source.base_path, policy_path.parent)
+    except WorkspaceError as error:
+        return Severity.WARNING, "unreadable", f"source `{source.source_id}`: {error}"
+    if not is_inside(base, policy_path.parent):
+        if trust:
+            records.trust_source(policy_path, source.source_id, base)
+        elif not records.trusts_source(policy_path, source.source_id, base):
+            message = f"source `{source.source_id}` reaches outside the workspace, to `{base}`, and is not trusted yet"
+            return Severity.ERROR, "not-trusted", f"{message}: `gatewright check --trust` trusts it"
+    if not base.exists():
+        return Severity.WARNING, "missing-path", f"the folder `{source.base_path}` of `{source.source_id}` is missing"
+    if not base.is_dir():
+        return Severity.WARNING, "not-a-folder", f"`{source.base_path}` of `{source.source_id}` is not a folder"
+    if not os.access(base, os.R_OK | os.X_OK):
+        return Severity.WARNING, "unreadable", f"the folder `{source.base_path}` of `{source.source_id}` is unreadable"
+    return None
