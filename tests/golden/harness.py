@@ -11,6 +11,8 @@ from typing import Any
 from gatewright.gate import Approval, ApprovalRequest, Gate, Outcome, PermissionBroker, Remember, Session
 from gatewright.gate.decision import Decision, StageTrace
 from gatewright.gate.violation import violation_of
+from gatewright.memory import Shelf
+from gatewright.workspace.fileblocks import agent_blocks
 from tests.engine.gate.asking import store_of
 from tests.engine.gate.world import GateTool, World, context_for
 from tests.golden.tools import golden_tools
@@ -104,6 +106,7 @@ class Stage:
             places=world.places.place,
             grants=self.broker.grants,
             folder=str(folder),
+            blocks=agent_blocks(Shelf(world.blocks), world.sources),
         )
         self.sessions: dict[str, Session] = {}
 

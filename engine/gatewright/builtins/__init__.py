@@ -12,6 +12,7 @@ from gatewright.builtins.file_read import FileReadTool
 from gatewright.builtins.file_search import FileSearchTool
 from gatewright.builtins.file_write import FileWriteTool
 from gatewright.builtins.read_file import ReadFileTool
+from gatewright.builtins.recall import RecallTool
 from gatewright.builtins.rooted import RootTool, lacking, why_absent
 from gatewright.builtins.vault_copyto import VaultCopyTool
 from gatewright.tools.tool import Tool
@@ -21,7 +22,7 @@ __all__ = ["RootTool", "builtin_tools", "file_tool", "lacking", "root_tools", "w
 
 def builtin_tools() -> tuple[Tool, ...]:
     """The tools that are always registered; ``file`` comes and goes with the sources."""
-    return (BlockTool(), BlockEditTool())
+    return (BlockTool(), BlockEditTool(), RecallTool())
 
 
 def root_tools() -> tuple[RootTool, ...]:

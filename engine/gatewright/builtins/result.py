@@ -16,6 +16,13 @@ def done(message: str, data: JsonValue = None) -> JsonValue:
     return result if data is None else {**result, "data": data}
 
 
+def found(hits: JsonValue) -> JsonValue:
+    """What a search answered, with how many hits it has."""
+    many = hits.get("hits") if isinstance(hits, dict) else None
+    count = len(many) if isinstance(many, list) else 0
+    return done("nothing was found" if not count else f"{count} hit{'' if count == 1 else 's'}", hits)
+
+
 def place(found: Located | Refusal) -> Located:
     """The place that was found. Raises ToolFailure with the hint that is safe to show when it was refused."""
     if isinstance(found, Refusal):

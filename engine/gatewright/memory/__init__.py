@@ -8,21 +8,29 @@ from gatewright.base.door import door
 
 if TYPE_CHECKING:
     from gatewright.memory.agentblocks import AgentBlocks, owner_of
+    from gatewright.memory.archive import Archive, Conversations
     from gatewright.memory.block_store import BlockStore, StoredBlock
     from gatewright.memory.blockrule import action_of
     from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
+    from gatewright.memory.entrytable import Entry, EntryFilter, EntryKind, Hit
     from gatewright.memory.record import BlockRecord, BlockType
     from gatewright.memory.shelf import Shelf
 
 __all__ = [
     "AgentBlocks",
+    "Archive",
     "BlockInfo",
     "BlockRecord",
     "BlockService",
     "BlockStore",
     "BlockType",
     "Changed",
+    "Conversations",
+    "Entry",
+    "EntryFilter",
+    "EntryKind",
     "FileTexts",
+    "Hit",
     "Shelf",
     "StoredBlock",
     "action_of",
@@ -33,9 +41,11 @@ door(
     __name__,
     {
         "gatewright.memory.agentblocks": ("AgentBlocks", "owner_of"),
+        "gatewright.memory.archive": ("Archive", "Conversations"),
         "gatewright.memory.block_store": ("BlockStore", "StoredBlock"),
         "gatewright.memory.blockrule": ("action_of",),
         "gatewright.memory.blocks": ("BlockInfo", "BlockService", "Changed", "FileTexts"),
+        "gatewright.memory.entrytable": ("Entry", "EntryFilter", "EntryKind", "Hit"),
         "gatewright.memory.record": ("BlockRecord", "BlockType"),
         "gatewright.memory.shelf": ("Shelf",),
     },

@@ -1,4 +1,4 @@
-"""The blocks of a workspace as agents reach them through tools, each its own and the shared ones.
+"""The memory of a workspace as agents reach it through tools: blocks and archive, each its own and the shared ones.
 
 What it answers is plain JSON. Reading one record is done at once; whatever opens or writes a block is done in a thread.
 """
@@ -8,20 +8,33 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Literal
 
+from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.memory.archive import Archive
+from gatewright.memory.entrytable import EntryFilter, EntryKind
+from gatewright.memory.record import BlockType
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.blocks import Edit
     from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
+    from gatewright.memory.entrytable import Hit
     from gatewright.memory.record import BlockRecord
     from gatewright.memory.shelf import Shelf
 
 Note = Literal["pin", "unpin", "archive"]
+
+
+_ROOM_CHARS = 12_000
+_KINDS = {
+    EntryKind.ARCHIVE: "entry",
+    EntryKind.BLOCK: "archived block",
+    EntryKind.CONVERSATION: "message",
+}
 
 
 def owner_of(agent_id: str) -> str:
@@ -119,7 +132,49 @@ class AgentBlocks:
 
         return await self._in_thread(agent_id, work)
 
+    async def insert_entry(
+        self, content: str, metadata: Mapping[str, JsonValue] | None, *, agent_id: str, granted: Action | None
+    ) -> JsonValue:
+        """Keep a text in the agent's archive, if that is granted."""
+
+        def work() -> JsonValue:
+            made = self._archive(agent_id).insert(content, metadata, granted=granted)
+            return {"id": made.entry_id, "created_at": iso_utc(made.created_at)}
+
+        return await asyncio.to_thread(work)
+
+    async def search(
+        self,
+        query: str,
+        *,
+        agent_id: str,
+        kinds: Sequence[str],
+        limit: int,
+        since: float | None = None,
+        until: float | None = None,
+        role: str | None = None,
+        session_id: str | None = None,
+    ) -> JsonValue:
+        """What has words of the query, the best first; of the last ones perhaps a snippet alone."""
+
+        def work() -> JsonValue:
+            wanted = [EntryKind(kind) for kind in kinds]
+            blocks = {
+                record.block_id: record.label
+                for record in (self._service(agent_id).list() if EntryKind.BLOCK in wanted else ())
+                if record.type is BlockType.ARCHIVAL
+            }
+            found = self._archive(agent_id).search(
+                query, kinds=wanted, wanted=EntryFilter(since, until, role, session_id), blocks=blocks, limit=limit
+            )
+            return {"hits": _told(found, blocks)}
+
+        return await asyncio.to_thread(work)
+
     # inside
+
+    def _archive(self, agent_id: str) -> Archive:
+        return Archive(self._shelf.store, owner=owner_of(agent_id))
 
     def _service(self, agent_id: str) -> BlockService:
         from gatewright.memory.blocks import BlockService
@@ -134,6 +189,25 @@ class AgentBlocks:
 
     async def _in_thread(self, agent_id: str, work: Callable[[BlockService], JsonValue]) -> JsonValue:
         return await asyncio.to_thread(work, self._service(agent_id))
+
+
+def _told(found: Iterable[Hit], blocks: Mapping[str, str]) -> list[JsonValue]:
+    """The hits as a model gets them: whole texts as long as there is room, then the stretch around the first word."""
+    rows: list[JsonValue] = []
+    room = _ROOM_CHARS
+    for hit in found:
+        entry = hit.entry
+        row: dict[str, JsonValue] = {"kind": _KINDS[entry.kind], "score": hit.score}
+        if entry.kind is EntryKind.BLOCK:
+            row["label"] = blocks[entry.entry_id]
+        else:
+            row |= {"id": entry.entry_id, "created_at": iso_utc(entry.created_at)}
+            said = {"role": entry.role, "session": entry.session_id, "metadata": dict(entry.metadata)}
+            row |= {key: value for key, value in said.items() if value}
+        room -= len(entry.content)
+        rows.append(row | ({"content": entry.content} if room >= 0 else {"snippet": hit.snippet}))
+        room += 0 if room >= 0 else len(entry.content)
+    return rows
 
 
 def _granted(granted: Action | None) -> Action:

@@ -18,6 +18,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
+from gatewright.memory.entrytable import VIRTUAL
 from gatewright.record import Database, PrivateFolder, fork_safe_lock
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class BlockStore:
             busy_s=_BUSY_S,
             pragmas=("synchronous = FULL",),
             make=self._make,
+            virtual=VIRTUAL,
         )
         self._clock = clock or SystemClock()
         self._changing = fork_safe_lock()
@@ -102,7 +104,7 @@ class BlockStore:
         from gatewright.memory import blocktable
 
         with self._open() as (connection, version):
-            if connection is None or version < blocktable.VERSION:
+            if connection is None or version < blocktable.FIRST_READ:
                 yield None
                 return
             with _one_state(connection):
@@ -143,7 +145,7 @@ class BlockStore:
         with self._open() as (connection, version):
             if connection is None:
                 return None
-            if version < blocktable.VERSION:
+            if version < blocktable.FIRST_READ:
                 row = connection.execute(query, (label,)).fetchone()
                 return StoredBlock(*row) if row else None
             with _one_state(connection):
@@ -184,7 +186,7 @@ class BlockStore:
         from gatewright.memory import blocktable
 
         with self._open() as (connection, version):
-            shared = "owner = '' AND " if version >= blocktable.VERSION else ""
+            shared = "owner = '' AND " if version >= blocktable.FIRST_READ else ""
             query = f"SELECT label FROM block WHERE {shared}(?1 IS NULL OR source_id = ?1) ORDER BY label"
             return tuple(row[0] for row in connection.execute(query, (source_id,))) if connection else ()
 

@@ -244,6 +244,7 @@ class BlockService:
                 raise ToolFailure("there is a block with that label already", code="exists")
             block = Block.create(schema, content, hand=hand, char_limit=char_limit)
             blocktable.insert_block(connection, record, block.snapshot(), "", block.steps[-1])
+            blocktable.index_block(connection, record, block)
         return record
 
     def edit(

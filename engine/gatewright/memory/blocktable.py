@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import SchemaError, WorkspaceError
 from gatewright.base.ids import new_id
-from gatewright.blocks import Step, TextSchema, schema_from_json, schema_to_json
+from gatewright.blocks import Block, Step, TextSchema, schema_from_json, schema_to_json
+from gatewright.memory import entrytable
 from gatewright.memory.record import BlockRecord, BlockType
 from gatewright.policy.permission import Permission
 
@@ -19,8 +20,13 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-VERSION = 2
+VERSION = 3
+FIRST_READ = 2
+"""The oldest version that is read as it stands; a file of an older one is brought up to date when it is written."""
 STORED = "stored"
+_WITHOUT_ENTRIES = 2
+_INDEXED_CHARS = 256 * 1024
+"""How much of an archived block is found by its words."""
 KEPT_STEPS = 1000
 """How many steps of a block's history are kept."""
 
@@ -76,12 +82,14 @@ def make_tables(connection: sqlite3.Connection) -> None:
         old = version == 1 and connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'block'").fetchone()
         if old:
             connection.execute("ALTER TABLE block RENAME TO block_1")
-        for table in _TABLES:
-            connection.execute(table)
+        for statement in (*_TABLES, *entrytable.TABLES):
+            connection.execute(statement)
         if old:
             for row in connection.execute("SELECT label, source_id, disk_digest, updated_at FROM block_1").fetchall():
                 _move(connection, *row)
             connection.execute("DROP TABLE block_1")
+        if version == _WITHOUT_ENTRIES:
+            _index_archived(connection)
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     except BaseException:
@@ -94,6 +102,25 @@ def _move(connection: sqlite3.Connection, label: str, source_id: str, disk_diges
     record = BlockRecord(new_id("mem"), label, source_id=source_id, created_at=updated_at, updated_at=updated_at)
     snapshot = connection.execute("SELECT snapshot FROM block_1 WHERE label = ?", (label,)).fetchone()[0]
     insert_block(connection, record, snapshot, disk_digest, Step(1, updated_at, "", STORED, undoable=False))
+
+
+def _index_archived(connection: sqlite3.Connection) -> None:
+    query = f"SELECT snapshot, snapshot_step, {_RECORD} FROM block WHERE type = ?"
+    for snapshot, last, *row in connection.execute(query, (BlockType.ARCHIVAL,)).fetchall():
+        record = record_of(tuple(row))
+        updates = [changes for _, changes in step_rows(connection, record.block_id, last) if changes is not None]
+        index_block(connection, record, Block.restore(record.schema, snapshot, updates))
+
+
+def index_block(connection: sqlite3.Connection, record: BlockRecord, block: Block) -> None:
+    """Have the words of an archived block found, as it is now; those of any other block are not."""
+    entrytable.delete_entry(connection, record.block_id)
+    if record.type is BlockType.ARCHIVAL:
+        text = block.value if isinstance(block.value, str) else block.rendered()
+        kind, said = entrytable.EntryKind.BLOCK, {"label": record.label}
+        kept = text[:_INDEXED_CHARS]
+        entry = entrytable.Entry(record.block_id, kind, record.owner, kept, dict(said), record.archived_at or 0.0)
+        entrytable.insert_entry(connection, entry)
 
 
 def insert_block(
@@ -220,6 +247,7 @@ def delete_block(connection: sqlite3.Connection, block_id: str) -> None:
     """Forget a block and its history."""
     connection.execute("DELETE FROM block_step WHERE block_id = ?", (block_id,))
     connection.execute("DELETE FROM block WHERE block_id = ?", (block_id,))
+    entrytable.delete_entry(connection, block_id)
 
 
 def find_record(connection: sqlite3.Connection, owner: str, label: str) -> BlockRecord | None:

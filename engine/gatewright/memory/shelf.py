@@ -173,6 +173,7 @@ class Shelf:
         if last == opened.snapshot_step:
             self._set_state(connection, opened)
         blocktable.update_record(connection, opened.record)
+        blocktable.index_block(connection, opened.record, block)
         if opened.last - opened.snapshot_step >= _FOLD_STEPS or opened.unfolded >= _FOLD_BYTES:
             self._fold(connection, opened)
 

@@ -9,6 +9,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from gatewright.memory.entrytable import VIRTUAL
 from gatewright.record import Database
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def copy_store(
     def goes_on(_status: int, _rest: int, _all: int) -> None:
         stop_if_cancelled()
 
-    database = Database(origin, what="the block store", busy_s=_BUSY_S)
+    database = Database(origin, what="the block store", busy_s=_BUSY_S, virtual=VIRTUAL)
     with closing(database), database.reading() as source, database.failing("copied"):
         if source is None:
             return False

@@ -21,7 +21,6 @@ _PLAIN = (
 )
 
 NOT_YET: Mapping[str, frozenset[str]] = {
-    "recall": frozenset({"insert", "append", "read", "search", "delete"}),
     "source": frozenset({"pause", "resume", "status", "list"}),
     "context": frozenset({"append", "replace", "archive", "load_from_archival", "swap"}),
     **dict.fromkeys(_PLAIN.split(), frozenset[str]()),

@@ -13,6 +13,7 @@ import sqlite3
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -21,7 +22,7 @@ from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import fork_safe_lock, renew_after_fork, require_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _MOST_BYTES = 1 << 28
@@ -40,6 +41,7 @@ class Database:
     Any thread may use it, one at a time: within `reading` and `writing`. What goes wrong with the file there is raised
     as ``refusal``, with a text that begins with ``what`` it is. ``make``: has the tables in a file that may have them
     already, or older ones. ``pragmas``: set where it is written. ``most_bytes``: the longest text or blob in it.
+    ``virtual``: the virtual tables that it may have, by name, each with the very statement that made it.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Database:
         pragmas: Sequence[str] = (),
         make: Callable[[Connection], object] | None = None,
         most_bytes: int = _MOST_BYTES,
+        virtual: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.identity: Identity = (0, 0)
         self.lock = fork_safe_lock()
@@ -66,6 +69,7 @@ class Database:
         self._pragmas = pragmas
         self._make = make
         self._most_bytes = most_bytes
+        self._virtual = virtual
         self._connection: Connection | None = None
         self._is_read_only = False
         renew_after_fork(self)
@@ -194,7 +198,7 @@ class Database:
             if not write:
                 connection = self._readable(connection)
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._most_bytes)
-            _require_plain(connection)
+            _require_plain(connection, self._virtual)
             if write:
                 if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                     connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -252,16 +256,24 @@ def _address(path: Path, mode: str) -> str:
 _STRANGE = (
     "SELECT 1 FROM sqlite_schema WHERE type NOT IN ('table', 'index') OR (type = 'index' AND sql LIKE '%(%(%')",
     "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%check%(%'",
-    "SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND type <> 'table'",
-    "SELECT 1 FROM pragma_table_list AS one, pragma_table_xinfo(one.name) WHERE one.schema = 'main' AND hidden",
+    "SELECT 1 FROM pragma_table_list AS one, pragma_table_xinfo(one.name) WHERE hidden AND one.type <> 'virtual'",
     "SELECT 1 FROM pragma_table_list AS one, pragma_table_xinfo(one.name) WHERE dflt_value LIKE '%(%'",
 )
-"""Views, triggers, indexes of expressions; conditions of tables; virtual tables; columns and defaults that are worked
-out."""
+"""Views, triggers, indexes of expressions; conditions of tables; columns and defaults that are worked out."""
+_SPECIAL = (
+    "SELECT one.name, one.type, sql FROM pragma_table_list AS one LEFT JOIN sqlite_schema AS made "
+    "ON made.name = one.name WHERE one.schema = 'main' AND one.type <> 'table'"
+)
 
 
-def _require_plain(connection: Connection) -> None:
-    """Tables of plain columns alone: whatever else came with a file would run, for as long as it likes."""
+def _require_plain(connection: Connection, virtual: Mapping[str, str]) -> None:
+    """Tables of plain columns and our own virtual ones alone: whatever else came with a file would run, for as long as
+    it likes.
+    """
     connection.execute("PRAGMA trusted_schema = OFF")
-    if any(connection.execute(question).fetchone() for question in _STRANGE):
+    special = connection.execute(_SPECIAL).fetchall()
+    inner = tuple(f"{name}_" for name in virtual)
+    if any(connection.execute(question).fetchone() for question in _STRANGE) or any(
+        not name.startswith(inner) if kind == "shadow" else virtual.get(name) != made for name, kind, made in special
+    ):
         raise sqlite3.DatabaseError("it holds more than plain tables: it is none of ours")

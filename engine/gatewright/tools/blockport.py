@@ -1,4 +1,4 @@
-"""What built-in tools and the gate ask of the blocks of memory, as a Protocol.
+"""What built-in tools and the gate ask of an agent's memory, blocks and archive, as a Protocol.
 
 An agent reaches its own blocks, those that the workspace shares, and those that stand for files of its sources. What a
 level denies by then, or was not granted, is refused again by whoever answers, whatever was decided before; so is what
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.blocks import Edit
@@ -66,4 +66,28 @@ class BlockPort(Protocol):
 
     async def content(self, label: str, *, agent_id: str) -> JsonValue:
         """What is shown of a block: ``content`` (text), and what is known of it."""
+        ...
+
+    async def insert_entry(
+        self, content: str, metadata: Mapping[str, JsonValue] | None, *, agent_id: str, granted: Action | None
+    ) -> JsonValue:
+        """Keep a text in the archive; answers id and time."""
+        ...
+
+    async def search(
+        self,
+        query: str,
+        *,
+        agent_id: str,
+        kinds: Sequence[str],
+        limit: int,
+        since: float | None = None,
+        until: float | None = None,
+        role: str | None = None,
+        session_id: str | None = None,
+    ) -> JsonValue:
+        """``hits``, the best first: kind, score, and what is known of a text, with its content or a snippet.
+
+        ``kinds``: of archive, block (those that were archived) and conversation. ``since``, ``until``: s since 1970.
+        """
         ...

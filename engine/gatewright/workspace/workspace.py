@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         StageTrace,
     )
     from gatewright.gate.serving import ServingBook
-    from gatewright.memory import BlockService
+    from gatewright.memory import Archive, BlockService
     from gatewright.policy.document import Catalog, Policy
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.right import ToolFacts, ToolRight
@@ -277,6 +277,13 @@ class Workspace:
         Whatever the levels say, and read-only fields too. Without an agent: the shared ones alone.
         """
         return self._parts.blocks_of(agent_id)
+
+    def archive(self, agent_id: str = "") -> Archive:
+        """The archive of an agent and the shared one, in the operator's hand: to add to, look through, forget from.
+
+        Without an agent: the shared one alone, which every agent finds.
+        """
+        return self._parts.archive_of(agent_id)
 
     @property
     def catalog(self) -> tuple[ToolFacts, ...]:

@@ -1,0 +1,176 @@
+"""What is kept for an agent besides blocks: the entries of its archive, and the messages of its conversations.
+
+An agent finds its own texts and those that its workspace shares. Entries never change: their level lets an agent add
+some, and nothing else. Only the operator forgets one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.ids import new_id
+from gatewright.base.jsonvalue import canonical_json, is_text
+from gatewright.memory import entrytable
+from gatewright.memory.entrytable import ANY, Entry, EntryKind
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.memory.block_store import BlockStore
+    from gatewright.memory.entrytable import EntryFilter, Hit, Place
+
+MAX_ENTRY_CHARS = 10_000
+MAX_MESSAGE_CHARS = 64 * 1024
+MAX_METADATA_BYTES = 4_096
+MAX_ENTRIES = 100_000
+"""How many entries one archive may have."""
+KEPT_MESSAGES = 10_000
+"""How many messages of one agent are kept: then the oldest go."""
+ROLES = ("user", "assistant", "system", "tool")
+LEVEL = Permission.APPEND
+"""The level of every archive."""
+_MAX_SESSION_ID = 512
+_ORDER = tuple(Action)
+
+
+class Archive:
+    """The archive of ``owner`` with the shared one; "": the shared one alone. ``operator``: may forget entries, too.
+
+    Raises ToolFailure for what cannot be done, WorkspaceError for a store that cannot be used. Any thread may call.
+    """
+
+    def __init__(self, store: BlockStore, *, owner: str = "", operator: bool = False) -> None:
+        self._store = store
+        self._owner = owner
+        self._operator = operator
+
+    def insert(
+        self, content: str, metadata: Mapping[str, JsonValue] | None = None, *, granted: Action | None = Action.APPEND
+    ) -> Entry:
+        """Keep a text for good.
+
+        Raises ToolFailure: ``not-granted``, ``bad-value``, ``too-large``, ``too-many-items``.
+        """
+        self._permit(Action.APPEND, granted)
+        made = _new(self._store, (EntryKind.ARCHIVE, self._owner), content, metadata, MAX_ENTRY_CHARS)
+        with self._store.transaction() as connection:
+            if entrytable.count(connection, (EntryKind.ARCHIVE, self._owner)) >= MAX_ENTRIES:
+                raise ToolFailure(f"the archive is full: it has {MAX_ENTRIES:,} entries", code="too-many-items")
+            entrytable.insert_entry(connection, made)
+        return made
+
+    def list(self, *, limit: int = 100, wanted: EntryFilter = ANY) -> tuple[Entry, ...]:
+        """The newest entries, the newest first."""
+        return _newest(self._store, _places((EntryKind.ARCHIVE,), self._owner), wanted, limit)
+
+    def search(
+        self,
+        query: str,
+        *,
+        kinds: Sequence[EntryKind] = (EntryKind.ARCHIVE,),
+        wanted: EntryFilter = ANY,
+        blocks: Collection[str] = (),
+        limit: int = 10,
+    ) -> tuple[Hit, ...]:
+        """What has words of the query, the best first; words in double quotes follow each other, ``word*`` goes on.
+
+        ``blocks``: the ids of the archived blocks that may be found, where ``kinds`` has blocks.
+        """
+        with self._store.reading() as connection:
+            if connection is None or not entrytable.is_there(connection):
+                return ()
+            places = _places(kinds, self._owner)
+            return tuple(entrytable.search(connection, query, places, wanted=wanted, blocks=blocks, limit=limit))
+
+    def forget(self, entry_id: str) -> Entry:
+        """Take an entry out, as the operator alone may. Raises ToolFailure: ``not-permitted``, ``unknown-entry``."""
+        self._permit(Action.DELETE, Action.DELETE)
+        with self._store.transaction() as connection:
+            found = entrytable.find_entry(connection, entry_id)
+            if found is None or (found.kind, found.owner) not in _places((EntryKind.ARCHIVE,), self._owner):
+                raise ToolFailure("there is no entry with that id", code="unknown-entry")
+            entrytable.delete_entry(connection, entry_id)
+        return found
+
+    def _permit(self, action: Action, granted: Action | None) -> None:
+        """The table of levels, and what was granted."""
+        level = Permission.ADMIN if self._operator else LEVEL
+        if verdict_for(level, action) is not Verdict.ALLOW:
+            raise ToolFailure(f"the level `{level}` of an archive does not let you {action}", code="not-permitted")
+        if granted is None or _ORDER.index(granted) < _ORDER.index(action):
+            raise ToolFailure(f"this would {action}, and that was not granted", code="not-granted")
+
+
+class Conversations:
+    """The messages that a program records of one agent's conversations: the newest.
+
+    Raises WorkspaceError for a store that cannot be used, ToolFailure for what is no message. Callable from any thread.
+    """
+
+    def __init__(self, store: BlockStore, *, owner: str) -> None:
+        self._store = store
+        self._place = EntryKind.CONVERSATION, owner
+
+    def append(
+        self, role: str, content: str, *, session_id: str = "", metadata: Mapping[str, JsonValue] | None = None
+    ) -> Entry:
+        """Record one message of ``role`` (user, assistant, system or tool); the oldest goes where there are too many.
+
+        Raises ToolFailure: ``bad-value``, ``too-large``.
+        """
+        if role not in ROLES:
+            raise ToolFailure(f"a message is of {', '.join(ROLES)}", code="bad-value")
+        made = _new(self._store, self._place, content, metadata, MAX_MESSAGE_CHARS, role, session_id)
+        with self._store.transaction() as connection:
+            entrytable.insert_entry(connection, made)
+            too_many = max(0, entrytable.count(connection, self._place) - KEPT_MESSAGES)
+            for entry_id in entrytable.oldest_ids(connection, self._place, too_many):
+                entrytable.delete_entry(connection, entry_id)
+        return made
+
+    def list(self, *, limit: int = 100, wanted: EntryFilter = ANY) -> tuple[Entry, ...]:
+        """The newest messages, the newest first."""
+        return _newest(self._store, (self._place,), wanted, limit)
+
+    def forget(self, entry_id: str) -> bool:
+        """Forget one message; whether there was one."""
+        with self._store.transaction() as connection:
+            found = entrytable.find_entry(connection, entry_id)
+            is_ours = found is not None and (found.kind, found.owner) == self._place
+            return is_ours and entrytable.delete_entry(connection, entry_id)
+
+
+def _places(kinds: Sequence[EntryKind], owner: str) -> tuple[Place, ...]:
+    """Where an agent's texts and the shared ones of these kinds are; conversations are shared by nobody."""
+    shared = [(kind, "") for kind in kinds if owner and kind is not EntryKind.CONVERSATION]
+    return (*((kind, owner) for kind in kinds), *shared)
+
+
+def _newest(store: BlockStore, places: Sequence[Place], wanted: EntryFilter, limit: int) -> tuple[Entry, ...]:
+    with store.reading() as connection:
+        if connection is None or not entrytable.is_there(connection):
+            return ()
+        return tuple(entrytable.newest(connection, places, wanted, limit))
+
+
+def _new(
+    store: BlockStore,
+    place: Place,
+    content: str,
+    metadata: Mapping[str, JsonValue] | None,
+    most: int,
+    role: str = "",
+    session_id: str = "",
+) -> Entry:
+    said = dict(metadata or {})
+    if not content.strip() or not is_text(content) or not is_text(session_id):
+        raise ToolFailure("what is kept is a text that is not empty", code="bad-value")
+    if len(content) > most or len(session_id) > _MAX_SESSION_ID:
+        raise ToolFailure(f"a text of at most {most:,} characters is kept, and this has more", code="too-large")
+    if len(canonical_json(said)) > MAX_METADATA_BYTES:
+        raise ToolFailure(f"metadata is at most {MAX_METADATA_BYTES:,} bytes of JSON", code="too-large")
+    return Entry(new_id("mem"), *place, content, said, store.clock.wall_s(), role, session_id)

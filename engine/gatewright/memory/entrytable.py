@@ -1,0 +1,306 @@
+"""The table of remembered texts in SQLite (archive, conversations, archived blocks) and how they are found by words.
+
+All statements run inside a transaction of the caller's. What a text scores depends on nothing but the texts that may be
+found by the same search, so that no score tells of somebody else's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import unicodedata
+from collections import defaultdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Mapping, Sequence
+
+    from gatewright.base.jsonvalue import JsonValue
+
+HITS_PER_WORD = 1000
+"""How many texts of a word are looked at: the newest, so that a word that stands everywhere costs no more."""
+MAX_WORDS = 16
+_SCANNED = 20_000
+_SNIPPET_CHARS = 160
+_SHORTEST_PREFIX = 3
+_SEARCHED_CHARS = 20_000
+_UNSPACED = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
+)
+"""Letters of scripts that put no spaces between words: each is a word of its own."""
+_PIECE = re.compile(r'"([^"]*)"|(\S+)')
+
+INDEX = "entry_words"
+_INDEX_SQL = (
+    f"CREATE VIRTUAL TABLE {INDEX} USING fts5(place, words, content='', tokenize='unicode61 remove_diacritics 2')"
+)
+VIRTUAL = {INDEX: _INDEX_SQL}
+"""The one table of the store that is none of plain columns, and the statement that made it."""
+TABLES = (
+    """
+CREATE TABLE IF NOT EXISTS entry (
+    number INTEGER PRIMARY KEY,
+    entry_id TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    role TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    content TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    created_at REAL NOT NULL
+)""",
+    "CREATE INDEX IF NOT EXISTS entry_by_place ON entry (kind, owner, created_at)",
+    _INDEX_SQL.replace("TABLE", "TABLE IF NOT EXISTS", 1),
+)
+_COLUMNS = "entry_id, kind, owner, content, metadata, created_at, role, session_id"
+
+
+class EntryKind(StrEnum):
+    """Where a text was put: into an agent's archive, a conversation, or a block that was archived."""
+
+    ARCHIVE = "archive"
+    CONVERSATION = "conversation"
+    BLOCK = "block"
+
+
+@frozen
+class Entry:
+    """A text that is kept as it came. ``owner``: ``agent:ID``, or "" for what the workspace shares.
+
+    ``entry_id`` of an archived block is the block's. ``role`` and ``session_id`` are a message's, else "".
+    ``created_at``: s since 1970.
+    """
+
+    entry_id: str
+    kind: EntryKind
+    owner: str
+    content: str
+    metadata: Mapping[str, JsonValue]
+    created_at: float
+    role: str = ""
+    session_id: str = ""
+
+
+@frozen
+class EntryFilter:
+    """Which entries count: those from ``since`` to ``until`` (s since 1970), of that role, of that session."""
+
+    since: float | None = None
+    until: float | None = None
+    role: str | None = None
+    session_id: str | None = None
+
+
+@frozen
+class Hit:
+    """A text that was found; the higher ``score`` the better. ``snippet``: the text around the first word found."""
+
+    entry: Entry
+    score: float
+    snippet: str
+
+
+ANY = EntryFilter()
+Place = tuple[EntryKind, str]
+
+
+def is_there(connection: sqlite3.Connection) -> bool:
+    """Whether the store has these tables yet."""
+    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'entry'").fetchone() is not None
+
+
+def insert_entry(connection: sqlite3.Connection, entry: Entry) -> None:
+    """Keep a new text."""
+    row = (
+        entry.entry_id,
+        str(entry.kind),
+        entry.owner,
+        entry.role,
+        entry.session_id,
+        entry.content,
+        json.dumps(entry.metadata, ensure_ascii=False),
+        entry.created_at,
+    )
+    number = connection.execute(f"INSERT INTO entry VALUES (NULL{', ?' * len(row)})", row).lastrowid
+    connection.execute(f"INSERT INTO {INDEX} (rowid, place, words) VALUES (?, ?, ?)", (number, *_indexed(entry)))
+
+
+def delete_entry(connection: sqlite3.Connection, entry_id: str) -> bool:
+    """Forget a text and its words; whether there was one."""
+    row = connection.execute(f"SELECT number, {_COLUMNS} FROM entry WHERE entry_id = ?", (entry_id,)).fetchone()
+    if row is None:
+        return False
+    taken = (row[0], *_indexed(entry_of(row[1:])))
+    connection.execute(f"INSERT INTO {INDEX} ({INDEX}, rowid, place, words) VALUES ('delete', ?, ?, ?)", taken)
+    connection.execute("DELETE FROM entry WHERE number = ?", row[:1])
+    return True
+
+
+def count(connection: sqlite3.Connection, place: Place) -> int:
+    """How many texts are at one place."""
+    row = connection.execute("SELECT COUNT(*) FROM entry WHERE kind = ? AND owner = ?", place).fetchone()
+    return int(row[0])
+
+
+def find_entry(connection: sqlite3.Connection, entry_id: str) -> Entry | None:
+    """The text of that id."""
+    row = connection.execute(f"SELECT {_COLUMNS} FROM entry WHERE entry_id = ?", (entry_id,)).fetchone()
+    return None if row is None else entry_of(row)
+
+
+def newest(connection: sqlite3.Connection, places: Sequence[Place], wanted: EntryFilter, limit: int) -> list[Entry]:
+    """The newest texts at those places, the newest first."""
+    conditions, values = _conditions(places, wanted)
+    query = f"SELECT {_COLUMNS} FROM entry WHERE {conditions} ORDER BY created_at DESC, number DESC LIMIT ?"
+    return [entry_of(row) for row in connection.execute(query, (*values, limit))]
+
+
+def oldest_ids(connection: sqlite3.Connection, place: Place, limit: int) -> list[str]:
+    """The ids of the oldest texts at one place."""
+    query = "SELECT entry_id FROM entry WHERE kind = ? AND owner = ? ORDER BY created_at, number LIMIT ?"
+    return [row[0] for row in connection.execute(query, (*place, limit))]
+
+
+def search(
+    connection: sqlite3.Connection,
+    query: str,
+    places: Sequence[Place],
+    *,
+    wanted: EntryFilter = ANY,
+    blocks: Collection[str] = (),
+    limit: int,
+) -> list[Hit]:
+    """The texts with any of the query's words, those with more and rarer words first, then the newest.
+
+    Words in double quotes have to follow each other, one with ``*`` behind it may go on; nothing else is syntax.
+    ``blocks``: the ids of the archived blocks that may be found.
+    """
+    words = query_words(query)
+    numbers = _numbers(connection, places, wanted)
+    found = {word: _matches(connection, [word], places, wanted, numbers) for word in words}
+    together = _matches(connection, words, places, wanted, numbers) if len(words) > 1 else set[int]()
+    hidden = _hidden(connection, together.union(*found.values()), blocks)
+    total = len(blocks) + sum(count(connection, place) for place in places if place[0] is not EntryKind.BLOCK)
+    scores: defaultdict[int, float] = defaultdict(float)
+    for having in found.values():
+        often = total if len(having) >= HITS_PER_WORD else len(having - hidden)
+        weight = math.log(1 + (max(total, often) - often + 0.5) / (often + 0.5))
+        for number in (having | together) - hidden:
+            scores[number] += weight
+    best = sorted(scores, key=lambda number: (-scores[number], -number))[:limit]
+    hits: list[Hit] = []
+    for number in best:
+        row = connection.execute(f"SELECT {_COLUMNS} FROM entry WHERE number = ?", (number,)).fetchone()
+        entry = entry_of(row)
+        hits.append(Hit(entry, round(scores[number], 3), snippet(entry.content, words)))
+    return hits
+
+
+def entry_of(row: tuple[Any, ...]) -> Entry:
+    """A row as a value. Raises WorkspaceError for one that we did not write."""
+    entry_id, kind, owner, content, metadata, *rest = row
+    try:
+        return Entry(entry_id, EntryKind(kind), owner, content, json.loads(metadata), *rest)
+    except ValueError as error:
+        raise WorkspaceError(f"the stored entry `{entry_id}` is damaged: {error}") from error
+
+
+def query_words(query: str) -> tuple[str, ...]:
+    """What is looked for, as phrases of the index: quoted, so that nothing in them is syntax."""
+    clean = "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in query)
+    found: dict[str, None] = {}
+    for phrase, piece in _PIECE.findall(clean):
+        text = (phrase or piece).replace('"', " ").strip()
+        star = "*" if not phrase and text.endswith("*") and len(text) > _SHORTEST_PREFIX else ""
+        if any(letter.isalnum() for letter in text):
+            found[f'"{_spaced(text.rstrip("*"))}"{star}'] = None
+    return tuple(found)[:MAX_WORDS]
+
+
+def snippet(content: str, words: Sequence[str]) -> str:
+    """The stretch of a text around the first of those words, on one line; dots where something is left out."""
+    folded = _folded(content[:_SEARCHED_CHARS])
+    firsts = [_folded(re.findall(r"\w+", word)[0]) for word in words if re.search(r"\w", word)]
+    places = [at for first in firsts if (at := folded.find(first)) >= 0]
+    start = max(0, min(places, default=0) - _SNIPPET_CHARS // 4)
+    piece = " ".join(content[start : start + _SNIPPET_CHARS].split())
+    return f"{'…' if start else ''}{piece}{'…' if start + _SNIPPET_CHARS < len(content) else ''}"
+
+
+def _indexed(entry: Entry) -> tuple[str, str]:
+    return _place_word((entry.kind, entry.owner)), _spaced(entry.content)
+
+
+def _place_word(place: Place) -> str:
+    """One word that stands for a place, whatever the owner's id is made of."""
+    return f"{place[0]}{hashlib.sha256(place[1].encode()).hexdigest()[:24]}"
+
+
+def _spaced(text: str) -> str:
+    return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
+
+
+def _folded(text: str) -> str:
+    """The text without case and accents, letter for letter."""
+    if text.isascii():
+        return text.lower()
+    return "".join(unicodedata.normalize("NFD", letter)[0].lower()[0] for letter in text)
+
+
+def _numbers(connection: sqlite3.Connection, places: Sequence[Place], wanted: EntryFilter) -> tuple[int, int]:
+    """Between which numbers the texts of the wanted time are, since numbers grow with time."""
+    if wanted.since is None and wanted.until is None:
+        return 0, 2**62
+    conditions, values = _conditions(places, EntryFilter(wanted.since, wanted.until))
+    low, high = connection.execute(f"SELECT MIN(number), MAX(number) FROM entry WHERE {conditions}", values).fetchone()
+    return (0, -1) if low is None else (low, high)
+
+
+def _matches(
+    connection: sqlite3.Connection,
+    words: Sequence[str],
+    places: Sequence[Place],
+    wanted: EntryFilter,
+    between: tuple[int, int],
+) -> set[int]:
+    """The numbers of the newest texts that have all the words."""
+    scope = " OR ".join(f'"{_place_word(place)}"' for place in places)
+    match = f"place : ({scope}) AND words : ({' AND '.join(words)})"
+    conditions, values = _conditions(places, wanted)
+    rows = connection.execute(
+        f"SELECT number FROM (SELECT rowid FROM {INDEX} WHERE {INDEX} MATCH ? AND rowid BETWEEN ? AND ? "
+        "ORDER BY rowid DESC LIMIT ?) AS hit "
+        f"CROSS JOIN entry ON number = hit.rowid WHERE {conditions} LIMIT ?",
+        (match, *between, HITS_PER_WORD if wanted == ANY else _SCANNED, *values, HITS_PER_WORD),
+    )
+    return {row[0] for row in rows}
+
+
+def _conditions(places: Sequence[Place], wanted: EntryFilter) -> tuple[str, tuple[object, ...]]:
+    values: list[object] = [part for place in places for part in place]
+    conditions = f"({' OR '.join(['(kind = ? AND owner = ?)'] * len(places))})"
+    asked = (
+        ("created_at >= ?", wanted.since),
+        ("created_at <= ?", wanted.until),
+        ("role = ?", wanted.role),
+        ("session_id = ?", wanted.session_id),
+    )
+    for condition, value in asked:
+        if value is not None:
+            conditions += f" AND {condition}"
+            values.append(value)
+    return conditions, tuple(values)
+
+
+def _hidden(connection: sqlite3.Connection, numbers: Collection[int], blocks: Collection[str]) -> set[int]:
+    """Those of the texts that are archived blocks which may not be found."""
+    query = "SELECT number, entry_id FROM entry WHERE kind = 'block' AND number BETWEEN ? AND ?"
+    rows = connection.execute(query, (min(numbers), max(numbers))) if numbers else ()
+    return {number for number, entry_id in rows if entry_id not in blocks and number in numbers}
