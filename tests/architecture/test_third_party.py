@@ -26,6 +26,8 @@ DOORS = {
     "sqlite3": ("gatewright.record", "gatewright.memory"),
     "tomlkit": ("gatewright.policyfile",),
     "toktok": ("gatewright.schema",),
+    "tree_sitter": ("gatewright.arguments",),
+    "tree_sitter_bash": ("gatewright.arguments",),
     "uvicorn": ("gatewright.adapters",),
     "typer": ("gatewright.cli",),
     "wasmtime": ("gatewright.adapters",),

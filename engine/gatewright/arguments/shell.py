@@ -1,0 +1,444 @@
+"""What a shell command means: every program that it starts, every file that it redirects to, one canonical text.
+
+The text is read with the grammar of bash, and what is executed is written anew from what was read: each word quoted so
+that it can be nothing else, each program by its plain name. Where the grammar reads a text otherwise than a shell
+would, the shell gets what was judged. What is not known here, and what would be decided only while the command runs (a
+program's name in a variable, arithmetic over variables, an indirect expansion), is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from gatewright.arguments.shell_program import names, needs_plain_arguments, option_that_runs, runs_others
+from gatewright.arguments.shell_word import (
+    IN_DOCUMENT,
+    KEYWORDS,
+    SUBSTITUTIONS,
+    TOKENS,
+    WRITE_PLAINLY,
+    CommandRefused,
+    Refusal,
+    Word,
+    WordReader,
+    quoted,
+    strictly_quoted,
+)
+from gatewright.base.frozen import frozen
+from gatewright.base.regex import late_regex
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node
+
+MAX_COMMAND_BYTES = 16 * 1024
+MAX_DEPTH = 64
+"""Of commands in commands."""
+EVERY = "*"
+_NAMED = 20
+
+Locate = Callable[[str, bool], "str | CommandRefused"]
+"""Where the target of a redirect lies (and whether it is written): its absolute path, or why it is refused."""
+
+
+@frozen
+class ShellCommand:
+    """An accepted command. ``text`` is canonical; ``programs`` are what it may start, each once, in order.
+
+    ``words`` are the arguments whose text is known before it runs.
+    """
+
+    text: str
+    programs: tuple[str, ...]
+    words: tuple[str, ...] = field(default=(), repr=False)
+
+
+@frozen
+class ShellRules:
+    """What may be started: names of programs; ``*`` for all but those that are there to run others; ``program option``
+    for an option that does; ``NAME=`` for a variable in capitals that may be set. ``deny`` beats ``allow``."""
+
+    allow: frozenset[str] = frozenset()
+    deny: frozenset[str] = frozenset()
+    allow_substitution: bool = False
+
+
+def parse_command(text: str, rules: ShellRules, locate: Locate) -> ShellCommand | CommandRefused:
+    """What ``text`` would do, or why it is refused. Never raises; takes time linear in the length, which is bounded."""
+    refused = _refused_text(text)
+    if refused is not None:
+        return refused
+    try:
+        return _Reader(text.encode(), rules, locate).read()
+    except Refusal as refusal:
+        return refusal.said
+
+
+def _refused_text(text: str) -> CommandRefused | None:
+    if not text.strip(" \t\n"):
+        return CommandRefused("shell-empty", "the command is empty", "give a command")
+    if len(text) > MAX_COMMAND_BYTES or len(text.encode("utf-8", "replace")) > MAX_COMMAND_BYTES:
+        reason = f"the command is longer than {MAX_COMMAND_BYTES:,} bytes"
+        return CommandRefused("shell-too-long", reason, "use shorter commands")
+    if _CONTROL.search(text):
+        reason = "the command holds a control character or half of a surrogate pair"
+        return CommandRefused("shell-control", reason, "leave control characters out of the command")
+    return None
+
+
+@cache
+def _language() -> Language:
+    import tree_sitter_bash
+    from tree_sitter import Language
+
+    return Language(tree_sitter_bash.language())
+
+
+_NOT_NOW = "write the name of each program, and each place to write to, out in full"
+_CONTROL = late_regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+"""Letters of words to a shell. The grammar looks them up in a table that has no place for all of them, and crashes."""
+_BARE_NAME = late_regex(r"[A-Za-z0-9_./+-]+")
+_FUNCTION = late_regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_OPEN_VARIABLE = late_regex(r"[a-z_][A-Za-z0-9_]*")
+_STRUCTURE = names(
+    "program list pipeline negated_command subshell compound_statement if_statement elif_clause else_clause "
+    "while_statement for_statement do_group case_statement redirected_statement"
+)
+_WITH_WORDS = frozenset({"for_statement", "case_statement"})
+_TESTED = frozenset({"unary_expression", "binary_expression", "parenthesized_expression"})
+_WORDS = SUBSTITUTIONS | names(
+    "word number raw_string string ansi_c_string concatenation simple_expansion expansion arithmetic_expansion "
+    "brace_expression extglob_pattern"
+)
+_REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
+_AFTER_END = names("then do done fi elif else esac } if while until for case { ( !")
+_NO_END = names("if then elif else while until do ( { ! && || | |& & ; ;; ;& ;;&")
+"""After these the end of a command would be a fault, or says nothing."""
+_SETTING = frozenset({"export", "readonly", "local"})
+_FILES = {">": True, ">>": True, ">|": True, "&>": True, "&>>": True, "<": False}
+_STREAMS = frozenset({"0", "1", "2"})
+_DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
+_MOVING = frozenset({"cd", "pushd", "popd"})
+
+
+class _Reader:
+    """Goes through the tree of one command, judges it and writes it anew."""
+
+    def __init__(self, source: bytes, rules: ShellRules, locate: Locate) -> None:
+        self._source, self._rules, self._locate = source, rules, locate
+        self._programs: dict[str, None] = {}
+        self._words: dict[str, None] = {}
+        self._words_of = WordReader(source, self._substitution)
+        self._depth = 0
+        self._moves = self._is_relative = False
+
+    def read(self) -> ShellCommand:
+        """The command as it may be executed."""
+        from tree_sitter import Parser
+
+        tree = Parser(_language()).parse(_NOT_ASCII.sub(b"x", self._source))
+        if tree.root_node.has_error:
+            raise Refusal("syntax", "the command cannot be read as shell", WRITE_PLAINLY)
+        self._require_whole(tree.root_node)
+        text = self._run(tree.root_node.children)
+        if not text:
+            raise Refusal("empty", "the command holds nothing to do", "give a command")
+        if self._moves and self._is_relative:
+            reason = "a relative redirect beside `cd`: where it leads is known only when the command runs"
+            raise Refusal("redirect", reason, "redirect to an absolute path, or call `cd` by itself before")
+        return ShellCommand(text, tuple(self._programs), tuple(self._words))
+
+    def _require_whole(self, root: Node) -> None:
+        """What the grammar dropped would be missing from what is executed."""
+        at, stack = 0, [root]
+        while stack:
+            node = stack.pop()
+            if node.child_count and node.type not in {"string", "heredoc_redirect"}:
+                stack += reversed(node.children)
+                continue
+            self._require_blank(at, node.start_byte)
+            at = max(at, node.end_byte)
+        self._require_blank(at, len(self._source))
+
+    def _require_blank(self, start: int, end: int) -> None:
+        between = self._source[start:end]
+        rest = between.replace(b"\\\n", b"")
+        if rest.strip(b" \t\n") or (between and not rest and start):  # a broken line in the middle of a word, too
+            raise Refusal("syntax", f"what stands at byte {start + 1} cannot be read as shell", WRITE_PLAINLY)
+
+    def _require_one_line(self, start: int, end: int) -> None:
+        if b"\n" in self._source[start:end].replace(b"\\\n", b""):
+            raise Refusal("syntax", f"the line that ends at byte {start + 1} cannot be read as shell", WRITE_PLAINLY)
+
+    def _text(self, node: Node) -> str:
+        return self._source[node.start_byte : node.end_byte].decode()
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise Refusal("too-deep", f"commands in commands, more than {MAX_DEPTH} deep", "use simpler commands")
+
+    # commands
+
+    def _run(self, nodes: Iterable[Node], kind: str = "program") -> str:
+        """Commands one after the other, on one line."""
+        out: list[str] = []
+        self._structure(nodes, kind, out)
+        return "".join(token if token == ";" or not at else f" {token}" for at, token in enumerate(out))
+
+    def _structure(self, nodes: Iterable[Node], kind: str, out: list[str]) -> None:
+        """Whatever holds commands: its words of the shell as they are, what is in it judged and written anew."""
+        self._deeper()
+        for at, node in enumerate(nodes):
+            if not node.is_named:
+                self._token(node.type, out)
+            elif kind in _WITH_WORDS and node.type == "variable_name":
+                out.append(self._variable(node))
+            elif kind in _WITH_WORDS and node.type in _WORDS:
+                out.append(self._words_of.read(node).text)
+            elif node.type in _REDIRECTS:
+                if kind != "heredoc_redirect" and (at == 0 or kind != "redirected_statement"):
+                    _end(out)
+                self._redirect(node, out)
+            elif node.type in _STRUCTURE:
+                self._structure(node.children, node.type, out)
+            elif node.type == "case_item":
+                self._case_item(node, out)
+            elif node.type != "comment":
+                _end(out)
+                self._command(node, out)
+        self._depth -= 1
+
+    def _token(self, token: str, out: list[str]) -> None:
+        """A word or sign of the shell. Where one command ends is written anew, too."""
+        if token in {";", "\n"}:
+            return
+        if token not in TOKENS:
+            raise _unknown(token)
+        if token in _AFTER_END and not (token == "esac" and out[-1:] == ["in"]):
+            _end(out)
+        out.append(token)
+
+    def _substitution(self, node: Node) -> str:
+        if not self._rules.allow_substitution:
+            reason = "the command holds a substitution, and `allow_substitution` of `[workspace] shell` is not set"
+            raise Refusal("substitution", reason, "do without `$(...)`, backquotes and `<(...)`")
+        opening = "$(" if node.type == "command_substitution" else node.children[0].type
+        return f"{opening} {self._run(node.children[1:-1])} )"
+
+    def _case_item(self, node: Node, out: list[str]) -> None:
+        close = next((at for at, child in enumerate(node.children) if child.type == ")"), len(node.children))
+        patterns = [self._words_of.read(child).text for child in node.children[:close] if child.type not in {"(", "|"}]
+        out.append(f"({'|'.join(patterns)})")
+        self._structure(node.children[close + 1 :], node.type, out)
+
+    def _command(self, node: Node, out: list[str]) -> None:
+        kind, children = node.type, node.children
+        if kind == "command":
+            self._simple(children, out)
+        elif kind in {"variable_assignment", "variable_assignments"}:
+            out += [self._assignment(one) for one in (children if kind.endswith("s") else (node,))]
+        elif kind in {"declaration_command", "unset_command"}:
+            self._setting(children, out)
+        elif kind == "test_command" and children[0].type == "[":
+            words = [word for child in children[1:-1] for word in self._tested(child)]
+            self._judge("[", words)
+            out += ["[", *(word.text for word in words), "]"]
+        elif kind == "function_definition":
+            self._function(children, out)
+        else:
+            raise _unknown(children[0].type if kind in {"test_command", "compound_statement"} else kind)
+
+    def _simple(self, nodes: Sequence[Node], out: list[str]) -> None:
+        name, words = None, list[Word]()
+        for before, node in zip((None, *nodes), nodes, strict=False):
+            if before is not None:
+                self._require_one_line(before.end_byte, node.start_byte)
+            if node.type == "variable_assignment":
+                out.append(self._assignment(node))
+            elif node.type in _REDIRECTS:
+                self._redirect(node, out)
+            elif node.type == "command_name":
+                name = self._name(node.children[0])
+                out.append(name if _BARE_NAME.fullmatch(name) and name not in KEYWORDS else strictly_quoted(name))
+            else:
+                words.append(self._words_of.read(node))
+                out.append(words[-1].text)
+        if name is None:
+            raise _unknown("a command without a name")
+        self._judge(name, words)
+
+    def _name(self, node: Node) -> str:
+        word = self._words_of.read(node)
+        if not word.literal or node.type == "ansi_c_string":
+            reason = "the name of a program is not written out: it would be known only when the command runs"
+            raise Refusal("dynamic-name", reason, _NOT_NOW)
+        return word.literal
+
+    def _judge(self, name: str, words: Sequence[Word]) -> None:
+        """Refuse a program that may not be started, and an option with which it would start another one."""
+        rules, bare = self._rules, name.rpartition("/")[2].lower()
+        self._programs.setdefault(name)
+        self._words.update(dict.fromkeys(word.literal for word in words if word.literal))
+        self._moves = self._moves or name in _MOVING
+        if not rules.deny.isdisjoint({name, name.lower(), bare, EVERY}):
+            raise self._not_allowed("denied", f"`{name}` is denied by `[workspace] shell`")
+        if name not in rules.allow:
+            if EVERY not in rules.allow or "/" in name:
+                raise self._not_allowed("not-allowed", f"`{name}` is not among the programs of `[workspace] shell`")
+            if runs_others(name):
+                reason = f"`{name}` is there to run other programs, and `*` does not stand for it: `allow` must name it"
+                raise self._not_allowed("runs-others", reason)
+        if not needs_plain_arguments(bare):
+            return
+        for at, word in enumerate(words):
+            if word.literal is None and (at == 0 or word.splits or word.head[:1] in {"", "-"}):
+                reason = f"an argument of `{name}` is not written out, and may be an option that starts another program"
+                hint = "write options out in full; begin names of files with `./` or a folder, quote variables"
+                raise Refusal("dynamic-option", reason, hint)
+        option = option_that_runs(bare, [word.head if word.literal is None else word.literal for word in words])
+        if option and f"{bare} {option}" not in rules.allow:
+            reason = f"`{name}` with `{option}` may start other programs; `allow` would have to name `{bare} {option}`"
+            raise Refusal("option", reason, "an option in the command may start other programs; do without it")
+
+    def _not_allowed(self, code: str, reason: str) -> Refusal:
+        names = sorted(
+            name for name in self._rules.allow if name != EVERY and not name.endswith("=") and " " not in name
+        )
+        shown = ", ".join(f"`{name}`" for name in names[:_NAMED])
+        more = ", ..." if len(names) > _NAMED else ""
+        there = f"; there are {shown}{more}" if names else ""
+        return Refusal(code, reason, f"the command needs a program that is not available to you{there}")
+
+    def _setting(self, nodes: Sequence[Node], out: list[str]) -> None:
+        name = self._text(nodes[0])
+        if name not in _SETTING and name != "unset":
+            raise _unknown(name)
+        self._judge(name, ())
+        assigned = {"variable_assignment": self._assignment}
+        out += [name, *(assigned.get(node.type, self._variable)(node) for node in nodes[1:])]
+
+    def _tested(self, node: Node) -> list[Word]:
+        """The arguments of ``[``, in their order."""
+        if node.type in _WORDS:
+            return [self._words_of.read(node)]
+        if node.type in _TESTED:
+            self._deeper()
+            found = [word for child in node.children for word in self._tested(child)]
+            self._depth -= 1
+            return found
+        if node.child_count:
+            raise _unknown(node.type)
+        word = Word()
+        word.take(self._text(node))
+        return [word]
+
+    def _function(self, nodes: Sequence[Node], out: list[str]) -> None:
+        named = next((node for node in nodes if node.type == "word"), None)
+        name = self._text(named) if named is not None else ""
+        if not _FUNCTION.fullmatch(name) or name in KEYWORDS or runs_others(name) or name not in self._rules.allow:
+            reason = "a function takes the place of a program of its name, and `allow` does not name it"
+            raise self._not_allowed("function", reason)
+        self._judge(name, ())
+        bodies = [node for node in nodes if node.type == "compound_statement" and node.children[0].type == "{"]
+        if len(bodies) != 1 or nodes[-1] != bodies[0]:
+            raise _unknown("a function with this body")
+        out.append(f"{name} () {self._run(bodies)}")
+
+    # variables
+
+    def _variable(self, node: Node) -> str:
+        """The name of a variable that may be set: others say how programs are found, and what they start."""
+        name = self._text(node)
+        is_open = _OPEN_VARIABLE.fullmatch(name) or (f"{name}=" in self._rules.allow and _FUNCTION.fullmatch(name))
+        if node.type == "variable_name" and is_open and f"{name}=" not in self._rules.deny:
+            return name
+        reason = f"the command sets `{name[:40]}`, and such variables may change what is started"
+        raise Refusal("variable", reason, "set only variables whose names begin with a small letter")
+
+    def _assignment(self, node: Node) -> str:
+        name, sign, *value = node.children
+        if sign.type not in {"=", "+="} or len(value) > 1 or any(one.type not in _WORDS for one in value):
+            raise _unknown("an array" if name.type != "subscript" else "a subscript")
+        return f"{self._variable(name)}{sign.type}{self._words_of.read(value[0]).text if value else ''}"
+
+    # redirects
+
+    def _redirect(self, node: Node, out: list[str]) -> None:
+        nodes = list(node.children)
+        stream = self._text(nodes.pop(0)) if nodes[0].type == "file_descriptor" else ""
+        sign, *rest = nodes
+        if rest:
+            self._require_one_line(sign.end_byte, rest[0].start_byte)
+        if stream and stream not in _STREAMS:
+            raise Refusal("redirect", "a redirect of another stream than 0, 1 and 2", "redirect streams 0 to 2 only")
+        if node.type == "heredoc_redirect":
+            self._document(sign, rest, out)
+        elif node.type == "herestring_redirect" and len(rest) == 1:
+            out.append(f"{stream}<<< {self._words_of.read(rest[0]).text}")
+        elif sign.type in {">&-", "<&-"} and not rest:
+            out.append(f"{stream}{sign.type}")
+        elif sign.type in {">&", "<&"} and len(rest) == 1 and self._text(rest[0]) in _STREAMS:
+            out.append(f"{stream}{sign.type}{self._text(rest[0])}")
+        elif sign.type in _FILES and len(rest) == 1:
+            out.append(f"{stream}{sign.type} {quoted(self._target(rest[0], writes=_FILES[sign.type]))}")
+        else:
+            raise Refusal(
+                "redirect", "a redirect of a kind that is not judged", "write redirects last, one target each"
+            )
+
+    def _target(self, node: Node, *, writes: bool) -> str:
+        target = self._words_of.read(node).literal
+        if not target:
+            reason = "the target of a redirect is not written out: it would be known only when the command runs"
+            raise Refusal("redirect", reason, _NOT_NOW)
+        if target in _DEVICES:
+            return target
+        self._is_relative = self._is_relative or not target.startswith("/")
+        found = self._locate(target, writes)
+        if isinstance(found, CommandRefused):
+            raise _Refused(found)
+        return found
+
+    def _document(self, sign: Node, nodes: Sequence[Node], out: list[str]) -> None:
+        """A here-document, written as a here-string; what follows it on its line stays behind it."""
+        start = nodes[0]
+        bodies = [node for node in nodes if node.type == "heredoc_body"]
+        ends = [node for node in nodes if node.type == "heredoc_end"]
+        line = self._source.find(b"\n", start.end_byte) + 1
+        if sign.type not in {"<<", "<<-"} or start.type != "heredoc_start" or len(ends) != 1 or not line:
+            raise _unknown("a here-document of this kind")
+        word = Word()
+        is_plain = any(quote in self._text(start) for quote in "'\"\\")
+        parts = (
+            [] if is_plain else [part for body in bodies for part in body.children if part.type != "heredoc_content"]
+        )
+        stop = self._source.rfind(b"\n", 0, ends[0].start_byte) + 1
+        self._words_of.between(word, line, stop, parts, None if is_plain else IN_DOCUMENT, tabs=sign.type == "<<-")
+        out.append(f"<<< {word.text}" if stop > line else "< /dev/null")
+        others = [node for node in nodes[1:] if node.type not in {"heredoc_body", "heredoc_end"}]
+        if any(node.type in _WORDS for node in others):
+            raise _unknown("an argument behind a here-document")
+        self._structure(others, "heredoc_redirect", out)
+
+
+class _Refused(Refusal):
+    """Somebody else's refusal."""
+
+    def __init__(self, said: CommandRefused) -> None:
+        super().__init__(said.code, said.reason, said.hint)
+        self.said = said
+
+
+def _unknown(what: str) -> Refusal:
+    return Refusal("construct", f"`{what}` is not supported in shell commands", WRITE_PLAINLY)
+
+
+def _end(out: list[str]) -> None:
+    """Where a command came before, it ends here."""
+    if out and out[-1] not in _NO_END and not out[-1].startswith("("):
+        out.append(";")

@@ -1,0 +1,203 @@
+"""Programs that start other programs: by their nature, or by one of their options.
+
+No such list is whole. It keeps ``*`` from standing for a shell or an interpreter, and common programs from being a way
+to others; what a program reads from files of its own (hooks of git, a Makefile) it does not see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gatewright.base.frozen import frozen
+from gatewright.base.regex import late_regex
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+_BUILTINS = (
+    ". source eval exec command builtin trap alias unalias enable hash compgen complete compopt bind fc history jobs "
+    "declare typeset let mapfile readarray getopts shopt coproc caller disown suspend"
+)
+_WRAPPERS = (
+    "env xargs sudo su doas pkexec runuser nohup time timeout nice ionice chrt taskset stdbuf setsid setpriv capsh "
+    "chroot unshare nsenter flock parallel watch script expect strace ltrace valgrind perf gdb lldb busybox toybox "
+    "systemd-run systemctl start-stop-daemon run-parts crontab at batch screen tmux dtach ssh sshpass scp sftp mosh "
+    "rsh rlogin telnet ftp lftp nc ncat netcat socat nmap docker podman kubectl helm vagrant ansible terraform flatpak "
+    "snap apt apt-get dpkg rpm yum dnf open xdg-open dbus-send ld faketime unbuffer entr firejail bwrap proot fakeroot "
+    "catchsegv rlwrap"
+)
+_INTERPRETERS = (
+    "sh bash rbash dash ash ksh mksh zsh csh tcsh fish elvish nu xonsh pwsh cmd awk gawk mawk nawk original-awk python "
+    "pypy ipython perl ruby irb php lua luajit tclsh wish node nodejs deno bun tsx ts-node java groovy scala kotlin "
+    "julia r rscript octave gnuplot ghc runghc osascript m4 dc ed ex vi view vim nvim vimdiff emacs nano pico joe less "
+    "more most man info sqlite mysql psql mongo mongosh redis-cli mail mailx mutt gpg"
+)
+_BUILDERS = (
+    "make gmake cmake ninja meson bazel cargo rustc go gcc g++ cc c++ clang clang++ tcc npm npx pnpm yarn corepack mvn "
+    "gradle ant rake bundle gem pip pipx uv tox nox pytest poetry composer rustup stack cabal mix rebar sbt"
+)
+_NAMED_ONLY = names(f"{_BUILTINS} {_WRAPPERS} {_INTERPRETERS} {_BUILDERS}")
+_VERSION = late_regex(r"[-.]?[0-9][0-9.]*\Z")
+
+
+def runs_others(name: str) -> bool:
+    """Whether a program or a word of the shell is there to run others, or code: ``*`` does not stand for it."""
+    bare = name.rpartition("/")[2].lower()
+    return not _NAMED_ONLY.isdisjoint({bare, _VERSION.sub("", bare)})
+
+
+@frozen
+class _Options:
+    """The options of one program that start others: ``long`` ones, which may be shortened to ``least`` characters,
+    ``letters`` behind one dash, alone or among others, and ``words`` that are an argument as a whole."""
+
+    long: tuple[str, ...] = ()
+    letters: str = ""
+    words: frozenset[str] = frozenset()
+
+    def find(self, arguments: Sequence[str]) -> str:
+        """The first of them, in full; empty for none."""
+        for argument in arguments:
+            if argument in self.words:
+                return argument
+            if argument.startswith("--"):
+                name = argument.partition("=")[0]
+                if len(name) > len("--") and (found := next((one for one in self.long if one.startswith(name)), "")):
+                    return found
+            elif argument.startswith("-") and (letter := next((one for one in self.letters if one in argument), "")):
+                return f"-{letter}"
+        return ""
+
+
+_TAR = _Options(
+    (
+        "--to-command",
+        "--checkpoint-action",
+        "--use-compress-program",
+        "--rsh-command",
+        "--rmt-command",
+        "--info-script",
+        "--new-volume-script",
+    ),
+    "IF",
+)
+_GIT = _Options(
+    (
+        "--exec-path",
+        "--config-env",
+        "--config",
+        "--template",
+        "--upload-pack",
+        "--receive-pack",
+        "--extcmd",
+        "--ext-diff",
+        "--textconv",
+        "--open-files-in-pager",
+    ),
+    words=names(
+        "config bisect submodule filter-branch difftool mergetool daemon instaweb rebase send-email hook shell "
+        "gui for-each-repo citool maintenance archive svn p4 cvsserver imap-send remote-ext"
+    ),
+)
+_GIT_VALUED = frozenset({"-C", "--git-dir", "--work-tree", "--namespace"})
+_GIT_LETTERS = {"clone": "cu", "grep": "O"}
+_OPTIONS = {
+    "find": _Options(words=frozenset({"-exec", "-execdir", "-ok", "-okdir"})),
+    "fd": _Options(("--exec", "--exec-batch"), "xX"),
+    "fdfind": _Options(("--exec", "--exec-batch"), "xX"),
+    "tar": _TAR,
+    "gtar": _TAR,
+    "bsdtar": _TAR,
+    "sort": _Options(("--compress-program",)),
+    "split": _Options(("--filter",)),
+    "rsync": _Options(("--rsh", "--rsync-path"), "e"),
+    "zip": _Options(("--test", "--unzip-command"), "T"),
+    "sdiff": _Options(("--diff-program",)),
+    "install": _Options(("--strip-program",)),
+    "wget": _Options(("--execute", "--use-askpass", "--config"), "e"),
+    "rg": _Options(("--pre", "--hostname-bin")),
+    "git": _GIT,
+    "sed": _Options(("--file",), "f"),
+}
+_ADDRESS = r"(?:[0-9]+|\$|/(?:[^/\\\n]|\\[^\n])*/)"
+_SED = late_regex(
+    rf"\s*(?:{_ADDRESS}(?:,[+~]?{_ADDRESS})?)?\s*!?\s*(?:[pdqDGHhgxnNP=]|"
+    r"s([/|,:#@])(?:(?!\1)[^\\\n]|\\[^\n])*\1(?:(?!\1)[^\\\n]|\\[^\n])*\1[gpIi0-9]*)?\s*"
+)
+_PLAIN = {
+    "read": late_regex(r"-[rs]+|-[rs]*[dnt]|[a-z_][A-Za-z0-9_]*|[0-9.]+"),
+    "wait": late_regex(r"[0-9%]+|-n"),
+    "set": late_regex(r"[-+][eufx]+|[-+][eufx]*o|pipefail|errexit|nounset|xtrace|noglob"),
+}
+"""Words of the shell that evaluate what other arguments hold, and the arguments that are only what they seem."""
+
+
+def needs_plain_arguments(name: str) -> bool:
+    """Whether what a program does depends on its arguments, so that they have to be known."""
+    return name in _OPTIONS or name in _PLAIN
+
+
+def option_that_runs(name: str, arguments: Sequence[str]) -> str:
+    """The option (or word) with which a call of a program would start another one; empty for none."""
+    plain = _PLAIN.get(name)
+    if plain is not None:
+        return next((argument for argument in arguments if not plain.fullmatch(argument)), "")
+    options = _OPTIONS.get(name)
+    if options is None:
+        return ""
+    if name == "git":
+        return _git_option(arguments)
+    if name == "sed" and (script := _sed_script(arguments)):
+        return script
+    if options is _TAR and arguments and not arguments[0].startswith("-"):
+        arguments = (f"-{arguments[0]}", *arguments[1:])
+    return options.find(arguments)
+
+
+def is_option_that_runs(entry: str) -> bool:
+    """Whether ``program option`` names one that is known here, so that a policy may allow it."""
+    name, _, option = entry.partition(" ")
+    options = _OPTIONS.get(name)
+    if options is None:
+        return False
+    known = (*options.long, *options.words, *(f"-{letter}" for letter in options.letters))
+    return option in known or (name == "git" and option in {"-c", "-u", "-O"}) or (name, option) == ("sed", "-e")
+
+
+def _git_option(arguments: Sequence[str]) -> str:
+    """Before the verb ``-c`` sets what git starts; behind it other letters do, and some verbs do by themselves."""
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        if arguments[at].startswith("-c"):
+            return "-c"
+        at += 2 if arguments[at] in _GIT_VALUED else 1
+    verb = arguments[at] if at < len(arguments) else ""
+    if verb in _GIT.words:
+        return verb
+    letters = _Options(letters=_GIT_LETTERS.get(verb, "")).find(arguments[at:])
+    return letters or _Options(_GIT.long).find(arguments)
+
+
+def _sed_script(arguments: Sequence[str]) -> str:
+    """``-e`` where a script may do more than print, delete and replace: GNU sed starts programs and writes files."""
+    scripts: list[str] = []
+    files: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument.startswith("--"):
+            if argument.partition("=")[0] not in {"--quiet", "--silent", "--regexp-extended", "--in-place", "--posix"}:
+                return "-e"
+        elif argument.startswith("-") and len(argument) > 1:
+            if re.fullmatch(r"-[nErsuz]*(?:e|i(?:\.[A-Za-z0-9]+)?)?", argument) is None:
+                return "-e"
+            if argument.endswith("e"):
+                scripts.append(next(rest, ""))
+        else:
+            files.append(argument)
+    scripts += files[:1] if not scripts else []
+    parts = (part for script in scripts for part in re.split(r";|\n", script))
+    return "" if all(_SED.fullmatch(part) for part in parts) else "-e"
