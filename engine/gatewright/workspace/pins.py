@@ -35,13 +35,15 @@ class CatalogState:
     """One catalog as it stands now: its pin (None: never imported, or no server), and whether it may be started.
 
     ``is_trusted`` None: there is nothing to start. ``tool_names``: the tools that it gives, by their names in the
-    policy; ``held``: those of them that no agent sees before they are accepted.
+    policy; ``listed_names``: the same as their program lists them; ``held``: those that no agent sees before they are
+    accepted.
     """
 
     catalog: Catalog
     pin: Pin | None
     is_trusted: bool | None
     tool_names: tuple[str, ...]
+    listed_names: tuple[str, ...]
     held: tuple[str, ...]
 
 

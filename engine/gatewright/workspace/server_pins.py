@@ -39,16 +39,22 @@ class ServerPins:
         """The catalogs of the policy as they stand now, in its order."""
         state = self._state()
         tools = state.book.tools(state.policy.catalogs)
-        return tuple(
-            CatalogState(
-                catalog,
-                state.book.manifest(catalog).pin,
-                self._records.trusts_server(self._policy_path, catalog) if catalog.kind is CatalogType.MCP else None,
-                tuple(tool.name for tool in tools if tool.origin == catalog.catalog_id),
-                tuple(tool.name for tool in tools if tool.origin == catalog.catalog_id and tool.held),
+        found: list[CatalogState] = []
+        for catalog in state.policy.catalogs:
+            own = [tool for tool in tools if tool.origin == catalog.catalog_id]
+            found.append(
+                CatalogState(
+                    catalog,
+                    state.book.manifest(catalog).pin,
+                    self._records.trusts_server(self._policy_path, catalog)
+                    if catalog.kind is CatalogType.MCP
+                    else None,
+                    tuple(tool.name for tool in own),
+                    tuple(tool.listed_name for tool in own),
+                    tuple(tool.name for tool in own if tool.held),
+                )
             )
-            for catalog in state.policy.catalogs
-        )
+        return tuple(found)
 
     def pin(self, catalog_id: str) -> Pin | None:
         """What a server listed and what of it was accepted; None where it was never imported. Raises WorkspaceError."""

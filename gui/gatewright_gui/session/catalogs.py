@@ -34,6 +34,7 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.verbs.operations import lists_tool
 
 Tone = Literal["allow", "ask", "deny", "muted", "accent"]
 __all__ = [
@@ -178,6 +179,13 @@ class Catalogs(QObject):
         if can and self._unknown is not None:
             self._tasks.start(self._work_out(), "catalogs.waiting")
         self.changed.emit()
+
+    def caller_of(self, tool_name: str, chosen: str | None) -> str | None:
+        """An agent that lists a tool, the chosen one before others; without any that one, else the first."""
+        agents = sorted(self._document.agents, key=lambda agent: agent.agent_id != chosen)
+        facts = next((tool for tool in self._document.catalog if tool.name == tool_name), None)
+        listing = [agent for agent in agents if facts is not None and lists_tool(agent.tools, facts)]
+        return next((agent.agent_id for agent in (*listing, *agents)), None)
 
     def digest(self, catalog_id: str) -> str:
         """What is trusted when a server is trusted."""

@@ -16,13 +16,14 @@ from gatewright_gui.pages.catalogs import CatalogsPage
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
+from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import Said, opened_window, settled, until
 from tests.support.checkout import ROOT
 
 GOOD = str(ROOT / "tests" / "support" / "good_server.py")
 D = TypeVar("D", bound=QDialog)
-POLICY = 'gatewright = 1\n\n[agents.desk]\ntools = ["file"]\nsources = []\n'
+POLICY = 'gatewright = 1\n\n[agents.desk]\ntools = ["file"]\nsources = []\n\n[agents.free]\nsources = []\n'
 
 
 @pytest.fixture
@@ -138,6 +139,49 @@ async def test_server_of_a_client_is_trusted_started_and_accepted_and_then_agent
     press(page, "catalogs.run")
     await settled(window)
     await until(lambda: page.current is not None and page.current.status[0] == "stopped")
+
+
+async def test_tool_of_a_server_is_tried_in_the_console_as_an_agent_that_has_it(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOD_KEY", "very-secret")
+    page = await add_good(window, config(tmp_path))
+    await trust(window, page)
+    press(page, "catalogs.accept")
+    await settled(window)
+    window.selection.choose_agent("desk")
+    names = [line.name for line in page.detail.model.lines]
+    page.detail.view.setCurrentIndex(page.detail.model.index(names.index("add"), 0))
+    assert page.detail.tool_header.title == "add"
+    press(page, "catalogs.try")
+    await settled(window)
+    console = window.shelf.page("console")
+    assert isinstance(console, ConsolePage)
+    assert window.shelf.current_key == "console"
+    assert (console.request.agent_id, console.request.tool_name) == ("free", "add")
+    console.request.form.set_values({"a": 1, "b": 2})
+    console.decide()
+    await until(lambda: console.outcome.shown is not None)
+    assert console.outcome.shown is not None
+    assert console.outcome.shown.verdict == "ask"
+
+
+async def test_tools_of_a_manifest_are_listed_and_tried_too(window: MainWindow) -> None:
+    folder = window.document.workspace.folder
+    tools = [{"name": "post", "description": "Posts.", "inputSchema": {"type": "object"}}]
+    (folder / "mail.json").write_text(json.dumps({"tools": tools}), encoding="utf-8")
+    host = '\n[[catalogs]]\nid = "mail"\ntype = "host"\nmanifest = "mail.json"\nprefix = "mail"\n'
+    (folder / "policy.toml").write_text(POLICY + host, encoding="utf-8")
+    assert await window.document.reload()
+    await settled(window)
+    page = page_of(window)
+    assert [(line.name, line.state) for line in page.detail.model.lines] == [("post", "listed")]
+    assert page.detail.code.text == "Its definition is in mail.json.\n"
+    press(page, "catalogs.try")
+    await settled(window)
+    console = window.shelf.page("console")
+    assert isinstance(console, ConsolePage)
+    assert console.request.tool_name == "mail.post"
 
 
 DRIFTING = """

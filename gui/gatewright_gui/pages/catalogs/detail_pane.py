@@ -3,7 +3,7 @@
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QPushButton, QStackedWidget, QWidget
 
-from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY, ToolModel, lines_of
+from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY, ToolLine, ToolModel, lines_of
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -33,6 +33,8 @@ class DetailPane(QWidget):
     ask_requested = Signal()
     accept_requested = Signal()
     remove_requested = Signal()
+    try_requested = Signal(str)
+    """A tool, by its name in the policy: somebody wants to make a call of it."""
 
     def __init__(self, sizes: SizeStore) -> None:
         super().__init__()
@@ -52,6 +54,9 @@ class DetailPane(QWidget):
             self.header.add_control(control)
         self.model = ToolModel()
         self.view = self._table()
+        self.tool_header = SectionHeader("Tool")
+        self.try_button = _button("Try a call", "terminal", "try", "Go to the Console with this tool")
+        self.tool_header.add_control(self.try_button)
         self.code = named(CodeView("Definition of the tool"), "catalogs.code")
         self.tier = named(QComboBox(), "catalogs.tier", spoken="What accepted tools count as")
         for words, tier in TIERS:
@@ -68,7 +73,7 @@ class DetailPane(QWidget):
         self.definition = named(CodeView("Definition of the server"), "catalogs.definition")
         self.stderr = named(CodeView("What the server wrote on standard error"), "catalogs.stderr")
         self._splitter = Splitter(Qt.Orientation.Vertical, "catalogs.tools", sizes)
-        for pane in (self.view, self.code):
+        for pane in (self.view, holding(column_of(self.tool_header, stretch(self.code)))):
             self._splitter.addWidget(pane)
         self._splitter.restore((260, 240))
         self._tools = holding(column_of(stretch(self._splitter), self._accept_bar))
@@ -123,6 +128,7 @@ class DetailPane(QWidget):
         self.remove_button.clicked.connect(self.remove_requested)
         self.accept_button.clicked.connect(self.accept_requested)
         self.all_button.clicked.connect(lambda: self.model.tick_all(not self.model.ticked))
+        self.try_button.clicked.connect(self._try)
         self.part.current_changed.connect(self._show_part)
         self.model.ticks_changed.connect(self._tell_ticks)
         self.view.selectionModel().currentChanged.connect(self._show_tool)
@@ -149,6 +155,11 @@ class DetailPane(QWidget):
         if self.row is not None:
             (self.stop_requested if self.row.is_up else self.start_requested).emit()
 
+    def _try(self) -> None:
+        line = self._line
+        if line is not None and line.policy_name:
+            self.try_requested.emit(line.policy_name)
+
     def _show_part(self, _key: object = None) -> None:
         part, row = self.part.current, self.row
         if part == "tools" and row is not None and not self.model.lines:
@@ -161,14 +172,24 @@ class DetailPane(QWidget):
             return
         parts = {"tools": self._tools, "server": self.definition, "stderr": self.stderr}
         self._stack.setCurrentWidget(parts[part or "tools"])
-        self._show_tool(self.view.currentIndex())
+        self._show_tool()
 
-    def _show_tool(self, index: QModelIndex, _before: object = None) -> None:
-        lines = self.model.lines
-        if not index.isValid() or index.row() >= len(lines):
+    @property
+    def _line(self) -> ToolLine | None:
+        """The current row of the table."""
+        index, lines = self.view.currentIndex(), self.model.lines
+        return lines[index.row()] if index.isValid() and index.row() < len(lines) else None
+
+    def _show_tool(self, _index: QModelIndex | None = None, _before: object = None) -> None:
+        line = self._line
+        self.try_button.setEnabled(line is not None and bool(line.policy_name))
+        if line is None:
             self.code.set_plain("")
             return
-        line = lines[index.row()]
+        self.tool_header.set_title(line.name)
+        self.tool_header.set_note(
+            f"{line.policy_name} in the policy" if line.policy_name not in ("", line.name) else ""
+        )
         if line.is_difference:
             self.code.set_diff(line.text)
         elif line.text.startswith("{"):

@@ -119,6 +119,7 @@ class CatalogsPage(Page):
         detail.ask_requested.connect(lambda: self._serve("ask"))
         detail.stop_requested.connect(lambda: self._serve("stop"))
         detail.accept_requested.connect(lambda: self._start(self._accept()))
+        detail.try_requested.connect(self._try)
         detail.remove_requested.connect(lambda: self._start(self._remove()))
 
     @property
@@ -161,6 +162,13 @@ class CatalogsPage(Page):
             self._context.navigator.go_to_agent(agent_id)
         else:
             self._document.say("info", f"there is no agent `{agent_id}` in the policy as it is edited")
+
+    def _try(self, tool: str) -> None:
+        agent_id = self.catalogs.caller_of(tool, self._context.selection.agent_id)
+        if agent_id is None:
+            self._document.say("info", "a call is made for an agent: add one on the page Agents")
+        else:
+            self._context.navigator.go_to_call(agent_id, tool)
 
     def _start(self, work: object) -> None:
         self._context.tasks.start(work, "catalogs", replace=True)  # pyright: ignore[reportArgumentType]

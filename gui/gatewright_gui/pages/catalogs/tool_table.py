@@ -25,13 +25,17 @@ class ToolLine:
     text: str
     is_difference: bool
     waiting: Waiting | None = None
+    policy_name: str = ""
+    """Its name in the policy; empty for what cannot be called."""
 
 
 def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
     """What waits first, then what was accepted."""
-    pin = row.state.pin
+    state, pin = row.state, row.state.pin
+    names = dict(zip(state.listed_names, state.tool_names, strict=True))
     if pin is None:
-        return ()
+        told = f"Its definition is in {state.catalog.manifest}.\n"
+        return tuple(ToolLine(name, "listed", "", "", told, False, policy_name=names[name]) for name in names)
     held = {*pin.drift.new, *pin.drift.changed, *pin.drift.vanished}
     lines = [
         ToolLine(
@@ -42,16 +46,18 @@ def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
             one.difference,
             True,
             one,
+            names.get(one.name, ""),
         )
         for one in row.waiting
     ]
     if not row.waiting:  # what they would count as is still being worked out
-        lines = [ToolLine(name, "held", "...", "", "", False) for name in pin.held]
+        lines = [ToolLine(name, "held", "...", "", "", False, policy_name=names.get(name, "")) for name in pin.held]
     for name, accepted in pin.accepted.items():
         if name not in held:
             effects = ", ".join(sorted(str(effect) for effect in accepted.side_effects))
             definition = json.dumps(pin.definition(name), indent=2, ensure_ascii=False)
-            lines.append(ToolLine(name, "accepted", _tier(accepted.tier), effects, definition, False))
+            words = name, "accepted", _tier(accepted.tier), effects, definition
+            lines.append(ToolLine(*words, False, policy_name=names.get(name, "")))
     lines += [ToolLine(one.name, "cannot be used", "", one.message, one.message, False) for one in pin.listing.left_out]
     return tuple(lines)
 

@@ -88,7 +88,7 @@ def _counted(facts: ToolFacts, names: tuple[str, ...]) -> str:
 
 
 def _holders(policy: Policy, facts: ToolFacts) -> str:
-    has = [agent.agent_id for agent in policy.agents.values() if _lists(agent.tools, facts)]
+    has = [agent.agent_id for agent in policy.agents.values() if lists_tool(agent.tools, facts)]
     if not has:
         return "no agent has the tool yet"
     limited = [name for name in has if any(_limits(rule, facts) for rule in policy.agents[name].tool_rules)]
@@ -98,7 +98,8 @@ def _holders(policy: Policy, facts: ToolFacts) -> str:
     return "; ".join(text for text in said if text)
 
 
-def _lists(tools: tuple[str, ...] | None, facts: ToolFacts) -> bool:
+def lists_tool(tools: tuple[str, ...] | None, facts: ToolFacts) -> bool:
+    """Whether an agent with that list of tools may have the tool."""
     return tools is None or any(names_tool(name, facts.name, facts.major) for name in tools)
 
 
@@ -128,7 +129,7 @@ def _places(policy: Policy, facts: ToolFacts) -> Iterator[tuple[str, frozenset[s
     if settings is not None:
         yield f"operation_tiers of [tools.{facts.name}]", frozenset(settings.operation_tiers)
     for rule in policy.rules:
-        if rule.tools is not None and _lists(rule.tools, facts) and len(rule.tools) == 1:
+        if rule.tools is not None and lists_tool(rule.tools, facts) and len(rule.tools) == 1:
             yield f"policy rule {rule.name}", frozenset(rule.operations or ())
 
 
