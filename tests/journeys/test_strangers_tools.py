@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QModelIndex, QPoint
+from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QPushButton, QTreeView
 
 from gatewright_gui.pages.agents.agents import AGENT_ID
@@ -12,21 +12,9 @@ from gatewright_gui.pages.agents.declaration import CHOICE
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from tests.journeys.hand import Hand, until
+from tests.journeys.views import tree_row
 
 pytestmark = pytest.mark.journey
-
-
-def _row(view: QTreeView, tool: str, operation: str | None = None) -> QModelIndex:
-    model = view.model()
-    parent = next(row for row in _rows(view, QModelIndex()) if str(row.data()) == tool)
-    if operation is None:
-        return parent
-    found = (model.index(row, 0, parent) for row in range(model.rowCount(parent)))
-    return next(row for row in found if str(row.data()) == operation)
-
-
-def _rows(view: QTreeView, parent: QModelIndex) -> list[QModelIndex]:
-    return [view.model().index(row, 0, parent) for row in range(view.model().rowCount(parent))]
 
 
 def _command(hand: Hand) -> dict[str, object]:
@@ -38,7 +26,7 @@ async def _choose(hand: Hand, agent: str, tool: str) -> QTreeView:
     agents, tree = hand.find("agents.list", QListView), hand.find("agents.tree", QTreeView)
     rows = [agents.model().index(row, 0) for row in range(agents.model().rowCount())]
     await hand.click_cell(agents, next(row for row in rows if row.data(AGENT_ID) == agent))
-    await hand.click_cell(tree, _row(tree, tool), QPoint(70, 12))
+    await hand.click_cell(tree, tree_row(tree, tool), QPoint(70, 12))
     return tree
 
 
@@ -62,8 +50,8 @@ async def test_keyboard_declares_operations_of_a_strangers_tool_and_the_model_se
     # the boxes are there to be seen, and the model sees the list
     wanted = ["add_round", "move_round", "close_year"]
     await until(lambda: _command(hand).get("enum") == wanted, "the preview to list what was declared")
-    assert tree.isExpanded(_row(tree, "calendar"))
-    await hand.click_cell(tree, _row(tree, "calendar", "move_round"), QPoint(80, 12))
+    assert tree.isExpanded(tree_row(tree, "calendar"))
+    await hand.click_cell(tree, tree_row(tree, "calendar", "move_round"), QPoint(80, 12))
     await hand.key("space")
     await until(lambda: "move_round" not in hand.find("preview.code", CodeView).text, "the operation to be hidden")
 

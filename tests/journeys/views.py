@@ -24,13 +24,19 @@ def agent_row(hand: Hand, name: str) -> tuple[QListView, QModelIndex]:
 
 
 def tree_row(view: QTreeView, *names: str, column: int = 0) -> QModelIndex:
-    """A row of a tree by the names on the way to it."""
+    """A row of a tree by the names on the way to it; that of a group of tools may be left out."""
     parent = QModelIndex()
     for name in names:
-        model = view.model()
-        rows = [model.index(row, 0, parent) for row in range(model.rowCount(parent))]
+        rows = rows_below(view, parent)
+        if not parent.isValid():
+            rows += [row for group in rows for row in rows_below(view, group)]
         parent = next(row for row in rows if str(row.data()).rstrip("/") == name)
     return parent.siblingAtColumn(column)
+
+
+def rows_below(view: QTreeView, parent: QModelIndex) -> list[QModelIndex]:
+    """The rows right below one of a tree; at the top for none."""
+    return [view.model().index(row, 0, parent) for row in range(view.model().rowCount(parent))]
 
 
 def box_state(view: QTreeView, *names: str) -> Qt.CheckState:

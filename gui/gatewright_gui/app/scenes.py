@@ -30,7 +30,7 @@ from gatewright_gui.pages.agents import limit_list
 from gatewright_gui.pages.agents.agents import AGENT_ID
 from gatewright_gui.pages.agents.matrix import UNKNOWN, MatrixModel, Place
 from gatewright_gui.pages.agents.tool_delegate import ask_rect, box_rect
-from gatewright_gui.pages.agents.tool_tree import Column
+from gatewright_gui.pages.agents.tool_tree import TOOL, Column
 from gatewright_gui.pages.agents.why_pane import WHY, Why
 from gatewright_gui.pages.console import ConsolePage, conversation, stages
 from gatewright_gui.pages.files import folder_tree, rule_model
@@ -154,7 +154,9 @@ class Tour(Driver):
     def cell(self, operation: str | None = None, at: int = 0) -> QModelIndex:
         """A cell of the tree, of the tool that is shown or of an operation of it."""
         model = self.tree.model()
-        top = model.index(column(model).index(self.subject.tool), 0)
+        above = [model.index(row, 0) for row in range(model.rowCount())]
+        below = [model.index(row, 0, group) for group in above for row in range(model.rowCount(group))]
+        top = next(row for row in (*above, *below) if row.data(TOOL) == self.subject.tool)
         row = top if operation is None else model.index(column(model, parent=top).index(operation), 0, top)
         return row.siblingAtColumn(at)
 

@@ -1,4 +1,6 @@
-"""What is chosen in the app now: an agent, a tool, an operation."""
+"""What is chosen in the app now: an agent, a tool, an operation; and which groups of tools are closed."""
+
+from collections.abc import Iterable
 
 from PySide6.QtCore import QObject, Signal
 
@@ -10,12 +12,15 @@ class Selection(QObject):
     """The agent's id, or None."""
     tool_changed = Signal(object)
     """The tool's name, or None."""
+    groups_folded = Signal()
+    """Groups of tools were closed or opened."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._agent_id: str | None = None
         self._tool: str | None = None
         self._operation: str | None = None
+        self._closed_groups: frozenset[str] = frozenset()
 
     @property
     def agent_id(self) -> str | None:
@@ -43,3 +48,19 @@ class Selection(QObject):
         if (tool, operation) != (self._tool, self._operation):
             self._tool, self._operation = tool, operation
             self.tool_changed.emit(tool)
+
+    @property
+    def closed_groups(self) -> frozenset[str]:
+        """The origins of the tools that are not shown below the row of their group."""
+        return self._closed_groups
+
+    def fold_group(self, origin: str, *, closed: bool) -> None:
+        """Close or open a group."""
+        self.close_groups(self._closed_groups | {origin} if closed else self._closed_groups - {origin})
+
+    def close_groups(self, origins: Iterable[str]) -> None:
+        """Close these groups and open all others."""
+        closed = frozenset(origins)
+        if closed != self._closed_groups:
+            self._closed_groups = closed
+            self.groups_folded.emit()

@@ -7,12 +7,13 @@ from typing import cast
 
 @dataclass(frozen=True, slots=True)
 class LastPlace:
-    """Key of a page, and what was chosen there; empty: nothing."""
+    """Key of a page, and what was chosen there; empty: nothing. `closed_groups`: origins of tools."""
 
     page: str = ""
     agent_id: str = ""
     tool: str = ""
     operation: str = ""
+    closed_groups: tuple[str, ...] = ()
 
 
 def line_of(workspace: str, place: LastPlace) -> str:
@@ -27,7 +28,12 @@ def read_line(line: str) -> tuple[str, LastPlace] | None:
     except (ValueError, RecursionError):
         return None
     parts = cast(list[object], read) if isinstance(read, list) else []
-    texts = [part for part in parts if isinstance(part, str)]
-    if len(parts) != 5 or len(texts) != 5:
+    texts, closed = _texts(parts[:5]), _texts(parts[5] if len(parts) == 6 else [])  # older lines have five parts
+    if len(texts) != 5 or len(parts) > 6:
         return None
-    return texts[0], LastPlace(*texts[1:])
+    workspace, page, agent_id, tool, operation = texts
+    return workspace, LastPlace(page, agent_id, tool, operation, tuple(closed))
+
+
+def _texts(read: object) -> list[str]:
+    return [part for part in cast(list[object], read) if isinstance(part, str)] if isinstance(read, list) else []

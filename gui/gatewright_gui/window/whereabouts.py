@@ -1,4 +1,4 @@
-"""Page, agent and tool of a workspace, kept when it is left and gone back to when it is opened again.
+"""Page, agent, tool and closed groups of a workspace, kept when it is left and gone back to when it is opened again.
 
 What is not there any more is passed over: then one begins where one begins in a new workspace.
 """
@@ -31,13 +31,20 @@ class Whereabouts:
         """Remember where one is; nothing while no policy is open."""
         if self._document.is_open and self._document.path is not None:
             chosen = self._selection
-            place = LastPlace(self._shelf.current_key, chosen.agent_id or "", chosen.tool or "", chosen.operation or "")
+            place = LastPlace(
+                self._shelf.current_key,
+                chosen.agent_id or "",
+                chosen.tool or "",
+                chosen.operation or "",
+                tuple(sorted(chosen.closed_groups)),
+            )
             self._preferences.keep_last_place(self._document.path, place)
 
     def prepare(self, path: Path) -> None:
         """Into an empty window the agent and the tool come first, so that no other is shown before them."""
         kept = self._preferences.last_place(path)
         if kept is not None and not self._document.is_open:
+            self._selection.close_groups(kept.closed_groups)
             self._selection.choose_agent(kept.agent_id or None)
             self._agents.tools.first_row = (kept.tool, kept.operation or None)
 
@@ -45,6 +52,7 @@ class Whereabouts:
         """To where one was in the workspace that is open now."""
         path = self._document.path
         kept = self._preferences.last_place(path) if path is not None else None
+        self._selection.close_groups(kept.closed_groups if kept is not None else ())
         if kept is None:
             return
         if kept.agent_id in self._document.policy.agents:

@@ -7,7 +7,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents.rights_dialog import ResetDialog
 from gatewright_gui.pages.agents.row_state import Asking, RowState
 from gatewright_gui.pages.agents.source_bar import NO_SOURCE, NOTHING_AT_ALL
-from gatewright_gui.pages.agents.tool_filter import Filters, State
+from gatewright_gui.pages.agents.tool_fit import Filters, State
 from gatewright_gui.pages.agents.tool_tree import ASKING, STATE, Column
 from gatewright_gui.pages.agents.tool_view import NARROWEST_NAME
 from gatewright_gui.pages.toml import TomlPage
@@ -156,7 +156,7 @@ async def test_search_without_a_hit_says_so_and_offers_to_show_all(window: MainW
     tools.nothing.action_button.click()
 
     assert tools.view.isVisible()
-    assert tools.rows.rowCount() == len(window.document.catalog)
+    assert tools.rows.tool_count == len(window.document.catalog)
 
 
 async def test_reset_shows_what_it_would_open_before_it_gives_a_tool_its_own_defaults(window: MainWindow) -> None:

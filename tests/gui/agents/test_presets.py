@@ -14,7 +14,7 @@ from gatewright_gui.pages.agents.agents import COUNT, agents_with_problems, tool
 from gatewright_gui.pages.agents.right_changes import THEN, RightChangesModel, counts_words
 from gatewright_gui.pages.agents.right_lines import lines_of
 from gatewright_gui.pages.agents.rights_dialog import CopyDialog, PresetDialog, RightsDialog
-from gatewright_gui.pages.agents.tool_filter import Filters, State
+from gatewright_gui.pages.agents.tool_fit import Filters, State
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.models.values import LIMITED, rights_of
 from tests.gui.session.opened import agents_page, cell, settled, until

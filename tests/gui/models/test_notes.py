@@ -36,9 +36,14 @@ from gatewright_gui.pages.agents.constraint import ConstraintForm, constraint_wo
 from gatewright_gui.pages.agents.limits import limits_of
 from gatewright_gui.pages.agents.notes import Note, notes_of
 from gatewright_gui.pages.agents.right_lines import rows_of
-from gatewright_gui.pages.agents.row_state import Asking, RowState, operation_asking, operation_state
+from gatewright_gui.pages.agents.row_state import (
+    Asking,
+    RowState,
+    operation_asking,
+    operation_state,
+    verdict_words,
+)
 from gatewright_gui.pages.agents.source_bar import sources_words
-from gatewright_gui.pages.agents.tool_tree import verdict_words
 from gatewright_gui.pages.agents.why_pane import LAYER_WORDS, ReasonModel
 from tests.gui.models.values import CATALOG, NOTES, POLICY
 from tests.support.rights import rights_by_layers

@@ -1,3 +1,4 @@
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,8 @@ from gatewright.policy.document import Agent
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents.row_state import Asking, RowState
-from gatewright_gui.pages.agents.tool_filter import Filters, State, ToolFilterModel
+from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
+from gatewright_gui.pages.agents.tool_fit import Filters, State
 from gatewright_gui.pages.agents.tool_tree import ASKING, COUNT, REASONS, STATE, VERDICT, Column, ToolTreeModel, Verbs
 from tests.gui.models.values import CATALOG, FREE, LIMITED, rights_of
 
@@ -22,9 +24,14 @@ class Asked:
     def __init__(self) -> None:
         self.tools: list[tuple[str, bool]] = []
         self.operations: list[tuple[str, str, bool]] = []
+        self.many: list[tuple[dict[str, tuple[str, ...]], bool]] = []
 
     def verbs(self) -> Verbs:
-        return Verbs(self._tool, self._operation)
+        return Verbs(self._tool, self._operation, self._many)
+
+    def _many(self, operations: Mapping[str, Sequence[str]], on: bool) -> bool:
+        self.many.append(({tool: tuple(names) for tool, names in operations.items()}, on))
+        return True
 
     def _tool(self, tool: str, on: bool) -> bool:
         self.tools.append((tool, on))

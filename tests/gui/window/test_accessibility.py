@@ -58,6 +58,10 @@ async def test_cells_tell_their_state_in_words(window: MainWindow) -> None:
     page = await shown(window, "agents")
     tree = page.findChild(QTreeView, "agents.tree")
     assert tree is not None
-    told = tree.model().index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole)
+    group = tree.model().index(0, 0)
+    told = [row.data(Qt.ItemDataRole.AccessibleTextRole) for row in (group, tree.model().index(0, 0, group))]
 
-    assert told == "block, on"
+    ours = sum(len(facts.operations) for facts in window.document.catalog if facts.origin == "built-in")
+    assert told[0].startswith("Built-in tools, ")
+    assert told[0].endswith((f" of {ours}, on", f" of {ours}, mixed"))
+    assert told[1] == "block, on"

@@ -25,7 +25,7 @@ from gatewright_gui.app.build import new_window
 from gatewright_gui.app.living import live, open_first
 from gatewright_gui.app.main import has_display
 from gatewright_gui.app.warm import warm_up
-from gatewright_gui.pages.agents.tool_filter import NO_FILTERS, Filters, State
+from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters, State
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.problems import ProblemsPage
 from gatewright_gui.pages.toml import TomlPage

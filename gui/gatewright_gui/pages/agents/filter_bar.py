@@ -12,7 +12,7 @@ from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
 from gatewright.workspace.api import SafetyTier
-from gatewright_gui.pages.agents.tool_filter import NO_FILTERS, Filters, State
+from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters, State
 from gatewright_gui.pages.agents.tool_tree import TIER_WORDS
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon

@@ -1,4 +1,4 @@
-"""The state of a row of the tree, worked out of rights: what its box shows and what its verdict is."""
+"""The state of a row of the tree, worked out of rights: what its box shows, its verdict, and the words for it."""
 
 from enum import StrEnum
 
@@ -86,3 +86,70 @@ def operation_reasons(right: OperationRight) -> tuple[Reason, ...]:
     if not right.is_hidden:
         return right.reasons
     return tuple(reason for reason in right.reasons if reason.verdict is Verdict.DENY)
+
+
+DEPENDING = ("by path", "by value")
+"""The verdict of what is allowed for some arguments only, or asks for some."""
+_VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "off"}
+
+
+def state_of(tool: ToolRight, operation: OperationRight | None) -> RowState:
+    """Of a row: a tool, or one of its operations."""
+    return operation_state(operation) if operation else tool_state(tool)
+
+
+def verdict_of(tool: ToolRight, operation: OperationRight | None) -> Verdict:
+    """Of a row."""
+    return operation.verdict if operation else tool_verdict(tool)
+
+
+def asking_of(tool: ToolRight, operation: OperationRight | None) -> Asking:
+    """Of a row."""
+    return operation_asking(operation) if operation else tool_asking(tool)
+
+
+def reasons_of(tool: ToolRight, operation: OperationRight | None) -> tuple[Reason, ...]:
+    """Of a row."""
+    return operation_reasons(operation) if operation else tool_reasons(tool)
+
+
+def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
+    """Allow, by path or value, ask first, off, mixed; `off` says by which layer where the box is ticked."""
+    if operation is None:
+        shown = {_verdict_word(op) for op in tool.operations if not op.is_hidden}
+        if shown:
+            return shown.pop() if len(shown) == 1 else "mixed"
+    if state_of(tool, operation) is RowState.OVERRULED:
+        reasons = [r for r in reasons_of(tool, operation) if r.verdict is Verdict.DENY]
+        return f"off: {_SHORT.get(reasons[0].layer, reasons[0].layer)}" if reasons else "off"
+    return _verdict_word(operation) if operation else _VERDICT_WORDS[Verdict.DENY]
+
+
+def _verdict_word(row: OperationRight) -> str:
+    if row.verdict is Verdict.ALLOW and (row.by_path or row.by_value):
+        return DEPENDING[not row.by_path]
+    return _VERDICT_WORDS[row.verdict]
+
+
+_SHORT = {Layer.CAPABILITY: "no grant"}
+"""What a column has no room to say whole."""
+ASK_TIPS = {
+    Asking.NO: "does not ask first",
+    Asking.YES: "asks first",
+    Asking.SOME: "some of its calls ask first",
+    Asking.LOCKED: "asks first, by another layer than this switch",
+}
+
+
+def looks_alike(one: ToolRight, other: ToolRight) -> bool:
+    """Whether the cells of a tool would be painted the same; words of reasons are asked for when they are wanted."""
+    return all(
+        a is b
+        or (
+            a.ticked == b.ticked
+            and a.verdict is b.verdict
+            and (a.by_path, a.by_value) == (b.by_path, b.by_value)
+            and [r.layer for r in a.reasons] == [r.layer for r in b.reasons]
+        )
+        for a, b in zip(one.operations, other.operations, strict=True)
+    )

@@ -12,12 +12,13 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QColor, QCursor, QFont, QMouseEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem
 
-from gatewright_gui.pages.agents.row_state import Asking, RowState
-from gatewright_gui.pages.agents.tool_tree import ASKING, COUNT, DEPENDING, IS_TOOL, MARK, STATE, VERDICT, Column
+from gatewright_gui.pages.agents.row_state import DEPENDING, Asking, RowState
+from gatewright_gui.pages.agents.tool_tree import ASKING, COUNT, GROUP, IS_TOOL, MARK, STATE, VERDICT, Column
 from gatewright_gui.qt.look import CheckState, Role, current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
+from gatewright_gui.session.tool_groups import ToolGroup
 
 BOX = 16
 MARK_SIZE = 14
@@ -63,6 +64,10 @@ class ToolDelegate(Delegate):
         rect: QRect = getattr(option, "rect")  # noqa: B009
         painter.save()
         match index.column():
+            case Column.NAME if isinstance(group := index.data(GROUP), ToolGroup):
+                self._paint_group(painter, rect, option, index, group)
+            case Column.VERDICT | Column.ASK if index.data(GROUP) is not None:
+                pass
             case Column.NAME:
                 self._paint_name(painter, rect, option, index)
             case Column.VERDICT:
@@ -84,18 +89,7 @@ class ToolDelegate(Delegate):
         hovered = _is_over(option, box)
         look.check_icon(_BOXES[state], hovered=hovered).paint(painter, box)
         left = box.right() + 1 + _GAP
-        count = str(index.data(COUNT) or "")
-        room = rect.right() - left - 4
-        if count:
-            painter.setFont(look.small_font)
-            wide = painter.fontMetrics().horizontalAdvance(count)
-            painter.setPen(QColor(look.palette.muted))
-            painter.drawText(
-                QRect(rect.right() - wide - 6, rect.top(), wide + 2, rect.height()),
-                Qt.AlignmentFlag.AlignVCenter,
-                count,
-            )
-            room -= wide + 10
+        room = rect.right() - left - 4 - _paint_count(painter, rect, str(index.data(COUNT) or ""))
         if index.data(MARK):
             at = left + room - MARK_SIZE
             look.icon(*_MARKS.get(str(index.data(MARK)), _GUESSED)).paint(
@@ -106,6 +100,23 @@ class ToolDelegate(Delegate):
         quiet = state in {RowState.OFF, RowState.OVERRULED}
         painter.setPen(QColor(look.palette.muted if quiet else look.palette.text))
         _words(painter, QRect(left, rect.top(), room, rect.height()), str(index.data()), Qt.TextElideMode.ElideMiddle)
+
+    def _paint_group(
+        self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index, group: ToolGroup
+    ) -> None:
+        """Box, title, what it is where there is room for it, how much is on."""
+        look, box = current_look(), box_rect(rect)
+        look.check_icon(_BOXES[RowState(index.data(STATE))], hovered=_is_over(option, box)).paint(painter, box)
+        left = box.right() + 1 + _GAP
+        room = rect.right() - left - 4 - _paint_count(painter, rect, str(index.data(COUNT)))
+        painter.setFont(_name_font(option, is_tool=True))
+        wide = painter.fontMetrics().horizontalAdvance(group.title) + 2 * _GAP
+        painter.setPen(QColor(look.palette.text))
+        _words(painter, QRect(left, rect.top(), room, rect.height()), group.title)
+        painter.setFont(look.small_font)
+        if wide + painter.fontMetrics().horizontalAdvance(group.kind) <= room:
+            painter.setPen(QColor(look.palette.muted))
+            _words(painter, QRect(left + wide, rect.top(), room - wide, rect.height()), group.kind)
 
     def _paint_verdict(self, painter: QPainter, rect: QRect, index: Index) -> None:
         text = str(index.data())
@@ -150,6 +161,8 @@ class ToolDelegate(Delegate):
             return False
         rect: QRect = getattr(option, "rect")  # noqa: B009
         hit = hit_of(rect, Column(index.column()), event.position().toPoint())
+        if index.column() == Column.ASK and index.data(GROUP) is not None:
+            return False
         if hit and event.type() == QEvent.Type.MouseButtonRelease:
             self._act(model, index)
         return hit
@@ -179,6 +192,18 @@ def hit_of(cell: QRect, column: Column, at: QPoint) -> bool:
     if column is Column.NAME:
         return box_rect(cell).adjusted(-3, -5, 3, 5).contains(at)
     return column is Column.ASK and cell.contains(at)
+
+
+def _paint_count(painter: QPainter, rect: QRect, count: str) -> int:
+    """How much is on, at the right; the room that it takes."""
+    if not count:
+        return 0
+    painter.setFont(current_look().small_font)
+    wide = painter.fontMetrics().horizontalAdvance(count)
+    painter.setPen(QColor(current_look().palette.muted))
+    place = QRect(rect.right() - wide - 6, rect.top(), wide + 2, rect.height())
+    painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, count)
+    return wide + 10
 
 
 def _name_font(option: QStyleOptionViewItem, *, is_tool: bool) -> QFont:

@@ -3,7 +3,7 @@
 Over 450 lines, because every signal of its parts ends in a short method here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,8 @@ from gatewright_gui.pages.agents.notes import Note, notes_of, problem_notes, rea
 from gatewright_gui.pages.agents.rights_menu import RightsMenu
 from gatewright_gui.pages.agents.row_state import Asking
 from gatewright_gui.pages.agents.source_bar import SourceBar, advice_for
-from gatewright_gui.pages.agents.tool_filter import NO_FILTERS, Filters, ToolFilterModel
+from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
+from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters
 from gatewright_gui.pages.agents.tool_tree import ASKING, OPERATION, REASONS, TOOL, ToolTreeModel, Verbs
 from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.pages.page import PageContext
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 
 RESETS = "Reset the selected tools to their defaults; shows first what would change"
+_OF_GROUP = "The box is for all tools of the group that are shown; those that wait to be accepted stay as they are."
 TASK_RIGHTS, TASK_READINGS, TASK_LINES = "agents.tree", "agents.readings", "agents.lines"
 
 
@@ -49,7 +51,7 @@ class ToolPane(QWidget):
         super().__init__(parent)
         self._context = context
         self._document, self._selection = context.document, context.selection
-        self.model = ToolTreeModel(Verbs(self._tick_tool, self._tick_operation), self)
+        self.model = ToolTreeModel(Verbs(self._tick_tool, self._tick_operation, self._tick_many), self)
         self.rows = ToolFilterModel(self.model, self)
         self.view = ToolView(self.model, self.rows)
         self.detail = DetailPane(context)
@@ -142,6 +144,7 @@ class ToolPane(QWidget):
         document.policy_changed.connect(self._policy_changed)
         document.problems_changed.connect(self._problems_changed)
         selection.agent_changed.connect(self._show_agent)
+        selection.groups_folded.connect(self._show_groups)
         self.search.search_changed.connect(self._set_search)
         self.search.results_requested.connect(self._into_tree)
         self.search.leave_requested.connect(self.view.setFocus)
@@ -149,6 +152,7 @@ class ToolPane(QWidget):
         self.filters.cleared.connect(self.show_all)
         self.nothing.action_requested.connect(self.show_all)
         self.view.current_changed.connect(self._row_changed)
+        self.view.group_folded.connect(self._fold)
         self.view.wish_requested.connect(self.wish)
         self.view.toggle_requested.connect(self.toggle)
         self.view.delegate.ask_toggled.connect(self._toggle_ask)
@@ -202,10 +206,19 @@ class ToolPane(QWidget):
 
     def _restore_rows(self) -> None:
         """Other operations of a tool make other rows: what was open and chosen is so again."""
+        self._show_groups()
         opened, (tool, operation) = self._kept_rows
         if tool is not None:
             self.view.open_tools(opened)
             self.view.show_row(tool, operation)
+
+    def _show_groups(self) -> None:
+        """Open what is not closed; while a filter is set, all that has a row that fits."""
+        self.view.show_groups(() if self.rows.is_filtering else self._selection.closed_groups)
+
+    def _fold(self, origin: str, closed: bool) -> None:
+        if not self.rows.is_filtering:
+            self._selection.fold_group(origin, closed=closed)
 
     def _show_agent(self, _why: object = None) -> None:
         """Show the rights of the chosen agent: at once, or as soon as they are worked out where that takes long."""
@@ -225,7 +238,7 @@ class ToolPane(QWidget):
         first, other = self.model.rowCount() == 0, agent_id != self._agent_id
         self._agent_id = agent_id if agent else ""
         sources = self._document.policy.sources_of(agent) if agent else ()
-        self.model.set_agent(agent, self._document.rights(agent.agent_id) if agent else {}, sources)
+        self.model.set_agent(agent, self._document.rights(self._agent_id), sources, self._document.policy.catalogs)
         self.setEnabled(agent is not None)
         self.title.setText(agent.agent_id if agent else "")
         if not self.description.hasFocus() or not self.description.isModified():
@@ -259,10 +272,11 @@ class ToolPane(QWidget):
     def _open_first(self) -> None:
         if self.model.rowCount() <= 12:
             self.view.expandAll()
+            self._show_groups()
         self._opened_before = self.view.open_names()
         tool, operation = self.first_row
         if not tool or not self.view.show_row(tool, operation):
-            self.view.setCurrentIndex(self.rows.index(0, 0))
+            self.view.choose_first()
 
     def show_row(self, tool: str, operation: str | None) -> None:
         """Bring a row into view; a filter that hides it is taken away."""
@@ -288,10 +302,11 @@ class ToolPane(QWidget):
             self._opened_before = self.view.open_names()
         change()
         self.view.open_tools(self._opened_before)
-        if self.rows.is_filtering and self.rows.rowCount() <= 50:
+        self._show_groups()
+        if self.rows.is_filtering and self.rows.tool_count <= 50:
             self.view.expandAll()
-        if tool and not self.view.show_row(tool, operation) and self.rows.rowCount():
-            self.view.setCurrentIndex(self.rows.index(0, 0))
+        if tool and not self.view.show_row(tool, operation) and self.rows.tool_count:
+            self.view.choose_first()
         empty = self.rows.rowCount() == 0 and self.model.rowCount() > 0
         self.nothing.setVisible(empty)
         self.view.setVisible(not empty)
@@ -307,7 +322,7 @@ class ToolPane(QWidget):
     def _into_tree(self) -> None:
         self.view.setFocus()
         if not self.view.currentIndex().isValid():
-            self.view.setCurrentIndex(self.rows.index(0, 0))
+            self.view.choose_first()
 
     def _row_changed(self) -> None:
         tool, operation = self.view.current_row
@@ -316,7 +331,8 @@ class ToolPane(QWidget):
         self._selection.choose_tool(tool, operation)
         self._show_reasons()
         ground = self.model.ground_of(tool or "").partition(":")[0].replace("`", "")
-        named = f"{tool} > {operation}" if operation else tool or ""
+        group = self.rows.group_at(self.view.currentIndex())
+        named = f"{tool} > {operation}" if operation else tool or (group.words if group else "")
         self.why.header.set_note(f"{named} · {ground}" if ground else named)
         right = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
         self.declaring.show_tool(right[0].facts if right else None, self.model.reading_of(tool or ""))
@@ -326,7 +342,8 @@ class ToolPane(QWidget):
         tool, operation = self.view.current_row
         index = self.view.currentIndex()
         self.why.model.set_reasons(index.data(REASONS) or (), self._notes(tool, operation))
-        self.why.set_nothing("Nothing limits it: every layer allows it." if tool else "Choose a tool or an operation.")
+        nothing = _OF_GROUP if self.rows.group_at(index) is not None else "Choose a tool or an operation."
+        self.why.set_nothing("Nothing limits it: every layer allows it." if tool else nothing)
         if self.why.model.addresses:
             self._context.tasks.start(self._find_lines(), TASK_LINES, replace=True)
 
@@ -360,6 +377,13 @@ class ToolPane(QWidget):
         from gatewright_gui.session.verbs import rights as verbs
 
         return verbs.tick_operations(self._document, self._agent_id, tool, (operation,), on=on)
+
+    def _tick_many(self, operations: Mapping[str, Sequence[str]], on: bool) -> bool:
+        from gatewright_gui.session.verbs.rights import Target
+
+        targets = tuple(Target(tool, tuple(names)) for tool, names in operations.items())
+        self._many.tick_all(self._agent_id, targets, "again" if on else "off", told=True)
+        return bool(targets)
 
     @cached_property
     def _many(self) -> "ManyRights":

@@ -1,30 +1,40 @@
 """Tools and their operations as a tree of boxes for one agent.
 
 A row's position is in its index: a tool has internal id 0, an operation the row of its tool plus 1; nothing is made per
-row before it is asked for. Over 450 lines, since the structure of a tree and the cells of seven columns are one model.
+row before it is asked for. Tools of one group follow each other; `ToolFilterModel` puts the rows of groups above them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from gatewright.workspace.api import Agent, Layer, OperationRight, Reason, Source, ToolRight, Verdict, frozen
-from gatewright_gui.pages.agents import row_state
+from gatewright.workspace.api import Agent, Catalog, OperationRight, Source, ToolRight, frozen
 from gatewright_gui.pages.agents.limits import limits_of
-from gatewright_gui.pages.agents.row_state import Asking, RowState
+from gatewright_gui.pages.agents.row_state import (
+    ASK_TIPS,
+    RowState,
+    asking_of,
+    depending_words,
+    looks_alike,
+    reasons_of,
+    state_of,
+    tool_state,
+    verdict_of,
+    verdict_words,
+)
 from gatewright_gui.session.readings import Reading
 from gatewright_gui.session.tokens import count_words
+from gatewright_gui.session.tool_groups import ToolGroup, by_origin, group_of
 
 Index = QModelIndex | QPersistentModelIndex
 _USER = Qt.ItemDataRole.UserRole
-VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, SEARCH_TEXT, MARK = (_USER + n for n in range(1, 11))
+VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, SEARCH_TEXT, MARK, GROUP = (
+    _USER + n for n in range(1, 12)
+)
 TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
-DEPENDING = ("by path", "by value")
-"""The verdict of what is allowed for some arguments only, or asks for some."""
-VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "off"}
 
 
 MANY_ROWS = 40
@@ -67,6 +77,8 @@ class Verbs:
 
     tick_tool: Callable[[str, bool], bool]
     tick_operation: Callable[[str, str, bool], bool]
+    tick_many: Callable[[Mapping[str, Sequence[str]], bool], bool]
+    """Operations by tool."""
 
 
 class ToolTreeModel(QAbstractItemModel):
@@ -78,10 +90,11 @@ class ToolTreeModel(QAbstractItemModel):
 
     def __init__(self, verbs: Verbs, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._verbs = verbs
+        self.verbs = verbs
         self._agent = Agent("")
         self._sources: tuple[Source, ...] = ()
         self._rights: tuple[ToolRight, ...] = ()
+        self._groups: tuple[tuple[ToolGroup, int], ...] = ()
         self._rows: dict[str, int] = {}
         self._sizes: tuple[int, ...] = ()
         self._readings: Mapping[str, Reading] = {}
@@ -91,14 +104,24 @@ class ToolTreeModel(QAbstractItemModel):
 
     # content
 
-    def set_agent(self, agent: Agent | None, rights: Mapping[str, ToolRight], sources: tuple[Source, ...] = ()) -> None:
+    def set_agent(
+        self,
+        agent: Agent | None,
+        rights: Mapping[str, ToolRight],
+        sources: tuple[Source, ...] = (),
+        catalogs: Sequence[Catalog] = (),
+    ) -> None:
         """Show the rights of an agent with its sources. The same tools as before keep their rows, whoever it is."""
-        new = tuple(rights.values())
-        if len(new) == len(self._rights) and all(map(_same_shape, new, self._rights)):
+        together = by_origin(rights.values(), lambda right: right.facts.origin, catalogs)
+        new = tuple([right for held in together.values() for right in held])
+        starts = accumulate(map(len, together.values()), initial=0)
+        groups = tuple([(group_of(origin, catalogs), start) for origin, start in zip(together, starts, strict=False)])
+        if groups == self._groups and len(new) == len(self._rights) and all(map(_same_shape, new, self._rights)):
             self._refresh(agent or Agent(""), new, sources)
             return
         self.beginResetModel()
         self._agent, self._rights, self._sources = agent or Agent(""), new, sources
+        self._groups = groups
         self._rows = {right.facts.name: row for row, right in enumerate(new)}
         self._sizes = tuple([len(right.facts.operations) if right.facts.has_operations else 0 for right in new])
         self.endResetModel()
@@ -110,7 +133,7 @@ class ToolTreeModel(QAbstractItemModel):
         changed = [
             row
             for row, (before, after) in enumerate(zip(old, new, strict=True))
-            if before is not after and (other_rules or not _looks_alike(before, after))
+            if before is not after and (other_rules or not looks_alike(before, after))
         ]
         if len(changed) > MANY_ROWS:
             self.dataChanged.emit(self.index(changed[0], Column.VERDICT), self.index(changed[-1], Column.TOKENS))
@@ -170,6 +193,20 @@ class ToolTreeModel(QAbstractItemModel):
     def rights(self) -> tuple[ToolRight, ...]:
         """What is shown."""
         return self._rights
+
+    @property
+    def groups(self) -> tuple[tuple[ToolGroup, int], ...]:
+        """Where the tools come from, each with the row of its first tool."""
+        return self._groups
+
+    @property
+    def tokens(self) -> Mapping[str, int]:
+        """What each tool costs; empty while it is not known."""
+        return self._tokens
+
+    def token_words(self, tokens: int) -> str:
+        """A number of tokens as the cells say it."""
+        return count_words(tokens, exact=self._tokens_exact)
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -293,9 +330,9 @@ class ToolTreeModel(QAbstractItemModel):
         tool, operation = found
         wanted = Qt.CheckState(value) == Qt.CheckState.Checked
         if operation is not None:
-            return self._verbs.tick_operation(tool.facts.name, operation.operation, wanted)
+            return self.verbs.tick_operation(tool.facts.name, operation.operation, wanted)
         mixed = _check_state(tool, None) == Qt.CheckState.PartiallyChecked
-        return self._verbs.tick_tool(tool.facts.name, wanted and not mixed)
+        return self.verbs.tick_tool(tool.facts.name, wanted and not mixed)
 
     def _text(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
         facts = tool.facts
@@ -315,7 +352,7 @@ class ToolTreeModel(QAbstractItemModel):
                 return "" if operation else facts.origin
             case Column.TOKENS:
                 tokens = self._tokens.get(facts.name) if operation is None else None
-                return "" if tokens is None else count_words(tokens, exact=self._tokens_exact)
+                return "" if tokens is None else self.token_words(tokens)
 
     def _tip(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
         if column is Column.NAME:
@@ -325,11 +362,11 @@ class ToolTreeModel(QAbstractItemModel):
         if column is Column.LIMITS and (said := self._said(tool, operation)):
             return "\n".join(text for text in (*said, self._text(tool, operation, column)) if text)
         if column is Column.ASK:
-            return _ASK_TIPS[_asking(tool, operation)]
+            return ASK_TIPS[asking_of(tool, operation)]
         if column is Column.VERDICT:
             rows = (operation,) if operation else tool.operations
-            depending = dict.fromkeys(text for row in rows if (text := row_state.depending_words(row)))
-            reasons = (reason.text.replace("`", "") for reason in _reasons(tool, operation)[:8])
+            depending = dict.fromkeys(text for row in rows if (text := depending_words(row)))
+            reasons = (reason.text.replace("`", "") for reason in reasons_of(tool, operation)[:8])
             return "\n".join((*reasons, *depending)) or "nothing limits it"
         return self._text(tool, operation, column)
 
@@ -339,37 +376,9 @@ class ToolTreeModel(QAbstractItemModel):
 
     def _spoken(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
         if column is Column.ASK:
-            return _ASK_TIPS[_asking(tool, operation)]
+            return ASK_TIPS[asking_of(tool, operation)]
         text = self._text(tool, operation, column)
-        return f"{text}, {_state(tool, operation)}" if column is Column.NAME else text
-
-
-def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
-    """Allow, by path or value, ask first, off, mixed; `off` says by which layer where the box is ticked."""
-    if operation is None:
-        shown = {_verdict_word(op) for op in tool.operations if not op.is_hidden}
-        if shown:
-            return shown.pop() if len(shown) == 1 else "mixed"
-    if _state(tool, operation) is RowState.OVERRULED:
-        reasons = [r for r in _reasons(tool, operation) if r.verdict is Verdict.DENY]
-        return f"off: {_SHORT.get(reasons[0].layer, reasons[0].layer)}" if reasons else "off"
-    return _verdict_word(operation) if operation else VERDICT_WORDS[Verdict.DENY]
-
-
-def _verdict_word(row: OperationRight) -> str:
-    if row.verdict is Verdict.ALLOW and (row.by_path or row.by_value):
-        return DEPENDING[not row.by_path]
-    return VERDICT_WORDS[row.verdict]
-
-
-_SHORT = {Layer.CAPABILITY: "no grant"}
-"""What a column has no room to say whole."""
-_ASK_TIPS = {
-    Asking.NO: "does not ask first",
-    Asking.YES: "asks first",
-    Asking.SOME: "some of its calls ask first",
-    Asking.LOCKED: "asks first, by another layer than this switch",
-}
+        return f"{text}, {state_of(tool, operation)}" if column is Column.NAME else text
 
 
 def _same_shape(one: ToolRight, other: ToolRight) -> bool:
@@ -377,40 +386,10 @@ def _same_shape(one: ToolRight, other: ToolRight) -> bool:
     return a is b or (a.name, a.major, a.operation_names) == (b.name, b.major, b.operation_names)
 
 
-def _looks_alike(one: ToolRight, other: ToolRight) -> bool:
-    """Whether the cells of a tool would be painted the same; words of reasons are asked for when they are wanted."""
-    return all(
-        a is b
-        or (
-            a.ticked == b.ticked
-            and a.verdict is b.verdict
-            and (a.by_path, a.by_value) == (b.by_path, b.by_value)
-            and [r.layer for r in a.reasons] == [r.layer for r in b.reasons]
-        )
-        for a, b in zip(one.operations, other.operations, strict=True)
-    )
-
-
-def _state(tool: ToolRight, operation: OperationRight | None) -> RowState:
-    return row_state.operation_state(operation) if operation else row_state.tool_state(tool)
-
-
-def _verdict(tool: ToolRight, operation: OperationRight | None) -> Verdict:
-    return operation.verdict if operation else row_state.tool_verdict(tool)
-
-
-def _asking(tool: ToolRight, operation: OperationRight | None) -> Asking:
-    return row_state.operation_asking(operation) if operation else row_state.tool_asking(tool)
-
-
-def _reasons(tool: ToolRight, operation: OperationRight | None) -> tuple[Reason, ...]:
-    return row_state.operation_reasons(operation) if operation else row_state.tool_reasons(tool)
-
-
 def _check_state(tool: ToolRight, operation: OperationRight | None) -> Qt.CheckState:
     if operation is not None:
         return Qt.CheckState.Checked if operation.ticked else Qt.CheckState.Unchecked
-    state = row_state.tool_state(tool)
+    state = tool_state(tool)
     if state is RowState.OVERRULED:
         return Qt.CheckState.Checked if tool.ticked_count == len(tool.operations) else Qt.CheckState.PartiallyChecked
     return _BOXES[state]
@@ -432,13 +411,13 @@ def _description(tool: ToolRight, operation: OperationRight | None) -> str:
 
 def _row_value(tool: ToolRight, operation: OperationRight | None, role: int) -> object:
     if role == VERDICT:
-        return _verdict(tool, operation)
+        return verdict_of(tool, operation)
     if role == STATE:
-        return _state(tool, operation)
+        return state_of(tool, operation)
     if role == ASKING:
-        return _asking(tool, operation)
+        return asking_of(tool, operation)
     if role == REASONS:
-        return _reasons(tool, operation)
+        return reasons_of(tool, operation)
     if role == TOOL:
         return tool.facts.name
     if role == OPERATION:

@@ -1,16 +1,26 @@
 """The tree itself: its keys, its selection in words of tools and operations. It does not change anything."""
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QItemSelectionRange, QModelIndex, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QWidget
+from PySide6.QtCore import (
+    QItemSelection,
+    QItemSelectionModel,
+    QItemSelectionRange,
+    QModelIndex,
+    QPersistentModelIndex,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
 
 from gatewright_gui.pages.agents.tool_delegate import ToolDelegate, hit_of
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
 from gatewright_gui.pages.agents.tool_tree import OPERATION, TOOL, Column, ToolTreeModel
+from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.item_view import TreeView
 
 if TYPE_CHECKING:
@@ -38,6 +48,8 @@ class ToolView(TreeView):
     """Space."""
     current_changed = Signal()
     """Another row is the current one."""
+    group_folded = Signal(str, bool)
+    """The origin of a group that somebody closed (True) or opened."""
 
     def __init__(self, tree: ToolTreeModel, rows: ToolFilterModel, parent: QWidget | None = None) -> None:
         super().__init__("Tools and operations", parent)
@@ -56,6 +68,8 @@ class ToolView(TreeView):
         self._size_columns()
         tree.many_changed.connect(self.viewport().update)
         self.selectionModel().currentChanged.connect(self._moved)
+        self.collapsed.connect(partial(self._folded, closed=True))
+        self.expanded.connect(partial(self._folded, closed=False))
         # the header would ask for every selected cell whenever it is painted, though it shows no selection
         self.header().setSelectionModel(QItemSelectionModel(rows, self.header()))
 
@@ -89,6 +103,14 @@ class ToolView(TreeView):
         self.scrollDirtyRegion(0, dy)
         self.viewport().scroll(0, dy)
 
+    def drawRow(  # noqa: N802
+        self, painter: QPainter, options: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """The row of a group stands on a ground of its own."""
+        if self._rows.group_at(index) is not None:
+            painter.fillRect(getattr(options, "rect"), QColor(current_look().palette.raised))  # noqa: B009
+        super().drawRow(painter, options, index)
+
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Keep the name readable."""
         super().resizeEvent(event)
@@ -121,35 +143,50 @@ class ToolView(TreeView):
     def _chosen(self) -> dict[str, set[str] | None]:
         """Tool -> its selected operations; None when the tool's own row is selected."""
         chosen: dict[str, set[str] | None] = {}
-        rows = self._rows
+        rows, groups = self._rows, list[int]()
         for piece in cast(list[QItemSelectionRange], self.selectionModel().selection()):
-            parent, selected = piece.parent(), range(piece.top(), piece.bottom() + 1)
-            if not parent.isValid():
-                chosen.update((rows.right_at(row).facts.name, None) for row in selected)
-                continue
-            held = chosen.setdefault(rows.right_at(parent.row()).facts.name, set())
-            if held is not None:
-                operations = rows.operations_at(parent.row())
-                held.update(operations[row].operation for row in selected)
+            first, selected = piece.topLeft(), range(piece.top(), piece.bottom() + 1)
+            if rows.group_at(first) is not None:
+                groups += selected
+            elif (place := rows.place_of(first)) >= 0:
+                chosen.update((rows.tool_at(place + at).facts.name, None) for at in range(len(selected)))
+            else:
+                above = rows.place_of(piece.parent())
+                held = chosen.setdefault(rows.tool_at(above).facts.name, set())
+                if held is not None:
+                    operations = rows.operations_at(above)
+                    held.update(operations[row].operation for row in selected)
+        for group in groups:
+            chosen |= self._chosen_with(group, chosen)
         return chosen
+
+    def _chosen_with(self, group: int, chosen: Collection[str]) -> dict[str, None]:
+        """What a group's row stands for: all that can be ticked, but nothing where some of it is selected itself.
+
+        A selection that runs over the row of a group on its way does not take in what comes after its end.
+        """
+        rights = [self._rows.tool_at(place) for place in self._rows.places_in(group)]
+        if any(right.facts.name in chosen for right in rights):
+            return {}
+        return {right.facts.name: None for right in rights if not right.facts.held}
 
     def invert_selection(self) -> None:
         """Select what is shown and was not selected: whole tools by their row, parts of others by their operations."""
         chosen = self._chosen()
         selection = QItemSelection()
         free: list[int] = []
-        for row in range(self._rows.rowCount()):
-            taken = chosen.get(self._rows.right_at(row).facts.name, ())
+        for place in range(self._rows.tool_count):
+            taken = chosen.get(self._rows.tool_at(place).facts.name, ())
             if taken is not None and not taken:
-                free.append(row)
+                free.append(place)
             elif taken is not None:
-                self._select_rest(selection, self._rows.index(row, 0), taken)
-        _select(selection, [self._rows.index(row, 0) for row in free])
+                self._select_rest(selection, place, taken)
+        _select(selection, [self._rows.tool_index(place) for place in free])
         flag = QItemSelectionModel.SelectionFlag
         self.selectionModel().select(selection, flag.ClearAndSelect | flag.Rows)
 
-    def _select_rest(self, into: QItemSelection, top: QModelIndex, taken: Collection[str]) -> None:
-        rows = self._rows.operations_at(top.row())
+    def _select_rest(self, into: QItemSelection, place: int, taken: Collection[str]) -> None:
+        rows, top = self._rows.operations_at(place), self._rows.tool_index(place)
         left = [at for at, row in enumerate(rows) if row.operation not in taken]
         if left:
             self.expand(top)
@@ -169,7 +206,7 @@ class ToolView(TreeView):
     def open_names(self) -> set[str]:
         """The tools that are open now."""
         rows = self._rows
-        return {rows.right_at(top.row()).facts.name for top in rows.held_tools() if self.isExpanded(top)}
+        return {rows.tool_at(rows.place_of(top)).facts.name for top in rows.held_tools() if self.isExpanded(top)}
 
     def open_tools(self, names: Iterable[str]) -> None:
         """Open these tools and no others."""
@@ -180,6 +217,29 @@ class ToolView(TreeView):
             index = self._rows.mapFromSource(self._tree.index_of(name, None))
             if index.isValid():
                 self.setExpanded(index, not self.isExpanded(index))
+
+    def _folded(self, index: QModelIndex, *, closed: bool) -> None:
+        group = self._rows.group_at(index)
+        if group is None:
+            return
+        if closed and index in {self.currentIndex().parent(), self.currentIndex().parent().parent()}:
+            self.setCurrentIndex(index)  # what one works on is in view
+        self.group_folded.emit(group.origin, closed)
+
+    def show_groups(self, closed: Collection[str]) -> None:
+        """Close these groups and open the others; where there are groups, they say where tools come from."""
+        self.setColumnHidden(Column.ORIGIN, self._rows.is_grouped)
+        self.scheduleDelayedItemsLayout()
+        for row in range(self._rows.rowCount() if self._rows.is_grouped else 0):
+            index = self._rows.index(row, 0)
+            group = self._rows.group_at(index)
+            self.setExpanded(index, group is None or group.origin not in closed)
+
+    def choose_first(self) -> None:
+        """Make the first tool the current one; its group where that is closed."""
+        top = self._rows.index(0, 0)
+        is_closed = self._rows.is_grouped and not self.isExpanded(top)
+        self.setCurrentIndex(top if is_closed or not self._rows.tool_count else self._rows.tool_index(0))
 
     def open_tool(self, tool: str) -> None:
         """Open this tool too."""
@@ -225,6 +285,6 @@ class ToolView(TreeView):
 
 def _select(into: QItemSelection, indexes: Sequence[QModelIndex]) -> None:
     """Put rows of one parent in, neighbours as one range."""
-    for _, run in groupby(enumerate(indexes), key=lambda pair: pair[1].row() - pair[0]):
+    for _, run in groupby(enumerate(indexes), key=lambda pair: (pair[1].row() - pair[0], pair[1].parent().row())):
         rows = [index for _, index in run]
         into.append(QItemSelectionRange(rows[0], rows[-1]))

@@ -122,7 +122,7 @@ def worked_out(workspace: Workspace, agent_id: str, targets: Sequence[Target], w
     policy, catalog, table = workspace.policy, workspace.catalog, _table(targets)
     edit = _edit_of(policy, catalog, agent_id, table, wanted)
     after, said = apply(policy, edit), ""
-    if wanted in {"on", "off"}:
+    if wanted in {"on", "again", "off"}:
         said = _switched_words(agent_id, workspace.rights(agent_id), workspace.rights_under(after, agent_id), table)
     return Worked(edit, 0 if wanted in {"deny", "off"} else _held_off(after, catalog, agent_id, table), said)
 
