@@ -47,8 +47,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _failed.add(report.nodeid)
 
 
-def pytest_unconfigure() -> None:
-    """Write down what this process saw."""
+def pytest_sessionfinish() -> None:
+    """Write down what this process saw: later a worker is given a few seconds and then ended."""
     if not _measured:
         return
     coverage = _measured.pop()
@@ -77,10 +77,17 @@ class Reach:
                         self._width[test] = self._width.get(test, 0) + 1
 
     def tests(self, path: Path, mutation: Mutation) -> list[str]:
-        """At most `MOST_TESTS` node ids; for a line that runs at import those that reach anything of its module."""
+        """At most `MOST_TESTS` node ids: those that reach the line, then those that reach anything of its module.
+
+        The latter notice what ran at import, or once for all tests since its answer is kept. None for a line that
+        never ran.
+        """
         lines = self._tests.get(path, {})
         found = set[str]().union(*(lines.get(line, ()) for line in mutation.lines))
-        if found == {AT_IMPORT}:
-            found = set[str]().union(*lines.values())
-        found.discard(AT_IMPORT)
-        return sorted(found, key=lambda test: (self._width[test], test))[:MOST_TESTS]
+        if not found:
+            return []
+        near = set[str]().union(*lines.values()) - found - {AT_IMPORT}
+        return [*self._ordered(found - {AT_IMPORT}), *self._ordered(near)][:MOST_TESTS]
+
+    def _ordered(self, tests: set[str]) -> list[str]:
+        return sorted(tests, key=lambda test: (self._width[test], test))

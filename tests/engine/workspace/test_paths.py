@@ -162,6 +162,16 @@ def test_a_folder_counts_as_the_strictest_thing_in_it(place: Place) -> None:
     assert place.decide("move_file", source=str(place.notes / "drafts"), destination="/srv/x") is ASK
 
 
+def test_a_folder_that_holds_the_policy_is_closed_whatever_the_levels_are(tmp_path: Path) -> None:
+    catalog, agent = POLICY.partition("[[sources]]")[0], 'default_permission = "admin"\n'
+    place = Place(tmp_path, f'{catalog}[[sources]]\nid = "all"\ntype = "file"\nbase_path = "."\n{agent}')
+    assert place.decide("read_text_file", path="notes/open.md") is ALLOW
+    assert place.decide("list_directory", path=str(place.notes)) is ALLOW
+    assert place.decide("list_directory", path=str(tmp_path)) is DENY
+    assert place.decide("move_file", source=str(tmp_path), destination="/srv/x") is DENY
+    place.workspace.close()
+
+
 def test_a_folder_above_a_source_is_closed_for_a_path_and_not_for_any_text(place: Place) -> None:
     assert place.decide("list_directory", path=str(place.folder)) is DENY
     assert place.decide("note", page="/", text=str(place.folder)) is ALLOW
