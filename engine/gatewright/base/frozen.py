@@ -1,4 +1,4 @@
-"""Frozen values with slots: what ``dataclass(frozen=True, slots=True)`` makes, at a tenth of its price.
+"""Frozen values with slots: what ``dataclass(frozen=True, slots=True)`` makes, at a fraction of its price.
 
 A dataclass compiles six functions as soon as there is its class; a process that starts makes hundreds of such classes
 and uses a few. Here what is used is compiled, when the first value of a class is made. A value is filled in while it
