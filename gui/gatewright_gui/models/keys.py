@@ -6,8 +6,10 @@ A part of the list is told first on the pages that it belongs to.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QFont
+
+from gatewright_gui.qt.table_model import FlatModel
 
 Index = QModelIndex | QPersistentModelIndex
 KEYS, DOES = range(2)
@@ -111,8 +113,10 @@ def _elsewhere(part: KeyPart, page: str) -> bool:
     return bool(part.pages) and page not in part.pages
 
 
-class KeysModel(QAbstractTableModel):
+class KeysModel(FlatModel):
     """Each part's title in a row of its own, below it its keys; only what fits the words that are searched."""
+
+    headers = ("Key", "What it does")
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -150,21 +154,9 @@ class KeysModel(QAbstractTableModel):
         """The rows that are titles."""
         return tuple(at for at, row in enumerate(self._shown) if isinstance(row, KeyPart))
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """Titles and keys."""
-        return 0 if parent.isValid() else len(self._shown)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Keys, and what they do."""
-        return 0 if parent.isValid() else 2
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Words over the columns."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole and 0 <= section <= DOES:
-            return ("Key", "What it does")[section]
-        return None
+        return len(self._shown)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """A title cannot be chosen."""

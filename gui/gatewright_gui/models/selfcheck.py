@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote
 
 Index = QModelIndex | QPersistentModelIndex
@@ -48,8 +49,10 @@ AGENT_TIPS = (
 NOTE_HEADS = ("", "Agent", "Tool", "Operation", "What")
 
 
-class AgentCheckModel(QAbstractTableModel):
+class AgentCheckModel(FlatModel):
     """One row for each agent."""
+
+    headers = AGENT_HEADS
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -61,13 +64,9 @@ class AgentCheckModel(QAbstractTableModel):
         self._rows = tuple(rows)
         self.endResetModel()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Always the same."""
-        return 0 if parent.isValid() else len(AgentColumn)
+    def count(self) -> int:
+        """How many agents."""
+        return len(self._rows)
 
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
@@ -93,8 +92,10 @@ class AgentCheckModel(QAbstractTableModel):
         return row if role == AGENT else None
 
 
-class CheckNoteModel(QAbstractTableModel):
+class CheckNoteModel(FlatModel):
     """Differences first, then what could not be tried."""
+
+    headers = NOTE_HEADS
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -106,20 +107,9 @@ class CheckNoteModel(QAbstractTableModel):
         self._rows = tuple(rows)
         self.endResetModel()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Always the same."""
-        return 0 if parent.isValid() else len(NoteColumn)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Words over the columns."""
-        is_ours = orientation == Qt.Orientation.Horizontal and 0 <= section < len(NOTE_HEADS)
-        return NOTE_HEADS[section] if is_ours and role == Qt.ItemDataRole.DisplayRole else None
+    def count(self) -> int:
+        """How many notes."""
+        return len(self._rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """State, place, words; the note as a value under `NOTE`."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from PySide6.QtCore import (
     QAbstractListModel,
-    QAbstractTableModel,
     QModelIndex,
     QObject,
     QPersistentModelIndex,
@@ -16,6 +15,7 @@ from PySide6.QtCore import (
 
 from gatewright.workspace.api import Agent, ChangeKind
 from gatewright_gui.pages.agents.right_lines import MOST_ROWS, OTHER, AgentLines, ChangeRow
+from gatewright_gui.qt.table_model import FlatModel
 
 Index = QModelIndex | QPersistentModelIndex
 BEFORE, AFTER = Qt.ItemDataRole.UserRole + 1, Qt.ItemDataRole.UserRole + 2
@@ -24,8 +24,10 @@ HEADINGS = ("Agent", "What changes", "Now", "Then")
 AGENT, WHAT, NOW, THEN = range(4)
 
 
-class RightChangesModel(QAbstractTableModel):
+class RightChangesModel(FlatModel):
     """Rows come agent by agent; a search and a kind choose among them."""
+
+    headers = HEADINGS
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -94,21 +96,9 @@ class RightChangesModel(QAbstractTableModel):
             places = [at for at in places if word in texts[at]]
         return places
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """How many lines fit."""
-        return 0 if parent.isValid() else len(self._shown)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """The same everywhere."""
-        return 0 if parent.isValid() else len(HEADINGS)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Words over the columns."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return HEADINGS[section]
-        return None
+        return len(self._shown)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Words, and the two standings of an operation."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
-from PySide6.QtCore import QAbstractItemModel, QAbstractTableModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QIcon, QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -19,6 +19,7 @@ from gatewright.workspace.api import Address
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role, role_colour
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
+from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.delegate import Index
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.number_field import NumberField
@@ -54,13 +55,11 @@ class RuleRow(Protocol):
 R = TypeVar("R", bound=RuleRow)
 
 
-class RuleRows(QAbstractTableModel, Generic[R]):
+class RuleRows(FlatModel, Generic[R]):
     """Rows that stand in the policy file, one of them at most a draft that is not written yet.
 
     Rows keep their identity over an edit. A subclass names the columns, where the rows stand is the last of them.
     """
-
-    headers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -168,20 +167,9 @@ class RuleRows(QAbstractTableModel, Generic[R]):
 
     # Qt
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """How many rows."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """As many as have a name."""
-        return 0 if parent.isValid() else len(self.headers)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Names of the columns."""
-        shown = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return self.headers[section] if shown else None
+        return len(self._rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Texts, and what delegates draw and edit from."""

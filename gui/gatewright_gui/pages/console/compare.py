@@ -15,8 +15,9 @@ from PySide6.QtWidgets import (
 
 from gatewright.workspace.api import diff_text, frozen
 from gatewright_gui.pages.console.button import text_button
-from gatewright_gui.pages.console.table import FlatModel, Index, put_icon, table_of, tint, verdict_mark
+from gatewright_gui.pages.console.table import Index, put_icon, table_of, tint, verdict_mark
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget import Chip, CodeView, EmptyState, Segmented, TableView
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label

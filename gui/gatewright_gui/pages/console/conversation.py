@@ -9,8 +9,9 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import frozen
-from gatewright_gui.pages.console.table import FlatModel, Index, put_icon, table_of, tint
+from gatewright_gui.pages.console.table import Index, put_icon, table_of, tint
 from gatewright_gui.qt.layout import column_of
+from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.calls import RuleLink
 from gatewright_gui.session.conversation import Fact, SessionState, Window

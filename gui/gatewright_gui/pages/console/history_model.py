@@ -8,9 +8,10 @@ from PySide6.QtCore import QModelIndex, QObject, Qt
 from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import QStyleOptionViewItem
 
-from gatewright_gui.pages.console.table import FAILED, PAD, FlatModel, Index, put_icon, tint, verdict_mark
+from gatewright_gui.pages.console.table import FAILED, PAD, Index, put_icon, tint, verdict_mark
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.calls import CallRecord

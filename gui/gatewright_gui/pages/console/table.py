@@ -1,8 +1,8 @@
-"""What the tables of the Console share: flat rows under named columns, their view, icons and colours of cells."""
+"""What the tables of the Console share: their view, icons and colours of cells."""
 
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSize, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, QSize, Qt
 from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem
 
 from gatewright_gui.qt.layout import named
@@ -22,36 +22,6 @@ _ICONS: dict[str, tuple[str, Role]] = {
     "cancelled": ("circle-stop", "ask"),
     "failed": FAILED,
 }
-
-
-class FlatModel(QAbstractTableModel):
-    """Rows without children; a subclass names the columns, counts its rows and says what the cells show."""
-
-    headers: tuple[str, ...] = ()
-
-    def count(self) -> int:
-        """How many rows there are."""
-        raise NotImplementedError
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many rows there are; none below a row."""
-        return 0 if parent.isValid() else self.count()
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """As many columns as have a name."""
-        return 0 if parent.isValid() else len(self.headers)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Names of the columns."""
-        is_shown = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return self.headers[section] if is_shown else None
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """Rows can be chosen."""
-        flags = super().flags(index)
-        return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
 
 
 def table_of(model: QAbstractItemModel, delegate: type[Delegate], spoken: str, name: str) -> TableView:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPoint, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QPushButton, QStyleOptionViewItem, QWidget
 
@@ -10,6 +10,7 @@ from gatewright.workspace.api import Action, Verdict, verdict_for
 from gatewright_gui.pages.files.level import LEVELS, Index, draw_chip, draw_ground, rect_of
 from gatewright_gui.qt.layout import aligned, column_of, named
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget import TableView
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -35,20 +36,14 @@ _MEANING = len(_ACTIONS) + 1
 _HEADERS = ("Level", *(str(action) for action in _ACTIONS), "In words")
 
 
-class _LevelTable(QAbstractTableModel):
+class _LevelTable(FlatModel):
     """A row for each level, the strictest first: what it says to each action, and what that means."""
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        return 0 if parent.isValid() else len(_LEVELS)
+    headers = tuple(header.capitalize() for header in _HEADERS)
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        return 0 if parent.isValid() else len(_HEADERS)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        is_name = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return _HEADERS[section].capitalize() if is_name else None
+    def count(self) -> int:
+        """How many levels."""
+        return len(_LEVELS)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid():

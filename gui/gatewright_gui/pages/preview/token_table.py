@@ -5,7 +5,6 @@ from enum import IntEnum
 from typing import Any
 
 from PySide6.QtCore import (
-    QAbstractTableModel,
     QModelIndex,
     QObject,
     QPersistentModelIndex,
@@ -18,6 +17,7 @@ from PySide6.QtGui import QColor, QFont, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
 
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.session.tokens import TokenReport, TokenRow, count_words
@@ -51,8 +51,10 @@ class TokenColumn(IntEnum):
     SAVED = 3
 
 
-class TokenModel(QAbstractTableModel):
+class TokenModel(FlatModel):
     """The first row is the sum. The same tools as before keep their rows."""
+
+    headers = HEADINGS
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -76,13 +78,9 @@ class TokenModel(QAbstractTableModel):
         """The row of a tool."""
         return next((index for index, row in enumerate(self._rows) if index and row.tool == tool), None)
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """The sum and the tools."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Always the same."""
-        return 0 if parent.isValid() else len(TokenColumn)
+        return len(self._rows)
 
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole

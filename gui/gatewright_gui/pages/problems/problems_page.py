@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QPoint, QRect, Qt, Signal
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -25,6 +25,7 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.prose import ProseLabel, paint_prose
+from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
@@ -56,8 +57,10 @@ MESSAGE, ABOUT, PLACE, CODE = range(4)
 PlaceOf = Callable[[Problem], RulePlace | None]
 
 
-class ProblemModel(QAbstractTableModel):
+class ProblemModel(FlatModel):
     """One row per problem."""
+
+    headers = HEADINGS
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -85,20 +88,9 @@ class ProblemModel(QAbstractTableModel):
         errors = sum(problem.is_error for problem in self._problems)
         return errors, len(self._problems) - errors
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """How many problems."""
-        return 0 if parent.isValid() else len(self._problems)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Message, what it is about, line, code."""
-        return 0 if parent.isValid() else len(HEADINGS)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Words over the columns."""
-        fits = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return HEADINGS[section] if fits and 0 <= section < len(HEADINGS) else None
+        return len(self._problems)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Cells, and the roles of a row."""
