@@ -14,6 +14,7 @@ from tests.bench.globs import glob_levels
 from tests.bench.imported import imported_tools
 from tests.bench.load import load_a_policy
 from tests.bench.measure import Effort
+from tests.bench.notesearch import note_search
 from tests.bench.overlay import permission_overlay
 from tests.bench.processes import command_start, processes
 from tests.bench.row import Row
@@ -38,6 +39,7 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "glob levels": glob_levels,
     "permission overlay": permission_overlay,
     "block edit": block_edit,
+    "note search": note_search,
     "agents page": agents_page,
     "one tick": one_tick,
     "start": start,

@@ -11,18 +11,27 @@ from gatewright.builtins.file_list import FileListTool
 from gatewright.builtins.file_read import FileReadTool
 from gatewright.builtins.file_search import FileSearchTool
 from gatewright.builtins.file_write import FileWriteTool
+from gatewright.builtins.memory_delete import MemoryDeleteTool
+from gatewright.builtins.memory_save import MemorySaveTool
+from gatewright.builtins.memory_search import MemorySearchTool
+from gatewright.builtins.memory_update import MemoryUpdateTool
 from gatewright.builtins.read_file import ReadFileTool
 from gatewright.builtins.recall import RecallTool
 from gatewright.builtins.rooted import RootTool, lacking, why_absent
 from gatewright.builtins.vault_copyto import VaultCopyTool
 from gatewright.tools.tool import Tool
 
-__all__ = ["RootTool", "builtin_tools", "file_tool", "lacking", "root_tools", "why_absent"]
+__all__ = ["RootTool", "builtin_tools", "file_tool", "lacking", "note_tools", "root_tools", "why_absent"]
 
 
 def builtin_tools() -> tuple[Tool, ...]:
     """The tools that are always registered; ``file`` comes and goes with the sources."""
     return (BlockTool(), BlockEditTool(), RecallTool())
+
+
+def note_tools() -> tuple[Tool, ...]:
+    """The tools on the notes of a user, which come where notes can be kept."""
+    return (MemorySearchTool(), MemorySaveTool(), MemoryUpdateTool(), MemoryDeleteTool())
 
 
 def root_tools() -> tuple[RootTool, ...]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from gatewright.tools.blockport import BlockPort
     from gatewright.tools.context import Progress
-    from gatewright.tools.port import RootPort, SourcePort
+    from gatewright.tools.port import NotePort, RootPort, SourcePort
 
 MOST_AT_ONCE = 8
 """Calls of one turn that may be carried out together."""
@@ -87,6 +87,7 @@ class CallPorts:
     results: PureResults | None = None
     roots: RootPort | None = None
     blocks: BlockPort | None = None
+    notes: NotePort | None = None
 
 
 class CallState:

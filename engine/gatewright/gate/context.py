@@ -27,6 +27,7 @@ def context_of(state: CallState) -> ToolExecutionContext:
         sources=state.ports.sources,
         roots=state.ports.roots,
         blocks=state.ports.blocks,
+        notes=state.ports.notes,
         client=state.client,
     )
 
@@ -62,6 +63,7 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
         stop=stop,
         roots=state.ports.roots,
         blocks=state.ports.blocks,
+        notes=state.ports.notes,
         approved_change=state.assessment.change if state.assessment and state.answer else None,
         agreed=state.assessment is not None and state.assessment.ask is not None,
         approved=_approved(state),

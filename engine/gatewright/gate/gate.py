@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from gatewright.policy.right import Reason
     from gatewright.tools.blockport import BlockPort
     from gatewright.tools.context import ToolExecutionContext
-    from gatewright.tools.port import RootPort, SourcePort
+    from gatewright.tools.port import NotePort, RootPort, SourcePort
     from gatewright.tools.registry import ToolRegistry
 
 
@@ -85,6 +85,7 @@ class Gate:
         file: str | None = None,
         roots: RootPort | None = None,
         blocks: BlockPort | None = None,
+        notes: NotePort | None = None,
     ) -> None:
         self._lock = fork_safe_lock()
         self._audit = audit
@@ -103,6 +104,7 @@ class Gate:
             PureResults(),
             roots,
             blocks,
+            notes,
         )
         _refuse_unknown(policy, None, registry, ports.absent)
         self._force = InForce(Snapshot(policy, registry), places, ports, ProofKeys(audit))

@@ -14,6 +14,7 @@ from gatewright.gate.scrub import MARKER, holds_marker
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.verdict import Verdict
+from gatewright.tools.declaration import SideEffect
 
 if TYPE_CHECKING:
     from gatewright.compile.operation_plan import OperationPlan
@@ -27,14 +28,15 @@ def unmet(state: CallState) -> Finding | None:
     if state.plan.tool.needs_user and not state.user_id:
         reason = f"`{state.tool_name}` works for one user and the call has none: set the agent's `user_id`, or pass one"
         return Finding(Verdict.DENY, "no-user", reason, model=message.NO_USER)
-    if any(map(_writes, state.chosen.each)) and holds_marker(state.arguments):
+    effects = state.plan.tool.side_effects
+    if any(_writes(one, effects) for one in state.chosen.each) and holds_marker(state.arguments):
         reason = f"the arguments hold `{MARKER}`, which stands for something that the model was not shown"
         return Finding(Verdict.DENY, "redaction-marker", reason, model=message.MARKED)
     return None
 
 
-def _writes(operation: OperationPlan) -> bool:
-    """Whether the operation may write a text: by its actions, or, where it declares none, by what it needs."""
+def _writes(operation: OperationPlan, effects: frozenset[SideEffect]) -> bool:
+    """Whether the operation may write a text: by its actions, or, where it declares none, by its tool's effects."""
     if operation.actions:
         return not _WRITING.isdisjoint(operation.actions)
-    return CapabilityKind.FS_WRITE in operation.capabilities
+    return CapabilityKind.FS_WRITE in operation.capabilities or SideEffect.DB_WRITE in effects

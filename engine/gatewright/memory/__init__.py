@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gatewright.memory.blockrule import action_of
     from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
     from gatewright.memory.entrytable import Entry, EntryFilter, EntryKind, Hit
+    from gatewright.memory.notes import NoteBook
     from gatewright.memory.record import BlockRecord, BlockType
     from gatewright.memory.shelf import Shelf
 
@@ -31,6 +32,7 @@ __all__ = [
     "EntryKind",
     "FileTexts",
     "Hit",
+    "NoteBook",
     "Shelf",
     "StoredBlock",
     "action_of",
@@ -46,6 +48,7 @@ door(
         "gatewright.memory.blockrule": ("action_of",),
         "gatewright.memory.blocks": ("BlockInfo", "BlockService", "Changed", "FileTexts"),
         "gatewright.memory.entrytable": ("Entry", "EntryFilter", "EntryKind", "Hit"),
+        "gatewright.memory.notes": ("NoteBook",),
         "gatewright.memory.record": ("BlockRecord", "BlockType"),
         "gatewright.memory.shelf": ("Shelf",),
     },

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
+from gatewright.memory.fulltext import query_words, spaced
 
 if TYPE_CHECKING:
     import sqlite3
@@ -26,16 +27,9 @@ if TYPE_CHECKING:
 
 HITS_PER_WORD = 1000
 """How many texts of a word are looked at: the newest, so that a word that stands everywhere costs no more."""
-MAX_WORDS = 16
 _SCANNED = 20_000
 _SNIPPET_CHARS = 160
-_SHORTEST_PREFIX = 3
 _SEARCHED_CHARS = 20_000
-_UNSPACED = re.compile(
-    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
-)
-"""Letters of scripts that put no spaces between words: each is a word of its own."""
-_PIECE = re.compile(r'"([^"]*)"|(\S+)')
 
 INDEX = "entry_words"
 _INDEX_SQL = (
@@ -212,18 +206,6 @@ def entry_of(row: tuple[Any, ...]) -> Entry:
         raise WorkspaceError(f"the stored entry `{entry_id}` is damaged: {error}") from error
 
 
-def query_words(query: str) -> tuple[str, ...]:
-    """What is looked for, as phrases of the index: quoted, so that nothing in them is syntax."""
-    clean = "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in query)
-    found: dict[str, None] = {}
-    for phrase, piece in _PIECE.findall(clean):
-        text = (phrase or piece).replace('"', " ").strip()
-        star = "*" if not phrase and text.endswith("*") and len(text) > _SHORTEST_PREFIX else ""
-        if any(letter.isalnum() for letter in text):
-            found[f'"{_spaced(text.rstrip("*"))}"{star}'] = None
-    return tuple(found)[:MAX_WORDS]
-
-
 def snippet(content: str, words: Sequence[str]) -> str:
     """The stretch of a text around the first of those words, on one line; dots where something is left out."""
     folded = _folded(content[:_SEARCHED_CHARS])
@@ -235,16 +217,12 @@ def snippet(content: str, words: Sequence[str]) -> str:
 
 
 def _indexed(entry: Entry) -> tuple[str, str]:
-    return _place_word((entry.kind, entry.owner)), _spaced(entry.content)
+    return _place_word((entry.kind, entry.owner)), spaced(entry.content)
 
 
 def _place_word(place: Place) -> str:
     """One word that stands for a place, whatever the owner's id is made of."""
     return f"{place[0]}{hashlib.sha256(place[1].encode()).hexdigest()[:24]}"
-
-
-def _spaced(text: str) -> str:
-    return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
 
 
 def _folded(text: str) -> str:

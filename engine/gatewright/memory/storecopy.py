@@ -29,17 +29,28 @@ def copy_store(
     between pieces and may raise.
     """
 
+    database = Database(origin, what="the block store", busy_s=_BUSY_S, virtual=VIRTUAL)
+    return copy_database(database, target, stop_if_cancelled, lambda copy: _relabel(copy, relabel))
+
+
+def copy_database(
+    database: Database,
+    target: Path,
+    stop_if_cancelled: Callable[[], None],
+    finish: Callable[[sqlite3.Connection], object] = bool,
+) -> bool:
+    """Copy a file and close it; whether there was one. ``finish`` is given the copy. Raises WorkspaceError."""
+
     def goes_on(_status: int, _rest: int, _all: int) -> None:
         stop_if_cancelled()
 
-    database = Database(origin, what="the block store", busy_s=_BUSY_S, virtual=VIRTUAL)
     with closing(database), database.reading() as source, database.failing("copied"):
         if source is None:
             return False
         target.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(target)) as copy:
             source.backup(copy, pages=_PAGES, progress=goes_on, sleep=0)
-            _relabel(copy, relabel)
+            finish(copy)
     return True
 
 

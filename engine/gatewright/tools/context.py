@@ -12,7 +12,7 @@ from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import Action
 from gatewright.tools.blockport import BlockPort
 from gatewright.tools.declaration import ResourceBounds
-from gatewright.tools.port import RootPort, SourcePort
+from gatewright.tools.port import NotePort, RootPort, SourcePort
 
 _USUAL = ResourceBounds()
 
@@ -62,6 +62,7 @@ class ToolExecutionContext:
     stop: StopSignal = field(default_factory=StopSignal, compare=False, repr=False)
     roots: RootPort | None = None
     blocks: BlockPort | None = None
+    notes: NotePort | None = None
     agreed: bool = False
     approved: bool = False
     client: str = ""
@@ -94,6 +95,12 @@ class ToolExecutionContext:
         if self.blocks is None:
             raise ToolFailure("there are no blocks here", code="no-blocks")
         return self.blocks
+
+    def require_notes(self) -> NotePort:
+        """The notes, or a ToolFailure when none are kept."""
+        if self.notes is None:
+            raise ToolFailure("no notes are kept here", code="no-notes")
+        return self.notes
 
     def require_user(self) -> str:
         """The id of the user, or a ToolFailure when the call is made for nobody."""

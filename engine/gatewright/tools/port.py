@@ -1,4 +1,4 @@
-"""What built-in tools and the gate ask of sources and blocks, as Protocols.
+"""What built-in tools and the gate ask of sources, roots and notes, as Protocols.
 
 A path that reaches a port has passed ``locate``: it is canonical and inside its base. Every method that touches the
 disk checks containment again on the descriptor it opens, so that a swapped symlink between check and use gains nothing.
@@ -244,4 +244,28 @@ class RootPort(Protocol):
         self, source: str, destination: str, granted: Action | None, *, approved: Approved = False
     ) -> JsonValue:
         """Copy the bytes of a file, as ``write`` does."""
+        ...
+
+
+class NotePort(Protocol):
+    """The notes of each user, as tools see them; no id reaches another user's. Methods raise ToolFailure."""
+
+    def content(self, note_id: str, *, user_id: str) -> str:
+        """The text of a note."""
+        ...
+
+    async def save(self, content: str, *, user_id: str) -> str:
+        """Keep a new note; its id."""
+        ...
+
+    async def update(self, note_id: str, content: str, *, user_id: str) -> None:
+        """Put another text in the place of a note's, in one step; the id stays."""
+        ...
+
+    async def delete(self, note_id: str, *, user_id: str) -> None:
+        """Forget a note."""
+        ...
+
+    async def search(self, query: str, *, user_id: str, top_k: int) -> JsonValue:
+        """``hits``, the best first, each with text, source, score, note_id; ``by_meaning``: whether a model helped."""
         ...

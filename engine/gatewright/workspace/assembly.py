@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.builtins import builtin_tools, file_tool
+from gatewright.builtins import builtin_tools, file_tool, note_tools
 from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
 from gatewright.gate.rates import FILE_NAME as RATES_FILE
-from gatewright.memory import BlockStore, Shelf, owner_of
+from gatewright.memory import BlockStore, NoteBook, Shelf, owner_of
+from gatewright.memory.notes import FOLDER as NOTES
 from gatewright.policy.document import PINS
 from gatewright.record import PrivateFolder
 from gatewright.sources import Protection, SourceManager
@@ -83,6 +84,7 @@ class Parts:
     protection: GrowingProtection
     blocks: BlockStore
     shelf: Shelf
+    notes: NoteBook
     sources: SourceManager
     audit: AuditLog
     rates: RateBook
@@ -134,6 +136,7 @@ class Parts:
         self.audit.close()
         self.rates.close()
         self.blocks.close()
+        self.notes.close()
 
 
 def audit_log(path: Path, *, state: Path | None = None, keys: Path | None = None) -> AuditLog:
@@ -172,13 +175,13 @@ def assemble(
 ) -> Parts:
     """Registry, sources and gate for a policy; starts no process, connects nowhere, writes nothing."""
     policy, book, folder = state.policy, state.book, policy_path.parent
-    registry = ToolRegistry()
-    for tool in (*builtin_tools(), *tools):
+    registry, no_notes = ToolRegistry(), NoteBook.why_absent()
+    for tool in (*builtin_tools(), *(() if no_notes else note_tools()), *tools):
         registry.register(tool)
     host, rooted_tools, given = HostTools(registry), RootTools(registry, tools), book.tools(policy.catalogs)
     rooted_tools.follow(policy.roots, given, lambda: host.follow(given))
     blocks = BlockStore(folders.state / "memory.sqlite", clock=clock)
-    shelf = Shelf(blocks)
+    shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock)
     ours = (policy_path, folder / PINS, folders.state, folders.keys)
     protection = GrowingProtection((*ours, *book.paths(policy.catalogs)))
     sources = SourceManager(lambda: registry.register(file_tool()), blocks, protection)
@@ -195,13 +198,14 @@ def assemble(
         audit=audit,
         clock=clock,
         places=state.text.places(policy),
-        absent=_NO_SOURCE | absences(),
+        absent=_NO_SOURCE | absences() | {tool.name: no_notes for tool in note_tools() if no_notes},
         rates=rates,
         grants=broker.grants,
         folder=str(folder),
         file=str(policy_path),
         roots=_roots(attachments.roots(), folder, sources, protection, blocks),
         blocks=agent_blocks(shelf, sources.pinned()),
+        notes=notes,
     )
     return Parts(
         folder,
@@ -212,6 +216,7 @@ def assemble(
         protection,
         blocks,
         shelf,
+        notes,
         sources,
         audit,
         rates,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Problem, Severity, Subject
-from gatewright.builtins import builtin_tools, file_tool
+from gatewright.builtins import builtin_tools, file_tool, note_tools
 from gatewright.gate import key_folder
 from gatewright.policy.document import CatalogType
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
@@ -154,7 +154,7 @@ def catalog_book(
             return lambda _: True
         return (records or TrustRecords(key_folder(None))).trusted_manifest(policy_path, catalog_id, manifest)
 
-    registry, ours = ToolRegistry(), (*builtin_tools(), file_tool())
+    registry, ours = ToolRegistry(), (*builtin_tools(), *note_tools(), file_tool())
     for tool in (*ours, *tools):
         registry.register(tool)
     known = KnownTools(registry.facts(), declare=declare_rooted, rooted=rooted())

@@ -1,7 +1,7 @@
 """A disposable copy of a workspace, to run calls in.
 
-The copy has the policy as edited, the folders of its sources and roots, the manifests of its catalogs, the blocks as
-they were, and a state and a key folder of its own: standing approvals, counts and the log are not taken along.
+The copy has the policy as edited, the folders of its sources and roots, the manifests of its catalogs, the blocks and
+notes as they were, and a state and a key folder of its own: standing approvals, counts and the log are not taken along.
 The process that made it holds a lock on its folder; where nobody does, its process died and any other may remove it.
 """
 
@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.gate import STATE_FOLDER
+from gatewright.memory.notes import FOLDER as NOTES
+from gatewright.memory.notes import copy_notes
 from gatewright.memory.storecopy import copy_store
 from gatewright.workspace.foldercopy import CopyCancelled, CopyWatch, FolderCopy, clone
 from gatewright.workspace.location import place_file
@@ -91,7 +93,7 @@ class Sandbox(Generic[Opened]):
             for name, content in files.items():
                 place_file(self.folder, name, content)
             self.workspace = open_copy(copy, self._holder / "state", self._holder / "keys")
-            _copy_blocks(origin, self.workspace, run)
+            _copy_memory(origin, self.workspace, run)
         except OSError as error:
             self._remove()
             where = f" at `{error.filename}`" if isinstance(error.filename, str) else ""
@@ -120,8 +122,8 @@ def remove_dead_copies(state: Path) -> None:
                 os.close(held)
 
 
-def _copy_blocks(origin: Original, copy: Original, run: FolderCopy) -> None:
-    """The blocks as they are now; those of files under the labels that these have in the copy."""
+def _copy_memory(origin: Original, copy: Original, run: FolderCopy) -> None:
+    """The blocks and notes as they are now; blocks of files under the labels that these have in the copy."""
     store = origin.state_folder / BLOCKS
     run.spend(_size(store) + _size(store.with_name(f"{BLOCKS}-wal")))
 
@@ -135,6 +137,7 @@ def _copy_blocks(origin: Original, copy: Original, run: FolderCopy) -> None:
         return label
 
     copy_store(store, copy.state_folder / BLOCKS, relabel, run.watch.stop_if_cancelled)
+    copy_notes(origin.state_folder / NOTES, copy.state_folder / NOTES, run.spend, run.watch.stop_if_cancelled)
 
 
 def _size(path: Path) -> int:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         StageTrace,
     )
     from gatewright.gate.serving import ServingBook
-    from gatewright.memory import Archive, BlockService
+    from gatewright.memory import Archive, BlockService, NoteBook
     from gatewright.policy.document import Catalog, Policy
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.right import ToolFacts, ToolRight
@@ -284,6 +284,11 @@ class Workspace:
         Without an agent: the shared one alone, which every agent finds.
         """
         return self._parts.archive_of(agent_id)
+
+    @property
+    def notes(self) -> NoteBook:
+        """The notes of all users, in the operator's hand."""
+        return self._parts.notes
 
     @property
     def catalog(self) -> tuple[ToolFacts, ...]:

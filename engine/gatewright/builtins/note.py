@@ -1,0 +1,30 @@
+"""What the tools on a user's notes have in common. They do no I/O themselves."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.tool import Tool
+
+MAX_NOTE_CHARS = 4_000
+"""So that one note fits into a result as a whole."""
+NoteId = Annotated[str, Field(min_length=1, max_length=64, description="The `note_id` of the note.")]
+Content = Annotated[
+    str, Field(min_length=1, max_length=MAX_NOTE_CHARS, description="The text of the note; it has to speak for itself.")
+]
+
+
+class NoteTool(Tool, abstract=True):
+    """A tool on the notes of the user that a call is made for: theirs alone, so that no capability is needed."""
+
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
+    required_capabilities = frozenset[str]()
+    resource_bounds = ResourceBounds(timeout_s=10.0)
+    result_type = ResultType.OBJECT
+    normalization = Normalization.JSON
+    needs_user = True

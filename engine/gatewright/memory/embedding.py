@@ -1,0 +1,119 @@
+"""Texts as vectors that lie near each other where the texts mean something alike (the extra `embeddings`).
+
+The model is the static one that the package `wordllama` has in its wheel: a vector for each token, of which a text's is
+the mean. Its files are read by themselves; the package is not imported, since it would change the logging of the
+program, and nothing is fetched. The first numbers of a vector are a shorter vector of the same text.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
+from tokenizers import Tokenizer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gatewright.record import Connection
+
+    Vector: TypeAlias = NDArray[np.float32]
+
+_PACKAGE = "wordllama"
+_WEIGHTS, _TOKENIZER = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
+_NUMBERS = 256
+_SHORT = 64
+"""How many numbers of each vector are kept in memory: they find the candidates."""
+_STORED = np.dtype("<f2")
+_LEAST_ALIKE = 0.2
+"""The cosine below which two texts have nothing to do with each other."""
+
+
+class Embedder:
+    """Makes vectors of texts."""
+
+    def __init__(self, tokenizer: Tokenizer, table: NDArray[np.float16]) -> None:
+        self._tokenizer = tokenizer
+        self._table = table
+
+    def vector(self, text: str) -> Vector:
+        """The vector of a text, of length 1; zeros where it has no token."""
+        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        mean = self._table[ids].mean(axis=0, dtype=np.float32) if ids else np.zeros(_NUMBERS, np.float32)
+        return _unit(mean)
+
+    def stored(self, text: str) -> bytes:
+        """The same as a file keeps it."""
+        return self.vector(text).astype(_STORED).tobytes()
+
+    def index(self) -> VectorIndex:
+        """An empty index of its vectors."""
+        return VectorIndex()
+
+
+class VectorIndex:
+    """The vectors of one store in memory, as of a generation of it."""
+
+    def __init__(self) -> None:
+        self._generation = -1
+        self._numbers = np.empty(0, np.int64)
+        self._short = np.empty((0, _SHORT), np.float32)
+
+    def follow(self, connection: Connection, generation: int) -> None:
+        """Have exactly the vectors of the store; of one of the same generation only new ones are read."""
+        first = int(self._numbers[-1]) + 1 if len(self._numbers) else 0
+        if generation != self._generation:
+            query = "SELECT number FROM note WHERE vector IS NOT NULL ORDER BY number"
+            there = np.fromiter((row[0] for row in connection.execute(query)), np.int64)
+            stay = np.isin(self._numbers, there, assume_unique=True)
+            self._numbers, self._short = self._numbers[stay], self._short[stay]
+            missing = np.setdiff1d(there, self._numbers, assume_unique=True)
+            first = int(missing[0]) if len(missing) else first
+        query = "SELECT number, vector FROM note WHERE vector IS NOT NULL AND number >= ? ORDER BY number"
+        rows = connection.execute(query, (first,)).fetchall()
+        if rows:
+            numbers = np.array([row[0] for row in rows], np.int64)
+            before = np.flatnonzero(self._numbers < first)  # what is behind is read again
+            self._numbers = np.concatenate([self._numbers[before], numbers])
+            short = _unit(_vectors([row[1] for row in rows])[:, :_SHORT])
+            self._short = np.concatenate([self._short[before], short])
+        self._generation = generation
+
+    def nearest(self, connection: Connection, vector: Vector, limit: int) -> list[int]:
+        """The numbers of the notes that are most like that vector, the most alike first."""
+        alike = self._short @ _unit(vector[:_SHORT])
+        rough = np.argpartition(alike, -limit)[-limit:] if len(alike) > limit else np.arange(len(alike))
+        numbers = self._numbers[rough].tolist()
+        query = f"SELECT number, vector FROM note WHERE number IN ({', '.join('?' * len(numbers))})"
+        rows = [row for row in connection.execute(query, numbers) if row[1] is not None]
+        exact = _vectors([row[1] for row in rows]) @ vector
+        order = np.argsort(-exact, kind="stable")
+        return [rows[at][0] for at in order.tolist() if exact[at] >= _LEAST_ALIKE]
+
+
+@cache
+def load_embedder() -> Embedder | None:
+    """The model; None where its package is not installed, or is another version of it."""
+    spec = find_spec(_PACKAGE)
+    for place in (spec and spec.submodule_search_locations) or ():
+        weights, tokenizer = Path(place) / _WEIGHTS, Path(place) / _TOKENIZER
+        if weights.is_file() and tokenizer.is_file():
+            (table,) = load_file(weights).values()
+            return Embedder(Tokenizer.from_file(str(tokenizer)), table)
+    return None
+
+
+def _vectors(stored: list[bytes]) -> Vector:
+    """One row for each; what was not kept by us is no vector of any text."""
+    size = _NUMBERS * _STORED.itemsize
+    joined = b"".join(one if len(one) == size else bytes(size) for one in stored)
+    return np.frombuffer(joined, _STORED).reshape(-1, _NUMBERS).astype(np.float32)
+
+
+def _unit(vectors: Vector) -> Vector:
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)

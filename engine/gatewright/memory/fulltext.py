@@ -1,0 +1,48 @@
+"""What a person or a model looks for, as a query of a full-text index (SQLite's FTS5) in which nothing is syntax."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import unicodedata
+from contextlib import closing
+
+MAX_WORDS = 16
+_SHORTEST_PREFIX = 3
+_UNSPACED = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
+)
+"""Letters of scripts that put no spaces between words: each is a word of its own."""
+_PIECE = re.compile(r'"([^"]*)"|(\S+)')
+PROBE = "CREATE VIRTUAL TABLE probe USING fts5(words)"
+"""Works where there is full-text search."""
+
+
+def query_words(query: str) -> tuple[str, ...]:
+    """The words of a query as quoted phrases, at most `MAX_WORDS` of them.
+
+    Words in double quotes have to follow each other, one with ``*`` behind it may go on; nothing else means anything.
+    """
+    clean = "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in query)
+    found: dict[str, None] = {}
+    for phrase, piece in _PIECE.findall(clean):
+        text = (phrase or piece).replace('"', " ").strip()
+        star = "*" if not phrase and text.endswith("*") and len(text) > _SHORTEST_PREFIX else ""
+        if any(letter.isalnum() for letter in text):
+            found[f'"{spaced(text.rstrip("*"))}"{star}'] = None
+    return tuple(found)[:MAX_WORDS]
+
+
+def spaced(text: str) -> str:
+    """The text as an index takes it in: with spaces around letters that are words of their own."""
+    return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
+
+
+def why_no_index() -> str | None:
+    """Why this Python can make no full-text index; None: it can."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute(PROBE)
+        except sqlite3.OperationalError as error:
+            return f"the SQLite of this Python has no full-text search ({error})"
+    return None

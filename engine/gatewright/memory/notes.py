@@ -1,0 +1,341 @@
+"""Notes that agents keep for the user that they work for, found again by words and by what they mean.
+
+Every user has a file of their own (`memory:{user_id}`), named by a digest of the id: there is no question that could
+reach another user's notes, and nothing that is counted or ranked looks at them. What was acknowledged survives the end
+of the process and of the machine; what was deleted is in no file any more, its index and its vector included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from collections import OrderedDict
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.memory.fulltext import query_words, spaced, why_no_index
+from gatewright.memory.storecopy import copy_database
+from gatewright.record import Database, PrivateFolder, fork_safe_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from gatewright.base.clock import Clock
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.memory.embedding import Embedder, VectorIndex
+    from gatewright.record import Connection
+
+FOLDER = "notes"
+MAX_NOTES = 100_000
+"""How many notes one user may have."""
+MEANING_WEIGHT = 0.7
+WORDS_WEIGHT = 1 - MEANING_WEIGHT
+_RANK_OFFSET = 60
+"""Of reciprocal rank fusion (Cormack and others, 2009): how little the first places differ."""
+_CANDIDATES = 40
+_COMMON = 2_000
+"""A word that more notes hold says too little to rank them all by it."""
+_EMBEDDED_AT_ONCE = 1_000
+_NO_VECTOR = "SELECT number, content FROM note WHERE vector IS NULL ORDER BY number DESC"
+_OPEN_STORES = 32
+_BUSY_S = 5.0
+_VERSION = 1
+_SUFFIX = ".sqlite"
+_INDEX = "note_words"
+_INDEX_SQL = f"CREATE VIRTUAL TABLE {_INDEX} USING fts5(words, content='', tokenize='porter unicode61')"
+VIRTUAL = {_INDEX: _INDEX_SQL}
+"""The full-text index of a store."""
+_TABLES = (
+    """
+CREATE TABLE note (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    note_id TEXT NOT NULL UNIQUE,
+    content TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    vector BLOB
+)""",
+    "CREATE INDEX note_with_vector ON note (number) WHERE vector IS NOT NULL",
+    "CREATE INDEX note_without_vector ON note (number) WHERE vector IS NULL",
+    "CREATE TABLE note_state (user_id TEXT NOT NULL, generation INTEGER NOT NULL)",
+    _INDEX_SQL,
+)
+
+
+@frozen
+class NoteHit:
+    """A note that was found; ``score``: above 0, 1 for the first by everything that was asked."""
+
+    note_id: str
+    content: str
+    score: float
+
+
+class NoteStore:
+    """The notes of one user, in the file at ``path``, which appears with the first note.
+
+    Methods may be called from any thread. Raises ToolFailure for what cannot be done, WorkspaceError for a file that
+    cannot be used.
+    """
+
+    def __init__(self, path: Path, user_id: str, clock: Clock) -> None:
+        self._user_id = user_id
+        self._clock = clock
+        self._index: VectorIndex | None = None
+        self._database = _database(path, self._make)
+
+    def close(self) -> None:
+        """Let go of the file until it is used again."""
+        self._database.close()
+
+    def save(self, *contents: str) -> tuple[str, ...]:
+        """Keep new notes, all or none; their ids. Raises ToolFailure when the user has too many."""
+        now = self._clock.wall_s()
+        made = [(f"note-{uuid.uuid4()}", content, now, now, _vector_of(content)) for content in contents]
+        with self._database.writing() as connection:
+            if _count(connection) + len(made) > MAX_NOTES:
+                raise ToolFailure(f"there may be {MAX_NOTES:,} notes at most: delete some first", code="too-many-items")
+            for row in made:
+                _insert(connection, row)
+        return tuple(row[0] for row in made)
+
+    def update(self, note_id: str, content: str) -> None:
+        """Put another text in the place of a note's, which keeps its id. Raises ToolFailure when there is none."""
+        now, vector = self._clock.wall_s(), _vector_of(content)
+        with self._database.writing() as connection:
+            created_at = _remove(connection, note_id)
+            _insert(connection, (note_id, content, created_at, now, vector))
+            _changed(connection)
+            _wipe(connection)
+
+    def delete(self, note_id: str) -> None:
+        """Forget a note. Raises ToolFailure when there is none."""
+        with self._database.writing() as connection:
+            _remove(connection, note_id)
+            _changed(connection)
+            _wipe(connection)
+
+    def content(self, note_id: str) -> str:
+        """The text of a note. Raises ToolFailure when there is none."""
+        with self._database.reading() as connection:
+            found = (
+                connection and connection.execute("SELECT content FROM note WHERE note_id = ?", (note_id,)).fetchone()
+            )
+        return str(_required(found)[0])
+
+    def search(self, query: str, *, top_k: int) -> list[NoteHit]:
+        """The notes that fit a query best, the best first: by meaning where a model is installed, and by words."""
+        embedder = _embedder()
+        if embedder is not None:
+            self._embed_missing(embedder)
+        with self._database.reading() as connection:
+            if connection is None:
+                return []
+            words = _by_words(connection, query)
+            if embedder is None:
+                scores = _fused((words, 1.0))
+            else:
+                meaning = self._by_meaning(connection, embedder, query)
+                scores = _fused((meaning, MEANING_WEIGHT), (words, WORDS_WEIGHT))
+            best = sorted(scores, key=lambda number: (-scores[number], -number))[:top_k]
+            rows = {number: row for number in best if (row := _row(connection, number)) is not None}
+        return [NoteHit(row[0], row[1], round(scores[number], 4)) for number, row in rows.items()]
+
+    def _by_meaning(self, connection: Connection, embedder: Embedder, query: str) -> list[int]:
+        if self._index is None:
+            self._index = embedder.index()
+        (generation,) = connection.execute("SELECT generation FROM note_state").fetchone()
+        self._index.follow(connection, generation)
+        return self._index.nearest(connection, embedder.vector(query), _CANDIDATES)
+
+    def _embed_missing(self, embedder: Embedder) -> None:
+        """Work out the vectors of notes that were kept where there was no model: some of them at each search.
+
+        Where nothing can be written the notes are found by their words.
+        """
+        with self._database.reading() as connection:
+            if connection is None or connection.execute(f"{_NO_VECTOR} LIMIT 1").fetchone() is None:
+                return
+        with suppress(WorkspaceError), self._database.writing() as connection:
+            for number, content in connection.execute(f"{_NO_VECTOR} LIMIT {_EMBEDDED_AT_ONCE}").fetchall():
+                row = (embedder.stored(content), number)
+                connection.execute("UPDATE note SET vector = ? WHERE number = ?", row)
+            _changed(connection)
+
+    def _make(self, connection: Connection) -> None:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if version > _VERSION:
+            raise WorkspaceError("the notes were written by a newer version of the program")
+        if version == _VERSION:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in _TABLES:
+            connection.execute(statement)
+        connection.execute("INSERT INTO note_state VALUES (?, 0)", (self._user_id,))
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute("COMMIT")
+
+
+def copy_notes(origin: Path, target: Path, spend: Callable[[int], None], stop_if_cancelled: Callable[[], None]) -> None:
+    """Copy the notes of all users as they are; ``spend`` is told the bytes of each file. Raises WorkspaceError."""
+    folder = PrivateFolder(origin)
+    for name in folder.names():
+        if name.endswith(_SUFFIX) and (facts := folder.look(name)) is not None:
+            spend(facts.st_size)
+            copy_database(_database(origin / name), target / name, stop_if_cancelled)
+
+
+class NoteBook:
+    """The notes of all users, each in a store of their own below ``folder``, as tools reach them."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._lock = fork_safe_lock()
+        self._stores: OrderedDict[str, NoteStore] = OrderedDict()
+
+    @staticmethod
+    def why_absent() -> str | None:
+        """Why no notes can be kept here; None: they can."""
+        return why_no_index()
+
+    def of(self, user_id: str) -> NoteStore:
+        """The notes of one user."""
+        with self._lock:
+            if user_id not in self._stores:
+                name = hashlib.sha256(f"memory:{user_id}".encode()).hexdigest()[:32]
+                self._stores[user_id] = NoteStore(self._folder / f"{name}{_SUFFIX}", user_id, self._clock)
+            self._stores.move_to_end(user_id)
+            idle = self._stores.popitem(last=False)[1] if len(self._stores) > _OPEN_STORES else None
+            found = self._stores[user_id]
+        if idle is not None:
+            idle.close()
+        return found
+
+    def close(self) -> None:
+        """Let go of every file."""
+        with self._lock:
+            for store in self._stores.values():
+                store.close()
+
+    def content(self, note_id: str, *, user_id: str) -> str:
+        """The text of a note. Raises ToolFailure when the user has none of that id."""
+        return self.of(user_id).content(note_id)
+
+    async def save(self, content: str, *, user_id: str) -> str:
+        """Keep a new note; its id."""
+        return (await asyncio.to_thread(self.of(user_id).save, content))[0]
+
+    async def update(self, note_id: str, content: str, *, user_id: str) -> None:
+        """Put another text in the place of a note's."""
+        await asyncio.to_thread(self.of(user_id).update, note_id, content)
+
+    async def delete(self, note_id: str, *, user_id: str) -> None:
+        """Forget a note."""
+        await asyncio.to_thread(self.of(user_id).delete, note_id)
+
+    async def search(self, query: str, *, user_id: str, top_k: int) -> JsonValue:
+        """``hits``, the best first, each with text, source, score, note_id; ``by_meaning``: whether a model helped."""
+
+        def work() -> JsonValue:
+            found = self.of(user_id).search(query, top_k=top_k)
+            hits: list[JsonValue] = [
+                {"text": hit.content, "source": "note", "score": hit.score, "note_id": hit.note_id} for hit in found
+            ]
+            return {"hits": hits, "by_meaning": _embedder() is not None}
+
+        return await asyncio.to_thread(work)
+
+
+def _database(path: Path, make: Callable[[Connection], object] | None = None) -> Database:
+    pragmas = ("synchronous = FULL", "secure_delete = ON")
+    return Database(path, what="the notes", busy_s=_BUSY_S, pragmas=pragmas, make=make, virtual=VIRTUAL)
+
+
+def _embedder() -> Embedder | None:
+    """The model of the extra `embeddings`; None where it is not installed."""
+    try:
+        from gatewright.memory.embedding import load_embedder
+    except ImportError:
+        return None
+    return load_embedder()
+
+
+def _vector_of(content: str) -> bytes | None:
+    embedder = _embedder()
+    return None if embedder is None else embedder.stored(content)
+
+
+def _by_words(connection: Connection, query: str) -> list[int]:
+    """The notes with any of the words, those with more and rarer ones first; of words that stand nearly everywhere, the
+    newest notes that hold all of them.
+    """
+    words = query_words(query)
+    telling = [word for word in words if not _is_common(connection, word)]
+    if not words:
+        return []
+    match, order = (" OR ".join(telling), "rank") if telling else (" AND ".join(words), "rowid DESC")
+    select = f"SELECT rowid FROM {_INDEX} WHERE {_INDEX} MATCH ? ORDER BY {order} LIMIT ?"
+    return [row[0] for row in connection.execute(select, (match, _CANDIDATES))]
+
+
+def _is_common(connection: Connection, word: str) -> bool:
+    select = f"SELECT count(*) FROM (SELECT 1 FROM {_INDEX} WHERE {_INDEX} MATCH ? LIMIT ?)"
+    return connection.execute(select, (word, _COMMON + 1)).fetchone()[0] > _COMMON
+
+
+def _fused(*ranked: tuple[Sequence[int], float]) -> dict[int, float]:
+    """The score of each note: for each list its weight, the less the further behind the note stands in it."""
+    scores: dict[int, float] = {}
+    for numbers, weight in ranked:
+        for rank, number in enumerate(numbers):
+            share = weight * (_RANK_OFFSET + 1) / (_RANK_OFFSET + 1 + rank)
+            scores[number] = scores.get(number, 0.0) + share
+    return scores
+
+
+def _row(connection: Connection, number: int) -> tuple[str, str] | None:
+    return connection.execute("SELECT note_id, content FROM note WHERE number = ?", (number,)).fetchone()
+
+
+def _count(connection: Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM note").fetchone()[0])
+
+
+def _insert(connection: Connection, row: tuple[str, str, float, float, bytes | None]) -> None:
+    """A new note: id, text, when it was made and changed (s since 1970), vector."""
+    number = connection.execute("INSERT INTO note VALUES (NULL, ?, ?, ?, ?, ?)", row).lastrowid
+    connection.execute(f"INSERT INTO {_INDEX} (rowid, words) VALUES (?, ?)", (number, spaced(row[1])))
+
+
+def _remove(connection: Connection, note_id: str) -> float:
+    """Take a note out of table and index; when it was made."""
+    query = "SELECT number, content, created_at FROM note WHERE note_id = ?"
+    number, content, created_at = _required(connection.execute(query, (note_id,)).fetchone())
+    words = (number, spaced(content))
+    connection.execute(f"INSERT INTO {_INDEX} ({_INDEX}, rowid, words) VALUES ('delete', ?, ?)", words)
+    connection.execute("DELETE FROM note WHERE number = ?", (number,))
+    return float(created_at)
+
+
+def _changed(connection: Connection) -> None:
+    """Note that more has changed than that there are new notes, for whoever keeps vectors in memory."""
+    connection.execute("UPDATE note_state SET generation = generation + 1")
+
+
+def _wipe(connection: Connection) -> None:
+    """Commit, so that nothing of what was removed stays in the index or in the log of the file."""
+    connection.execute(f"INSERT INTO {_INDEX} ({_INDEX}) VALUES ('optimize')")
+    connection.execute("COMMIT")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
+def _required(row: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    if row is None:
+        raise ToolFailure("there is no note of that id", code="not-found")
+    return row
